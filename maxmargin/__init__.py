@@ -1,0 +1,55 @@
+"""Support vector machines and the large-margin family, exact and certified.
+
+The public names are imported on first use, so that ``import maxmargin`` costs next to nothing:
+neither scikit-learn nor Numba, torch or matplotlib is loaded until a name needs it.
+
+Example
+-------
+>>> from maxmargin import SVC
+>>> model = SVC(kernel="linear", C=1.0).fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
+>>> model.predict([[2.0, 2.0]])
+array([1])
+>>> model.certificate_.status
+'converged'
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "SVC": "maxmargin.svm",
+    "NuSVC": "maxmargin.svm",
+    "SVR": "maxmargin.svm",
+    "NuSVR": "maxmargin.svm",
+    "OneClassSVM": "maxmargin.svm",
+    "Certificate": "maxmargin.certificate",
+    "InseparableError": "maxmargin.certificate",
+    "Gram": "maxmargin.gram",
+    "check_valid": "maxmargin.kernels",
+}
+_SUBMODULES = ("duals", "kernels", "multiclass", "plotting", "solvers", "svm", "testing")
+
+__all__ = [*_HOME, *_SUBMODULES, "__version__"]
+
+if TYPE_CHECKING:
+    from maxmargin.certificate import Certificate, InseparableError
+    from maxmargin.gram import Gram
+    from maxmargin.kernels import check_valid
+    from maxmargin.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _SUBMODULES:
+        value = import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,135 @@
+"""The small postfix programme that a kernel becomes before a backend evaluates it.
+
+A kernel value is an elementwise function of a few *primitives* of two points: their product, their
+squared distance, their L1 distance, an entry of a given matrix or the value of a Python function.
+``0.5 * RBF(gamma) + Linear()`` becomes::
+
+    PUSH squared_distance   SCALE -gamma   EXP   SCALE 0.5   PUSH dot   ADD
+
+Each primitive sees the points through a *view*: a chain of column selections and feature maps.
+Backends know only this form; kernels know only how to write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+PUSH, SCALE, SHIFT, ADD, MULTIPLY, POWER, POLYNOMIAL, EXP, TANH, FACTOR = range(10)
+
+DOT = "dot"
+SQUARED_DISTANCE = "squared_distance"
+L1_DISTANCE = "l1_distance"
+PRECOMPUTED = "precomputed"
+FUNCTION = "function"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A view step: keep these columns (indices), in this order."""
+
+    indices: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Map:
+    """A view step: replace the rows of X by ``function(X)``."""
+
+    function: Callable[[Any], Any]
+
+
+View = tuple[Columns | Map, ...]
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """One number per pair of points that the programme starts from."""
+
+    kind: str
+    view: View = ()
+    function: Callable[[Any, Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A function of one point: the programme multiplies by its value at both points."""
+
+    function: Callable[[Any], Any]
+    view: View = ()
+
+
+@dataclass
+class Program:
+    """Primitives, factors and the postfix code over them; filled by ``Kernel.lower``."""
+
+    primitives: list[Primitive] = field(default_factory=list)
+    factors: list[Factor] = field(default_factory=list)
+    coefficients: list[float] = field(default_factory=list)
+    code: list[tuple[int, int, int, float]] = field(default_factory=list)
+
+    def push(self, kind: str, view: View = (), function: Callable | None = None) -> None:
+        """Push a primitive; one that was pushed before is shared."""
+        self._emit(PUSH, _index_of(self.primitives, Primitive(kind, view, function)))
+
+    def scale(self, constant: float) -> None:
+        """Multiply the top of the stack by a constant."""
+        self._emit(SCALE, constant=constant)
+
+    def shift(self, constant: float) -> None:
+        """Add a constant to the top of the stack."""
+        self._emit(SHIFT, constant=constant)
+
+    def add(self) -> None:
+        """Replace the two topmost values by their sum."""
+        self._emit(ADD)
+
+    def multiply(self) -> None:
+        """Replace the two topmost values by their product."""
+        self._emit(MULTIPLY)
+
+    def power(self, exponent: int) -> None:
+        """Raise the top of the stack to a non-negative whole power."""
+        self._emit(POWER, int(exponent))
+
+    def polynomial(self, coefficients: list[float]) -> None:
+        """Replace the top t by ``sum_k coefficients[k] * t**k``."""
+        self._emit(POLYNOMIAL, len(self.coefficients), len(coefficients))
+        self.coefficients.extend(coefficients)
+
+    def exp(self) -> None:
+        """Replace the top of the stack by its exponential."""
+        self._emit(EXP)
+
+    def tanh(self) -> None:
+        """Replace the top of the stack by its hyperbolic tangent."""
+        self._emit(TANH)
+
+    def factor(self, function: Callable[[Any], Any], view: View = ()) -> None:
+        """Multiply the top of the stack by ``function`` at both points."""
+        self._emit(FACTOR, _index_of(self.factors, Factor(function, view)))
+
+    def _emit(self, opcode: int, first: int = 0, second: int = 0, constant: float = 0.0) -> None:
+        self.code.append((opcode, first, second, float(constant)))
+
+    @cached_property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """``(instructions, constants, coefficients, stack depth)`` for the compiled interpreter."""
+        instructions = np.array([step[:3] for step in self.code], dtype=np.int64).reshape(-1, 3)
+        constants = np.array([step[3] for step in self.code], dtype=np.float64)
+        coefficients = np.array(self.coefficients or [0.0], dtype=np.float64)
+        height = depth = 0
+        for opcode, *_ in self.code:
+            height += (opcode == PUSH) - (opcode in (ADD, MULTIPLY))
+            depth = max(depth, height)
+        return instructions, constants, coefficients, int(depth)
+
+
+def _index_of(items: list, item: Any) -> int:
+    """Position of ``item`` in ``items``, appended first if it is new."""
+    if item not in items:
+        items.append(item)
+    return items.index(item)

@@ -1,0 +1,363 @@
+"""New kernels from old: the construction rules (6.13) to (6.22), one class each."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maxmargin.backends import program as op
+from maxmargin.backends.cpu import look
+from maxmargin.backends.program import Program, View
+from maxmargin.kernels.base import (
+    Input,
+    Kernel,
+    Validity,
+    _same_input,
+    finite_number,
+    joint_input,
+    joint_validity,
+    whole_number,
+)
+
+
+class Combination(Kernel):
+    """Two kernels on the same points."""
+
+    def __init__(self, k1: Kernel, k2: Kernel) -> None:
+        self.k1 = k1
+        self.k2 = k2
+
+    @property
+    def validity(self) -> Validity:
+        """Valid when both parts are."""
+        return joint_validity(self.k1, self.k2)
+
+    @property
+    def input(self) -> Input:
+        """What both parts can compare."""
+        return joint_input(self.k1, self.k2)
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        k1, k2 = _same_input(self.k1, self.k2)
+        return type(self)(k1.resolve(X, feature_names), k2.resolve(X, feature_names))
+
+
+class Sum(Combination):
+    """``k1(x, z) + k2(x, z)``, rules (6.17) and, on sub-vectors, (6.21)."""
+
+    _precedence = 0
+
+    def _emit(self, program: Program, view: View) -> None:
+        self.k1._emit(program, view)
+        self.k2._emit(program, view)
+        program.add()
+
+    def __str__(self) -> str:
+        return f"{self.k1} + {self.k2}"
+
+
+class Product(Combination):
+    """``k1(x, z) k2(x, z)``, rules (6.18) and, on sub-vectors, (6.22)."""
+
+    _precedence = 1
+
+    def _emit(self, program: Program, view: View) -> None:
+        self.k1._emit(program, view)
+        self.k2._emit(program, view)
+        program.multiply()
+
+    def __str__(self) -> str:
+        return f"{self.k1._within(1)} * {self.k2._within(1)}"
+
+
+class Modification(Kernel):
+    """One kernel, changed value by value."""
+
+    kernel: Kernel
+
+    @property
+    def validity(self) -> Validity:
+        """Valid when the kernel inside is and the modification keeps it so."""
+        return joint_validity(self.kernel) if self._keeps_validity else Validity.UNPROVEN
+
+    @property
+    def _keeps_validity(self) -> bool:
+        return True
+
+    @property
+    def input(self) -> Input:
+        """What the kernel inside compares."""
+        return self.kernel.input
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        others = {k: v for k, v in self.get_params(deep=False).items() if k != "kernel"}
+        return type(self)(kernel=self.kernel.resolve(X, feature_names), **others)
+
+    def _emit(self, program: Program, view: View) -> None:
+        self.kernel._emit(program, view)
+        self._modify(program, view)
+
+    @abstractmethod
+    def _modify(self, program: Program, view: View) -> None:
+        """Append the instructions that change the value on top of the stack."""
+
+
+class Scaled(Modification):
+    """``constant * k(x, z)``, rule (6.13): valid for a constant that is not negative."""
+
+    _precedence = 1
+
+    def __init__(self, kernel: Kernel, constant: float) -> None:
+        self.kernel = kernel
+        self.constant = constant
+
+    @property
+    def _keeps_validity(self) -> bool:
+        return self.constant >= 0
+
+    def _modify(self, program: Program, view: View) -> None:
+        program.scale(finite_number("constant", self.constant))
+
+    def __str__(self) -> str:
+        return f"{self.constant:g} * {self.kernel._within(1)}"
+
+
+class Shifted(Modification):
+    """``k(x, z) + constant``: the sum with the constant kernel, valid if that is not negative."""
+
+    _precedence = 0
+
+    def __init__(self, kernel: Kernel, constant: float) -> None:
+        self.kernel = kernel
+        self.constant = constant
+
+    @property
+    def _keeps_validity(self) -> bool:
+        return self.constant >= 0
+
+    def _modify(self, program: Program, view: View) -> None:
+        program.shift(finite_number("constant", self.constant))
+
+    def __str__(self) -> str:
+        return f"{self.kernel} + {self.constant:g}"
+
+
+class Power(Modification):
+    """``k(x, z) ** exponent`` with a whole exponent, a case of rule (6.15)."""
+
+    _precedence = 2
+
+    def __init__(self, kernel: Kernel, exponent: int) -> None:
+        self.kernel = kernel
+        self.exponent = exponent
+
+    def _modify(self, program: Program, view: View) -> None:
+        program.power(whole_number("exponent", self.exponent))
+
+    def __str__(self) -> str:
+        return f"{self.kernel._within(3)} ** {self.exponent}"
+
+
+class PolynomialOf(Modification):
+    """``sum_m coefficients[m] * k(x, z)**m``, rule (6.15): valid if none is negative.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear
+    >>> k = Linear().polynomial([1.0, 0.0, 2.0])
+    >>> k([[3.0]])
+    array([[163.]])
+    """
+
+    def __init__(self, kernel: Kernel, coefficients: Sequence[float]) -> None:
+        self.kernel = kernel
+        self.coefficients = coefficients
+
+    @property
+    def _keeps_validity(self) -> bool:
+        return all(c >= 0 for c in self.coefficients)
+
+    def _modify(self, program: Program, view: View) -> None:
+        if not len(self.coefficients):
+            raise ValueError("A polynomial in a kernel needs at least one coefficient.")
+        program.polynomial([finite_number("a coefficient", c) for c in self.coefficients])
+
+    def __str__(self) -> str:
+        return f"{self.kernel._within(3)}.polynomial({[float(c) for c in self.coefficients]})"
+
+
+class Exponential(Modification):
+    """``exp(k(x, z))``, rule (6.16)."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def _modify(self, program: Program, view: View) -> None:
+        program.exp()
+
+    def __str__(self) -> str:
+        return f"exp({self.kernel})"
+
+
+class Conformal(Modification):
+    """``f(x) k(x, z) f(z)``, rule (6.14), for any real function f of a point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.kernels import Linear
+    >>> cosine = Linear().conformal(lambda X: 1 / np.linalg.norm(X, axis=1))
+    >>> cosine([[3.0, 4.0]], [[6.0, 8.0]])
+    array([[1.]])
+    """
+
+    def __init__(self, kernel: Kernel, f: Callable[[Any], Any]) -> None:
+        self.kernel = kernel
+        self.f = f
+
+    @property
+    def input(self) -> Input:
+        """Points, since f needs them."""
+        return _of_points(self.kernel, "f(x) k(x, z) f(z)")
+
+    def _modify(self, program: Program, view: View) -> None:
+        program.factor(self.f, view)
+
+    def __str__(self) -> str:
+        return f"{self.kernel._within(3)}.conformal({_name(self.f)})"
+
+
+class Mapped(Kernel):
+    """``k(phi(x), phi(z))``, rule (6.19): a kernel after a feature map.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear, quadratic_features
+    >>> Linear().after(quadratic_features)([[1.0, 2.0]], [[3.0, 4.0]]).round(10)
+    array([[121.]])
+    """
+
+    def __init__(self, kernel: Kernel, feature_map: Callable[[Any], Any]) -> None:
+        self.kernel = kernel
+        self.feature_map = feature_map
+
+    @property
+    def validity(self) -> Validity:
+        """Valid when the kernel is."""
+        return joint_validity(self.kernel)
+
+    @property
+    def input(self) -> Input:
+        """Vectors: the map gets validated arrays."""
+        _of_points(self.kernel, "a kernel after a feature map")
+        return Input.VECTORS
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        mapped = look(X, op.Map(self.feature_map))
+        return Mapped(self.kernel.resolve(mapped, None), self.feature_map)
+
+    def _emit(self, program: Program, view: View) -> None:
+        self.kernel._emit(program, (*view, op.Map(self.feature_map)))
+
+    def __str__(self) -> str:
+        return f"{self.kernel._within(3)}.after({_name(self.feature_map)})"
+
+
+class OnColumns(Kernel):
+    """``k(x_a, z_a)``: a kernel that sees some columns only, rules (6.21) and (6.22).
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : int, str, slice, sequence of int, of str or of bool
+        Indices (negative ones count from the end), a slice, a mask with one entry per column, or
+        names of DataFrame columns.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import RBF, Linear
+    >>> k = Linear().on([0]) + RBF(gamma=1.0).on(slice(1, None))
+    >>> k([[2.0, 5.0, 5.0]], [[3.0, 5.0, 5.0]])
+    array([[7.]])
+    """
+
+    def __init__(self, kernel: Kernel, columns: Any) -> None:
+        self.kernel = kernel
+        self.columns = columns
+
+    @property
+    def validity(self) -> Validity:
+        """Valid when the kernel is."""
+        return joint_validity(self.kernel)
+
+    @property
+    def input(self) -> Input:
+        """Vectors: only they have columns."""
+        _of_points(self.kernel, "a kernel on some columns")
+        return Input.VECTORS
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        indices = _column_indices(self.columns, X.shape[1], feature_names)
+        names = None if feature_names is None else [feature_names[i] for i in indices]
+        selected = look(X, op.Columns(indices))
+        return OnColumns(self.kernel.resolve(selected, names), indices)
+
+    def _emit(self, program: Program, view: View) -> None:
+        self.kernel._emit(program, (*view, op.Columns(tuple(self.columns))))
+
+    def __str__(self) -> str:
+        columns = self.columns
+        shown = columns if isinstance(columns, slice | str | int) else list(columns)
+        return f"{self.kernel._within(3)}.on({shown!r})"
+
+
+def _column_indices(columns: Any, n: int, names: Sequence[str] | None) -> tuple[int, ...]:
+    """Indices of the columns that a user's selection means, out of n."""
+    if isinstance(columns, slice) and not isinstance(columns.start, str):
+        chosen = np.arange(n)[columns]
+    else:
+        wanted = np.atleast_1d(np.asarray(columns))
+        if wanted.dtype.kind in "UO" and all(isinstance(name, str) for name in wanted):
+            if names is None:
+                raise ValueError(
+                    f"The kernel is on columns {list(map(str, wanted))}, but X has no column "
+                    "names: pass a DataFrame with string column names, or choose columns by index."
+                )
+            known = [str(name) for name in names]
+            unknown = [str(name) for name in wanted if name not in known]
+            if unknown:
+                raise ValueError(f"The kernel is on columns {unknown}, which X does not have.")
+            chosen = np.array([known.index(name) for name in wanted])
+        elif wanted.dtype == bool:
+            if len(wanted) != n:
+                raise ValueError(f"The column mask has {len(wanted)} entries, X has {n} columns.")
+            chosen = np.flatnonzero(wanted)
+        elif wanted.dtype.kind in "iu":
+            outside = wanted[(wanted < -n) | (wanted >= n)]
+            if outside.size:
+                raise ValueError(f"The kernel is on column {outside[0]}, but X has {n} columns.")
+            chosen = wanted % n
+        else:
+            raise ValueError(
+                "Columns are chosen by indices, a slice, a mask or DataFrame names, "
+                f"not by {columns!r}."
+            )
+    if not len(chosen):
+        raise ValueError(f"The selection {columns!r} leaves the kernel no column to see.")
+    return tuple(int(i) for i in chosen)
+
+
+def _of_points(kernel: Kernel, construction: str) -> Input:
+    if kernel.pairwise:
+        raise ValueError(
+            f"{construction} needs the points themselves, and {kernel!r} has only a matrix of "
+            "kernel values: apply the construction before computing the matrix."
+        )
+    return kernel.input
+
+
+def _name(function: Callable) -> str:
+    return getattr(function, "__name__", repr(function))

@@ -1,0 +1,353 @@
+"""Kernels as objects: what every kernel can do, and the algebra that composes them.
+
+A kernel ``k(x, z)`` is *valid* when it is an inner product ``phi(x) . phi(z)`` in some feature
+space, that is, when every Gram matrix it makes is positive semidefinite. Here a kernel is an object
+that knows its formula and whether its validity is proven *by construction*; composing kernels
+with ``+``, ``*``, ``**`` and the methods below follows the construction rules (6.13) to (6.22) of
+Bishop, *Pattern Recognition and Machine Learning*, chapter 6.2.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_array
+
+from maxmargin.backends import cpu
+from maxmargin.backends.program import Program, View
+
+
+class Validity(StrEnum):
+    """What is known of a kernel's validity from its construction alone."""
+
+    VALID = "valid"
+    UNPROVEN = "not proven"
+    INVALID = "not valid in general"
+
+
+class Input(StrEnum):
+    """What a kernel compares: vectors, rows of a precomputed matrix, or objects of any type."""
+
+    VECTORS = "vectors"
+    MATRIX = "matrix"
+    OBJECTS = "objects"
+
+
+class Kernel(BaseEstimator):
+    """Base class of all kernels: evaluation, algebra, validity, parameters.
+
+    A concrete kernel says how its formula is lowered to a programme (:meth:`_emit`), how data
+    dependent parameters become numbers (:meth:`_resolve`), and what its construction proves
+    (:attr:`validity`). Parameters, cloning and printing follow scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.kernels import RBF, Linear
+    >>> k = 0.5 * RBF(gamma=0.1) + Linear()
+    >>> k
+    0.5 * RBF(gamma=0.1) + Linear()
+    >>> k(np.array([[0.0], [1.0]])).round(3)
+    array([[0.5  , 0.452],
+           [0.452, 1.5  ]])
+    >>> k.validity
+    <Validity.VALID: 'valid'>
+    """
+
+    # How tightly the printed form binds: 0 sum, 1 product, 2 power, 3 atom.
+    _precedence = 3
+
+    @property
+    @abstractmethod
+    def validity(self) -> Validity:
+        """Whether every Gram matrix of this kernel is positive semidefinite, by construction."""
+
+    @property
+    def input(self) -> Input:
+        """What the kernel compares."""
+        return Input.VECTORS
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether the kernel takes a precomputed matrix instead of data."""
+        return self.input is Input.MATRIX
+
+    def resolve(self, X: Any, feature_names: Sequence[str] | None = None) -> Kernel:
+        """Return a copy in which ``"scale"``, ``"auto"`` and column names have become numbers.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+            The training data.
+        feature_names : sequence of str, optional
+            Names of the columns of X, for kernels on columns chosen by name.
+
+        Returns
+        -------
+        kernel : Kernel
+            Independent of X from here on.
+        """
+        return self._resolve(X, feature_names)
+
+    def lower(self) -> Program:
+        """Return the postfix programme that backends evaluate; the kernel must be resolved."""
+        program = Program()
+        self._emit(program, ())
+        return program
+
+    @abstractmethod
+    def _emit(self, program: Program, view: View) -> None:
+        """Append the instructions that leave this kernel's value on top of the stack."""
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        return clone(self)
+
+    def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
+        """Kernel matrix between the rows of X and of Z (of X, if Z is not given).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        Z : array-like or sparse matrix of shape (m, d), optional
+
+        Returns
+        -------
+        K : ndarray of shape (n, m)
+            In float64. Parameters such as ``gamma="scale"`` are taken from X: :meth:`resolve` the
+            kernel on the training data first when X is something else.
+        """
+        X, names = self._checked(X)
+        kernel = self.resolve(X, names)
+        program = kernel.lower()
+        if self.pairwise:
+            if Z is not None:
+                raise ValueError(f"{self!r} looks its values up in one given matrix: call k(K).")
+            left = right = cpu.Operand.prepare(program, X)
+            out = np.empty(X.shape)
+            right = cpu.Operand.of_columns(program, np.arange(X.shape[1]))
+        else:
+            Z, _ = (X, names) if Z is None else self._checked(Z)
+            if hasattr(X, "shape") and hasattr(Z, "shape") and X.shape[1:] != Z.shape[1:]:
+                raise ValueError(
+                    f"X has {X.shape[1]} features and Z has {Z.shape[1]}; they must be the same."
+                )
+            right = cpu.Operand.prepare(program, Z)
+            left = right if Z is X else cpu.Operand.prepare(program, X, like=right)
+            out = np.empty((left.n, right.n))
+        cpu.kernel_rows(program, left, np.arange(left.n), right, out)
+        return out
+
+    def diag(self, X: Any) -> np.ndarray:
+        """``k(x, x)`` for every row of X, shape (n,), without the rest of the matrix."""
+        X, names = self._checked(X)
+        kernel = self.resolve(X, names)
+        program = kernel.lower()
+        return cpu.kernel_diagonal(program, cpu.Operand.prepare(program, X))
+
+    def _checked(self, X: Any) -> tuple[Any, Sequence[str] | None]:
+        names = list(X.columns) if hasattr(X, "columns") else None
+        if self.input is Input.OBJECTS:
+            return X, names
+        return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]), names
+
+    # -- the algebra ---------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Kernel:
+        from maxmargin.kernels.algebra import Shifted, Sum
+
+        if isinstance(other, Kernel):
+            return Sum(*_same_input(self, other))
+        return Shifted(self, _constant(other)) if _is_number(other) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Kernel:
+        return self + (-1.0) * other if isinstance(other, Kernel) or _is_number(other) else (
+            NotImplemented
+        )
+
+    def __rsub__(self, other: Any) -> Kernel:
+        return (-1.0) * self + other if _is_number(other) else NotImplemented
+
+    def __neg__(self) -> Kernel:
+        return (-1.0) * self
+
+    def __mul__(self, other: Any) -> Kernel:
+        from maxmargin.kernels.algebra import Product, Scaled
+
+        if isinstance(other, Kernel):
+            return Product(*_same_input(self, other))
+        return Scaled(self, _constant(other)) if _is_number(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Kernel:
+        return self * (1.0 / _constant(other)) if _is_number(other) else NotImplemented
+
+    def __pow__(self, exponent: Any) -> Kernel:
+        from maxmargin.kernels.algebra import Power
+
+        return Power(self, exponent)
+
+    def exp(self) -> Kernel:
+        """``exp(k)``, rule (6.16); ``numpy.exp(k)`` is the same."""
+        from maxmargin.kernels.algebra import Exponential
+
+        return Exponential(self)
+
+    def polynomial(self, coefficients: Sequence[float]) -> Kernel:
+        """``sum_m coefficients[m] * k**m``, rule (6.15) when no coefficient is negative."""
+        from maxmargin.kernels.algebra import PolynomialOf
+
+        return PolynomialOf(self, coefficients)
+
+    def conformal(self, f: Callable[[Any], Any]) -> Kernel:
+        """``f(x) k(x, z) f(z)``, rule (6.14); ``f`` maps X of shape (n, d) to n numbers."""
+        from maxmargin.kernels.algebra import Conformal
+
+        return Conformal(self, f)
+
+    def after(self, feature_map: Callable[[Any], Any]) -> Kernel:
+        """``k(phi(x), phi(z))``, rule (6.19); ``phi`` maps X of shape (n, d) to (n, M)."""
+        from maxmargin.kernels.algebra import Mapped
+
+        return Mapped(self, feature_map)
+
+    def on(self, columns: Any) -> Kernel:
+        """``k(x_a, z_a)`` on some columns: indices, a slice, a mask, or DataFrame names.
+
+        Sums and products of such kernels are rules (6.21) and (6.22).
+        """
+        from maxmargin.kernels.algebra import OnColumns
+
+        return OnColumns(self, columns)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        # numpy scalars ask here before Python would ask __rmul__ and its kin
+        operation = _UFUNCS.get(ufunc)
+        if operation is None or method != "__call__" or kwargs:
+            return NotImplemented
+        return operation(*(x.item() if isinstance(x, np.generic) else x for x in inputs))
+
+    # -- identity and printing -----------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)  # type: ignore[attr-defined]
+        return all(_same(mine[name], theirs[name]) for name in mine)
+
+    def __hash__(self) -> int:
+        return hash(type(self))  # parameters can be set, so they must not enter the hash
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        defaults = type(self)._get_defaults()
+        shown = [
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if name not in defaults or not _same(value, defaults[name])
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    @classmethod
+    def _get_defaults(cls) -> dict[str, Any]:
+        import inspect
+
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+    def _within(self, precedence: int) -> str:
+        """Printed form, in parentheses where a tighter operator surrounds it."""
+        text = str(self)
+        return text if self._precedence >= precedence else f"({text})"
+
+
+def exp(kernel: Kernel) -> Kernel:
+    """``exp(k)`` of a kernel, rule (6.16).
+
+    >>> from maxmargin.kernels import Linear, exp
+    >>> exp(Linear())([[1.0]], [[0.0]])
+    array([[1.]])
+    """
+    return kernel.exp()
+
+
+_UFUNCS: dict[Any, Callable] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.divide: operator.truediv,
+    np.power: operator.pow,
+    np.negative: operator.neg,
+    np.exp: exp,
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | np.bool_) or (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def _constant(value: Any) -> float:
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError(f"A kernel can be scaled or shifted by finite numbers only, not {value}.")
+    return number
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and np.array_equal(a, b)
+    if sp.issparse(a) or sp.issparse(b):
+        return type(a) is type(b) and a.shape == b.shape and (a != b).nnz == 0
+    return bool(a is b or a == b)
+
+
+def _same_input(k1: Kernel, k2: Kernel) -> tuple[Kernel, Kernel]:
+    """Refuse to mix kernels on a precomputed matrix with kernels on data."""
+    if k1.pairwise != k2.pairwise:
+        raise ValueError(
+            f"{k1!r} and {k2!r} cannot be combined: one takes a precomputed matrix in place of X, "
+            "the other needs X itself. Compute the second one's matrix with k(X) and add the two "
+            "matrices, or wrap the first in a function of X."
+        )
+    return k1, k2
+
+
+def joint_input(*kernels: Kernel) -> Input:
+    """Return what a composition compares: vectors as soon as one part needs them."""
+    inputs = {kernel.input for kernel in kernels}
+    if Input.MATRIX in inputs:
+        return Input.MATRIX
+    return Input.VECTORS if Input.VECTORS in inputs else Input.OBJECTS
+
+
+def joint_validity(*kernels: Kernel) -> Validity:
+    """Validity of a construction that keeps it: proven when every part's is."""
+    proven = all(kernel.validity is Validity.VALID for kernel in kernels)
+    return Validity.VALID if proven else Validity.UNPROVEN
+
+
+def whole_number(name: str, value: Any) -> int:
+    """Check an exponent: a non-negative whole number."""
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_) or value < 0:
+        raise ValueError(f"{name} must be a whole number of at least 0, got {value!r}.")
+    return int(value)
+
+
+def finite_number(name: str, value: Any, *, minimum: float | None = None) -> float:
+    """Check a real parameter, with an optional lower bound."""
+    if not _is_number(value) or not np.isfinite(value) or (minimum is not None and value < minimum):
+        bound = "" if minimum is None else f" of at least {minimum:g}"
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+    return float(value)

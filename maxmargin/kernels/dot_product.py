@@ -1,0 +1,201 @@
+"""Kernels that are functions of the inner product: linear, polynomial, sigmoid, ``x'Az``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.backends import program as op
+from maxmargin.backends.cpu import variance
+from maxmargin.backends.program import Program, View
+from maxmargin.kernels.base import Kernel, Validity, finite_number, whole_number
+
+
+def resolve_gamma(gamma: float | str, X: Any) -> float:
+    """Turn ``"scale"`` or ``"auto"`` into the number scikit-learn gives them."""
+    if isinstance(gamma, str):
+        if gamma == "auto":
+            return 1.0 / X.shape[1]
+        if gamma == "scale":
+            spread = variance(X)
+            return 1.0 / (X.shape[1] * spread) if spread != 0 else 1.0
+        raise ValueError(f'gamma must be "scale", "auto" or a number, got {gamma!r}.')
+    return finite_number("gamma", gamma, minimum=0.0)
+
+
+class Linear(Kernel):
+    """The inner product ``k(x, z) = x . z``.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def __init__(self) -> None:
+        pass
+
+    @property
+    def validity(self) -> Validity:
+        """Valid: its feature map is the identity."""
+        return Validity.VALID
+
+    def _emit(self, program: Program, view: View) -> None:
+        program.push(op.DOT, view)
+
+
+class Polynomial(Kernel):
+    """The polynomial kernel ``k(x, z) = (gamma x . z + c) ** degree``.
+
+    Parameters
+    ----------
+    degree : int, default=3
+    c : float, default=1.0
+        Weight of the lower degrees; 0 leaves only the terms of degree ``degree``.
+    gamma : float or {"scale", "auto"}, default=1.0
+        Factor of the inner product.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Polynomial
+    >>> Polynomial(degree=2, c=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
+    """
+
+    def __init__(self, degree: int = 3, c: float = 1.0, gamma: float | str = 1.0) -> None:
+        self.degree = degree
+        self.c = c
+        self.gamma = gamma
+
+    @property
+    def validity(self) -> Validity:
+        """Valid for ``c >= 0``: rules (6.13), (6.17) and (6.18)."""
+        return Validity.VALID if self.c >= 0 else Validity.UNPROVEN
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        return Polynomial(
+            whole_number("degree", self.degree),
+            finite_number("c", self.c),
+            resolve_gamma(self.gamma, X),
+        )
+
+    def _emit(self, program: Program, view: View) -> None:
+        program.push(op.DOT, view)
+        program.scale(float(self.gamma))
+        program.shift(self.c)
+        program.power(self.degree)
+
+
+class Sigmoid(Kernel):
+    """The sigmoidal kernel ``k(x, z) = tanh(a x . z + b)``.
+
+    Its Gram matrix is in general not positive semidefinite; it has been used all the same.
+
+    Parameters
+    ----------
+    a : float or {"scale", "auto"}, default="scale"
+    b : float, default=0.0
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Sigmoid
+    >>> Sigmoid(a=0.5, b=0.0)([[1.0]], [[2.0]]).round(4)
+    array([[0.7616]])
+    >>> print(Sigmoid().validity)
+    not valid in general
+    """
+
+    def __init__(self, a: float | str = "scale", b: float = 0.0) -> None:
+        self.a = a
+        self.b = b
+
+    @property
+    def validity(self) -> Validity:
+        """Not valid in general."""
+        return Validity.INVALID
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        a = resolve_gamma(self.a, X) if isinstance(self.a, str) else finite_number("a", self.a)
+        return Sigmoid(a, finite_number("b", self.b))
+
+    def _emit(self, program: Program, view: View) -> None:
+        program.push(op.DOT, view)
+        program.scale(float(self.a))
+        program.shift(self.b)
+        program.tanh()
+
+
+class QuadraticForm(Kernel):
+    """``k(x, z) = x' A z`` with a symmetric positive semidefinite A, rule (6.20).
+
+    Parameters
+    ----------
+    A : array-like of shape (d, d)
+        Checked: a matrix that is not symmetric or has a negative eigenvalue is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.kernels import QuadraticForm
+    >>> QuadraticForm(np.diag([1.0, 3.0]))([[1.0, 1.0]], [[2.0, 2.0]]).round(10)
+    array([[8.]])
+    """
+
+    def __init__(self, A: Any) -> None:
+        self.A = A
+
+    @property
+    def validity(self) -> Validity:
+        """Valid: A is checked when the kernel meets data."""
+        return Validity.VALID
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        if np.shape(self.A) != (X.shape[1], X.shape[1]):
+            raise ValueError(
+                f"A has shape {np.shape(self.A)}, but X has {X.shape[1]} features: "
+                f"x'Az needs a matrix of shape ({X.shape[1]}, {X.shape[1]})."
+            )
+        kernel = QuadraticForm(np.array(self.A, dtype=np.float64))
+        _square_root(kernel.A)
+        return kernel
+
+    def _emit(self, program: Program, view: View) -> None:
+        # x'Az is the inner product after x -> R'x, where A = R R'
+        program.push(op.DOT, (*view, op.Map(LinearMap(_square_root(self.A)))))
+
+
+class LinearMap:
+    """The feature map ``x -> R'x``, comparable and picklable."""
+
+    def __init__(self, R: np.ndarray) -> None:
+        self.R = R
+
+    def __call__(self, X: Any) -> np.ndarray:
+        return np.asarray(X @ self.R) if not sp.issparse(X) else X @ self.R
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LinearMap) and np.array_equal(self.R, other.R)
+
+    def __hash__(self) -> int:
+        return hash(self.R.shape)
+
+
+def _square_root(A: np.ndarray) -> np.ndarray:
+    """``R`` with ``R R' = A``; refuses a matrix that has no such root."""
+    A = np.asarray(A, dtype=np.float64)
+    if not np.isfinite(A).all():
+        raise ValueError("A in x'Az contains NaN or infinity.")
+    scale = float(np.abs(A).max(initial=0.0))
+    if np.abs(A - A.T).max(initial=0.0) > 1e-10 * scale:
+        raise ValueError("A in x'Az must be symmetric.")
+    eigenvalues, vectors = np.linalg.eigh((A + A.T) / 2)
+    if eigenvalues.min(initial=0.0) < -1e-10 * scale:
+        raise ValueError(
+            "A in x'Az must be positive semidefinite; its smallest eigenvalue is "
+            f"{eigenvalues.min():.3g}."
+        )
+    return vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))
