@@ -1,0 +1,356 @@
+"""The certificate: how good an answer is, recomputed in float64 from the problem itself.
+
+For a point ``a`` of a dual problem (see :mod:`maxmargin.duals`) with gradient ``g = Q a + p``, and
+for the levels ``l`` that the machine takes its bias from, let ``r_t = g_t + c_t l``. Then
+
+    dual   = -(1/2 a' Q a + p' a)
+    gap    = sum_t  r_t a_t - min(r_t lower_t, r_t upper_t)   >= 0
+    primal = dual + gap
+
+and ``primal`` is exactly the machine's objective, ``1/2 ||w||^2`` plus its losses, at the ``w`` and
+``b`` that are returned. When the kernel is positive semidefinite the optimum lies between the two.
+The KKT violation is LIBSVM's stopping quantity, largest over the groups: with
+``v_t = -c_t g_t``, the largest ``v`` that may still rise less the smallest that may still fall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from maxmargin.duals import DualProblem, Levels, read_levels
+from maxmargin.gram import Definiteness, Gram
+from maxmargin.solution import Solution, Status
+
+
+class InseparableError(ValueError):
+    """The hard margin was asked of data that no hyperplane of the feature space separates.
+
+    Attributes
+    ----------
+    positive, negative : tuple of (rows, weights)
+        The witness: one convex combination of the training rows of each class; in feature space
+        the two coincide. (Without an intercept the weights of both together sum to one.)
+    distance : float
+        Distance between the two points in feature space, zero up to rounding.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        positive: tuple[np.ndarray, np.ndarray],
+        negative: tuple[np.ndarray, np.ndarray],
+        distance: float,
+    ) -> None:
+        super().__init__(message)
+        self.positive, self.negative, self.distance = positive, negative, distance
+
+    def __reduce__(self) -> tuple:
+        return type(self), (str(self), self.positive, self.negative, self.distance)
+
+
+@dataclass(frozen=True, repr=False)
+class Certificate:
+    """How exact an answer is; every number is recomputed in float64 from the problem.
+
+    Attributes
+    ----------
+    primal, dual : float
+        Objective of the machine, and the dual objective as maximised.
+    gap, relative_gap : float
+        ``primal - dual``, and that over the larger of the two in size.
+    kkt_violation : float
+        Worst violation of the KKT conditions, in the units of ``tol``.
+    infeasibility : float
+        Largest violation of a dual constraint (box or equality).
+    status : str
+        ``"converged"``, ``"max_iter"``, ``"time_limit"`` or ``"stalled"``.
+    tol : float
+        What the violation was asked to be.
+    definiteness : str
+        What is known of the Gram matrix, on which the meaning of the gap rests.
+    parts : tuple of Certificate
+        For several classes, one certificate per pair. The numbers above are then the worst of
+        them: primal, dual and gap of the pair with the largest relative gap.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC
+    >>> model = SVC(kernel="linear").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> print(model.certificate_)
+    converged: optimal to a relative gap of ...
+      primal          1.5...
+      dual            1.5...
+      gap             ...
+      KKT violation   ... (tol 0.001)
+      infeasibility   0
+      kernel          positive semidefinite by construction
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    kkt_violation: float
+    infeasibility: float
+    status: Status
+    tol: float
+    definiteness: Definiteness
+    parts: tuple[Certificate, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the KKT conditions hold to ``tol``."""
+        return self.status is Status.CONVERGED
+
+    @property
+    def claim(self) -> str:
+        """What the numbers prove, and what they do not."""
+        if self.definiteness is Definiteness.INDEFINITE:
+            return (
+                f"stationary to a KKT violation of {self.kkt_violation:.2g}: the kernel matrix is "
+                "indefinite, so the problem is not convex, other stationary points may be better, "
+                "and primal, dual and gap bound nothing"
+            )
+        optimal = f"optimal to a relative gap of {self.relative_gap:.2g}"
+        if self.definiteness is Definiteness.UNKNOWN:
+            return (
+                f"{optimal} if the kernel is positive semidefinite, which a sample of the training "
+                "points did not refute; a KKT point in any case"
+            )
+        return optimal
+
+    def __str__(self) -> str:
+        lines = [f"{self.status}: {self.claim}"]
+        if self.parts:
+            converged = sum(part.converged for part in self.parts)
+            lines[0] += f" (worst of {len(self.parts)} pairs, {converged} converged)"
+        lines += [
+            f"  primal          {self.primal:.10g}",
+            f"  dual            {self.dual:.10g}",
+            f"  gap             {self.gap:.3g}",
+            f"  KKT violation   {self.kkt_violation:.3g} (tol {self.tol:g})",
+            f"  infeasibility   {self.infeasibility:.2g}",
+            f"  kernel          {self.definiteness}",
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    @classmethod
+    def worst(cls, parts: list[Certificate]) -> Certificate:
+        """Certificate of several problems taken together."""
+        if len(parts) == 1:
+            return parts[0]
+        widest = max(parts, key=lambda part: part.relative_gap)
+        return replace(
+            widest,
+            kkt_violation=max(part.kkt_violation for part in parts),
+            infeasibility=max(part.infeasibility for part in parts),
+            status=max((part.status for part in parts), key=lambda status: status.severity),
+            parts=tuple(parts),
+        )
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A solution looked at again from the problem: its machine and its certificate.
+
+    ``alpha`` and ``problem`` are in the units of the certificate; ``coefficients`` (one per row of
+    the Gram matrix), ``bias`` and ``decision`` are those of the machine, divided by rho where the
+    margin is not fixed at one.
+    """
+
+    problem: DualProblem
+    alpha: np.ndarray
+    levels: Levels
+    coefficients: np.ndarray
+    bias: float
+    decision: np.ndarray
+    squared_norm: float
+    certificate: Certificate
+
+    @property
+    def margin(self) -> float:
+        """``1 / ||w||``: half the width of the street; nan where ``||w||^2`` is not positive."""
+        return self.squared_norm**-0.5 if self.squared_norm > 0 else float("nan")
+
+
+def evaluate(
+    gram: Gram, problem: DualProblem, solution: Solution, tol: float, definiteness: Definiteness
+) -> Evaluation:
+    """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix."""
+    alpha = solution.alpha
+    beta = problem.on_rows(alpha, gram.n)
+    rows = np.unique(problem.gram_row)
+    decision = np.full(gram.n, np.nan)
+    decision[rows] = gram.matvec(beta, rows)
+    levels = _levels(problem, alpha, problem.gradient(decision))
+    if problem.hard:
+        rho = read_levels(problem, levels).margin
+        _refuse_touching_hulls(gram, problem, alpha, decision)
+        if not rho > 0:
+            return _failed(problem, alpha, beta, decision, solution, tol, definiteness)
+        problem = problem.normalised(rho)
+        alpha, beta, decision = alpha / rho, beta / rho, decision / rho
+        levels = _levels(problem, alpha, problem.gradient(decision))
+    gradient = problem.gradient(decision)
+    read = read_levels(problem, levels)
+    squared_norm = float(beta[rows] @ decision[rows])
+    dual = -(0.5 * squared_norm + float(problem.linear @ alpha))
+    if problem.hard:
+        # the returned w scaled until no constraint is violated is a feasible point of the primal
+        margins = problem.sign * (decision[problem.gram_row] + read.bias)
+        slackest = float(margins[problem.upper > 0].min())
+        primal = 0.5 * squared_norm / slackest**2 if slackest > 0 else np.inf
+        gap = max(primal - dual, 0.0)
+    else:
+        offset = levels[problem.group] if problem.n_groups else 0.0
+        residual = gradient + problem.coefficient * offset
+        costs = residual * alpha - np.minimum(residual * problem.lower, residual * problem.upper)
+        gap = float(np.maximum(costs, 0.0).sum())
+        primal = dual + gap
+    certificate = Certificate(
+        primal=float(primal),
+        dual=dual,
+        gap=float(gap),
+        relative_gap=_relative(gap, primal, dual),
+        kkt_violation=_violation(problem, alpha, gradient),
+        infeasibility=_infeasibility(problem, alpha),
+        status=solution.status,
+        tol=tol,
+        definiteness=definiteness,
+    )
+    return Evaluation(
+        problem=problem,
+        alpha=alpha,
+        levels=read,
+        coefficients=beta / read.margin if read.margin > 0 else beta,
+        bias=read.bias / read.margin if read.margin > 0 else read.bias,
+        decision=decision / read.margin if read.margin > 0 else decision,
+        squared_norm=squared_norm / read.margin**2 if read.margin > 0 else squared_norm,
+        certificate=certificate,
+    )
+
+
+def _failed(
+    problem: DualProblem,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    decision: np.ndarray,
+    solution: Solution,
+    tol: float,
+    definiteness: Definiteness,
+) -> Evaluation:
+    """Evaluate hulls that are apart but whose nearest points are not yet known well enough."""
+    certificate = Certificate(
+        np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, definiteness
+    )
+    levels = Levels(0.0, 1.0, 0.0)
+    norm = float(np.nansum(beta * decision))
+    return Evaluation(problem, alpha, levels, beta, 0.0, decision, norm, certificate)
+
+
+def rising(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
+    """Variables that may move along ``+c``."""
+    below, above = alpha < problem.upper, alpha > problem.lower
+    return np.where(problem.coefficient > 0, below, above)
+
+
+def falling(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
+    """Variables that may move along ``-c``."""
+    below, above = alpha < problem.upper, alpha > problem.lower
+    return np.where(problem.coefficient > 0, above, below)
+
+
+def _extremes(
+    problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray, j: int
+) -> tuple[float, float]:
+    """Largest ``v`` that may rise and smallest that may fall, in group j."""
+    v = -problem.coefficient * gradient
+    member = problem.group == j
+    highest = v[member & rising(problem, alpha)].max(initial=-np.inf)
+    lowest = v[member & falling(problem, alpha)].min(initial=np.inf)
+    return float(highest), float(lowest)
+
+
+def _levels(problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """Level of each group: the mean of v over its free variables.
+
+    Without a free variable every level between the two extremes satisfies the KKT conditions:
+    their midpoint is taken, or the one that is finite.
+    """
+    levels = np.zeros(problem.n_groups)
+    free = (alpha > problem.lower) & (alpha < problem.upper)
+    for j in range(problem.n_groups):
+        chosen = free & (problem.group == j)
+        if chosen.any():
+            levels[j] = -(problem.coefficient * gradient)[chosen].mean()
+        else:
+            ends = [end for end in _extremes(problem, alpha, gradient, j) if np.isfinite(end)]
+            levels[j] = np.mean(ends) if ends else 0.0
+    return levels
+
+
+def _violation(problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray) -> float:
+    if problem.n_groups == 0:
+        up = np.where(alpha < problem.upper, -gradient, 0.0).max(initial=0.0)
+        down = np.where(alpha > problem.lower, gradient, 0.0).max(initial=0.0)
+        return float(max(up, down))
+    worst = 0.0
+    for j in range(problem.n_groups):
+        highest, lowest = _extremes(problem, alpha, gradient, j)
+        if np.isfinite(highest) and np.isfinite(lowest):
+            worst = max(worst, highest - lowest)
+    return worst
+
+
+def _infeasibility(problem: DualProblem, alpha: np.ndarray) -> float:
+    worst = max(
+        (problem.lower - alpha).max(initial=0.0),
+        np.where(np.isfinite(problem.upper), alpha - problem.upper, 0.0).max(initial=0.0),
+    )
+    for j in range(problem.n_groups):
+        member = problem.group == j
+        drift = problem.coefficient[member] @ (alpha - problem.start)[member]
+        worst = max(worst, abs(float(drift)))
+    return float(worst)
+
+
+def _relative(gap: float, primal: float, dual: float) -> float:
+    scale = max(abs(primal), abs(dual))
+    if not np.isfinite(gap):
+        return float("inf")
+    return float(gap / scale) if scale > 0 else 0.0
+
+
+def _refuse_touching_hulls(
+    gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray
+) -> None:
+    """Raise when the nearest points of the hulls coincide to tolerance.
+
+    That is, when their distance is below a millionth of the data's extent in feature space, or
+    below what float64 resolves in numbers of the kernel's size.
+    """
+    squared = max(float(alpha @ (problem.sign * decision[problem.gram_row])), 0.0)
+    rows = np.unique(problem.gram_row[problem.upper > 0])
+    diagonal = gram.diagonal()[rows]
+    first = gram.block(rows[:1], rows)[0]
+    extent = diagonal if problem.n_groups < 2 else diagonal + diagonal[0] - 2 * first
+    resolution = max(1e-12 * extent.max(), 64 * np.finfo(np.float64).eps * diagonal.max())
+    if squared > resolution:
+        return
+    sides = []
+    for side in (problem.sign > 0, problem.sign < 0):
+        used = np.flatnonzero(side & (alpha > 0))
+        sides.append((problem.gram_row[used], alpha[used]))
+    raise InseparableError(
+        "The hard margin (C=inf) does not exist: no hyperplane of the feature space separates the "
+        f"two classes. A convex combination of {len(sides[0][0])} rows of the one and one of "
+        f"{len(sides[1][0])} rows of the other coincide (distance {squared**0.5:.2g}); they are in "
+        "this error's `positive` and `negative`. Use a finite C, or a richer kernel.",
+        positive=sides[0],
+        negative=sides[1],
+        distance=squared**0.5,
+    )

@@ -1,0 +1,332 @@
+"""The dual problems of the kernel machines, all of one form.
+
+Every machine here is the quadratic programme
+
+    minimise     1/2 a' Q a + p' a          Q_ts = s_t s_s K(g_t, g_s)
+    subject to   lower <= a <= upper
+                 sum of c_t a_t over group j  =  its value at the start,  for every group j
+
+over variables ``a_t`` that sit on row ``g_t`` of one Gram matrix with a sign ``s_t``. Two variables
+may share a row (support vector regression), problems may share the Gram matrix (pairs of
+classes, folds), and there are no, one or two groups:
+
+==========  =====================  =======  =======  =====================================
+machine     variables              p        upper    constraints (groups)
+==========  =====================  =======  =======  =====================================
+C-SVC       one per row, s = y     -1       C w      sum y a = 0
+nu-SVC      one per row, s = y     0        w        sum a = nu N / 2 in each class
+hard SVC    one per row, s = y     0        inf      sum a = 1 in each class
+SVR         two per row, s = +-1   e -+ t   C w      sum s a = 0
+nu-SVR      two per row, s = +-1   -+ t     C w      sum a = C nu N / 2 for each sign
+one-class   one per row, s = 1     0        w        sum a = nu N
+==========  =====================  =======  =======  =====================================
+
+``w`` are sample weights, N their sum, e the width of the tube, t the target. Without a bias the
+constraint that comes from it is dropped. The machine is read off a solution through the *level*
+``l_j`` of each group, the value of ``-c_t (Q a + p)_t`` on its free variables: for C-SVC it is b.
+
+The hard margin is posed as the nearest points of the two convex hulls: always bounded, and when
+the hulls touch, its solution is the witness that no hyperplane separates. Scaled by ``1 / rho`` it is
+the solution of the maximum margin problem, just as for nu-SVC.
+
+Reference: Chang and Lin, LIBSVM, ACM TIST 2011; Keerthi et al., IEEE TNN 11(1), 2000 (hulls).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class DualProblem:
+    """One quadratic programme of the form above.
+
+    Attributes
+    ----------
+    gram_row : int array (m,)
+        Row of the Gram matrix that each variable sits on.
+    sign, coefficient : float arrays (m,)
+        ``s`` and ``c``, each +1 or -1.
+    linear, lower, upper, start : float arrays (m,)
+        ``p``, the box, and a feasible point that fixes the constraints' right-hand sides.
+    group : int array (m,)
+        Equality constraint of each variable, counted from 0; -1 throughout when there is none.
+    bias_weights, margin_weights : float arrays, one entry per group
+        ``b`` and ``rho`` as linear functions of the levels. Machines whose margin is fixed at
+        one have an empty ``margin_weights``; the others are divided by rho.
+    tube_weights : float array, one entry per group
+        Width of the tube as a function of the levels, for nu-SVR; else empty.
+    hard : bool
+        Whether this is the hard margin, posed as nearest points of the hulls.
+    """
+
+    gram_row: np.ndarray
+    sign: np.ndarray
+    coefficient: np.ndarray
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    start: np.ndarray
+    group: np.ndarray
+    bias_weights: np.ndarray
+    margin_weights: np.ndarray
+    tube_weights: np.ndarray
+    hard: bool = False
+
+    @property
+    def n_groups(self) -> int:
+        """Number of equality constraints."""
+        return int(self.group.max(initial=-1)) + 1
+
+    def on_rows(self, alpha: np.ndarray, n: int) -> np.ndarray:
+        """Return ``beta_i = sum of s_t a_t over the variables on row i``: w is ``sum beta_i phi_i``."""
+        return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
+
+    def gradient(self, decision: np.ndarray) -> np.ndarray:
+        """``Q a + p``, from ``decision = K beta``."""
+        return self.sign * decision[self.gram_row] + self.linear
+
+    def started_from(self, alpha: np.ndarray) -> DualProblem:
+        """Return the same problem with another feasible start."""
+        return replace(self, start=alpha)
+
+    def renumbered(self, rows: np.ndarray) -> DualProblem:
+        """Return the same problem over ``gram.take(rows)``; ``rows`` must be sorted."""
+        return replace(self, gram_row=np.searchsorted(rows, self.gram_row))
+
+    def normalised(self, rho: float) -> DualProblem:
+        """For the hard margin: the maximum margin problem whose solution is ``alpha / rho``."""
+        return replace(
+            self,
+            linear=np.full(len(self.sign), -1.0),
+            coefficient=self.sign if self.n_groups == 2 else np.ones(len(self.sign)),
+            group=np.full(len(self.sign), 0 if self.n_groups == 2 else -1),
+            start=self.start / rho,
+            bias_weights=np.ones(1) if self.n_groups == 2 else np.empty(0),
+            margin_weights=np.empty(0),
+        )
+
+
+class Levels(NamedTuple):
+    """What the levels of the groups say about the machine."""
+
+    bias: float
+    margin: float
+    tube: float
+
+
+def read_levels(problem: DualProblem, levels: np.ndarray) -> Levels:
+    """Bias ``b``, margin ``rho`` (1 where it is fixed) and tube width of a solution."""
+    return Levels(
+        bias=float(problem.bias_weights @ levels) if problem.bias_weights.size else 0.0,
+        margin=float(problem.margin_weights @ levels) if problem.margin_weights.size else 1.0,
+        tube=float(problem.tube_weights @ levels) if problem.tube_weights.size else 0.0,
+    )
+
+
+@dataclass(frozen=True)
+class DualBatch:
+    """Several problems over one Gram matrix as ragged arrays: problem k is ``offset[k:k+2]``.
+
+    This is what crosses to a solver: pairs of classes and folds are solved together.
+    """
+
+    offset: np.ndarray
+    arrays: dict[str, np.ndarray]
+    weights: tuple[tuple[np.ndarray, np.ndarray, np.ndarray, bool], ...]
+
+    @classmethod
+    def of(cls, problems: Sequence[DualProblem]) -> DualBatch:
+        """Stack problems."""
+        sizes = [len(problem.sign) for problem in problems]
+        return cls(
+            offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            arrays={
+                name: np.concatenate([getattr(problem, name) for problem in problems])
+                for name in _PER_VARIABLE
+            },
+            weights=tuple(
+                (p.bias_weights, p.margin_weights, p.tube_weights, p.hard) for p in problems
+            ),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+    def __getitem__(self, k: int) -> DualProblem:
+        if not 0 <= k < len(self):
+            raise IndexError(k)
+        span = slice(self.offset[k], self.offset[k + 1])
+        bias, margin, tube, hard = self.weights[k]
+        views = {name: array[span] for name, array in self.arrays.items()}
+        return DualProblem(
+            **views, bias_weights=bias, margin_weights=margin, tube_weights=tube, hard=hard
+        )
+
+    def __iter__(self) -> Iterator[DualProblem]:
+        return (self[k] for k in range(len(self)))
+
+
+_PER_VARIABLE = ("gram_row", "sign", "coefficient", "linear", "lower", "upper", "start", "group")
+_NONE = np.empty(0)
+
+
+def c_svc(rows: np.ndarray, y: np.ndarray, C: np.ndarray, *, bias: bool = True) -> DualProblem:
+    """Soft margin: ``min 1/2 ||w||^2 + sum_i C_i max(0, 1 - y_i (w . phi_i + b))``.
+
+    Parameters
+    ----------
+    rows : int array (m,)
+        Rows of the Gram matrix.
+    y : float array (m,)
+        Labels, -1 or +1.
+    C : float array (m,)
+        Cost of each row's slack; with ``lam`` of the lambda form ``C_i = w_i / (2 N lam)``.
+    bias : bool
+        Without it b = 0 and only the box remains.
+    """
+    m = len(rows)
+    return DualProblem(
+        gram_row=rows,
+        sign=y,
+        coefficient=y if bias else np.ones(m),
+        linear=np.full(m, -1.0),
+        lower=np.zeros(m),
+        upper=C,
+        start=np.zeros(m),
+        group=np.full(m, 0 if bias else -1),
+        bias_weights=np.ones(1) if bias else _NONE,
+        margin_weights=_NONE,
+        tube_weights=_NONE,
+    )
+
+
+def nu_svc(
+    rows: np.ndarray, y: np.ndarray, weight: np.ndarray, nu: float, *, bias: bool = True
+) -> DualProblem:
+    """nu-SVC: ``min 1/2 ||w||^2 - nu N rho + sum_i w_i max(0, rho - y_i (w . phi_i + b))``.
+
+    nu bounds the share of margin errors from above and that of support vectors from below. With a
+    bias each class must be able to hold half of the mass, so ``nu <= 2 min(N+, N-) / N``.
+    """
+    total = weight.sum()
+    positive, negative = weight[y > 0].sum(), weight[y < 0].sum()
+    if bias and nu * total / 2 > min(positive, negative) * (1 + 1e-12):
+        raise ValueError(
+            f"specified nu is infeasible: nu={nu:g}, but the classes (of weight {positive:g} and "
+            f"{negative:g}) allow 0 < nu <= {2 * min(positive, negative) / total:.6g}"
+        )
+    return _unit_sums(rows, y, weight, nu * total, bias=bias)
+
+
+def hard_margin(
+    rows: np.ndarray, y: np.ndarray, weight: np.ndarray, *, bias: bool = True
+) -> DualProblem:
+    """Hard margin, ``min 1/2 ||w||^2 subject to y_i (w . phi_i + b) >= 1``, as nearest points.
+
+    Minimises the squared distance between a convex combination of either class (without a bias:
+    between a convex combination of the ``y_i phi_i`` and the origin). Rows of weight zero take no part.
+    """
+    upper = np.where(weight > 0, np.inf, 0.0)
+    problem = _unit_sums(rows, y, upper, 2.0 if bias else 1.0, bias=bias)
+    return replace(problem, hard=True)
+
+
+def _unit_sums(
+    rows: np.ndarray, y: np.ndarray, upper: np.ndarray, total: float, *, bias: bool
+) -> DualProblem:
+    """Share ``total`` among the variables: half to each class, or without a bias among all."""
+    m = len(rows)
+    group = np.where(y > 0, 0, 1) if bias else np.zeros(m, dtype=np.int64)
+    start = np.zeros(m)
+    for j in range(2 if bias else 1):
+        members = np.flatnonzero(group == j)
+        start[members] = _filled(upper[members], total / 2 if bias else total)
+    return DualProblem(
+        gram_row=rows,
+        sign=y,
+        coefficient=np.ones(m),
+        linear=np.zeros(m),
+        lower=np.zeros(m),
+        upper=upper,
+        start=start,
+        group=group,
+        bias_weights=np.array([0.5, -0.5]) if bias else _NONE,
+        margin_weights=np.array([-0.5, -0.5]) if bias else np.array([-1.0]),
+        tube_weights=_NONE,
+    )
+
+
+def epsilon_svr(
+    rows: np.ndarray, target: np.ndarray, C: np.ndarray, epsilon: float, *, bias: bool = True
+) -> DualProblem:
+    """SVR: ``min 1/2 ||w||^2 + sum_i C_i max(0, |w . phi_i + b - t_i| - epsilon)``."""
+    m = len(rows)
+    sign = np.repeat([1.0, -1.0], m)
+    return DualProblem(
+        gram_row=np.tile(rows, 2),
+        sign=sign,
+        coefficient=sign if bias else np.ones(2 * m),
+        linear=epsilon - sign * np.tile(target, 2),
+        lower=np.zeros(2 * m),
+        upper=np.tile(C, 2),
+        start=np.zeros(2 * m),
+        group=np.full(2 * m, 0 if bias else -1),
+        bias_weights=np.ones(1) if bias else _NONE,
+        margin_weights=_NONE,
+        tube_weights=_NONE,
+    )
+
+
+def nu_svr(
+    rows: np.ndarray, target: np.ndarray, C: np.ndarray, nu: float, *, bias: bool = True
+) -> DualProblem:
+    """nu-SVR: ``min 1/2 ||w||^2 + nu sum(C) e + sum_i C_i max(0, |w . phi_i + b - t_i| - e)``.
+
+    The width e of the tube is found, not given: nu is the share of points that may leave it.
+    """
+    m = len(rows)
+    sign = np.repeat([1.0, -1.0], m)
+    half = _filled(C, nu * C.sum() / 2)
+    return DualProblem(
+        gram_row=np.tile(rows, 2),
+        sign=sign,
+        coefficient=np.ones(2 * m),
+        linear=-sign * np.tile(target, 2),
+        lower=np.zeros(2 * m),
+        upper=np.tile(C, 2),
+        start=np.tile(half, 2),
+        group=np.repeat([0, 1 if bias else 0], m),
+        bias_weights=np.array([0.5, -0.5]) if bias else _NONE,
+        margin_weights=_NONE,
+        tube_weights=np.array([0.5, 0.5]) if bias else np.ones(1),
+    )
+
+
+def one_class(rows: np.ndarray, weight: np.ndarray, nu: float) -> DualProblem:
+    """One-class SVM: ``min 1/2 ||w||^2 - nu N rho + sum_i w_i max(0, rho - w . phi_i)``."""
+    m = len(rows)
+    return DualProblem(
+        gram_row=rows,
+        sign=np.ones(m),
+        coefficient=np.ones(m),
+        linear=np.zeros(m),
+        lower=np.zeros(m),
+        upper=weight,
+        start=_filled(weight, nu * weight.sum()),
+        group=np.zeros(m, dtype=np.int64),
+        bias_weights=np.ones(1),
+        margin_weights=_NONE,
+        tube_weights=_NONE,
+    )
+
+
+def _filled(upper: np.ndarray, total: float) -> np.ndarray:
+    """Distribute ``total`` over boxes ``[0, upper]``, the first ones first."""
+    upper = np.minimum(upper, total)
+    before = np.concatenate([[0.0], np.cumsum(upper)[:-1]])
+    return np.clip(total - before, 0.0, upper)

@@ -1,0 +1,294 @@
+"""The Gram matrix ``K_ij = k(x_i, x_j)`` of one data set, behind one interface and one budget.
+
+Solvers see rows, blocks, products and the diagonal; they never see X. Rows that were computed stay
+resident as far as the memory budget goes and the least recently used make room for new ones. The
+primitives (products, distances) can be kept apart from the kernel's values, so that several
+kernels over the same primitives, such as a grid of gammas, compute them once.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from maxmargin import memory as _memory
+from maxmargin.backends import cpu
+from maxmargin.backends.program import Program
+from maxmargin.kernels.base import Kernel, Validity
+
+_CHECKED_POINTS = 128
+_SYMMETRY = 1e-6
+
+
+class Definiteness(StrEnum):
+    """What is known about a Gram matrix being positive semidefinite."""
+
+    PROVEN = "positive semidefinite by construction"
+    COMPUTED = "positive semidefinite on the training points"
+    UNKNOWN = "not known to be positive semidefinite"
+    INDEFINITE = "indefinite"
+
+
+class RowStore:
+    """Rows of a matrix, as many as fit, the least recently used replaced first.
+
+    ``data[slot[i]]`` is row i while ``slot[i] >= 0``; ``stamp`` is the time of each slot's last use
+    (compiled loops write it), ``clock`` the latest stamp.
+    """
+
+    def __init__(self, n_rows: int, row_shape: tuple[int, ...], capacity: int) -> None:
+        self.slot = np.full(n_rows, -1, dtype=np.int64)
+        self.owner = np.full(capacity, -1, dtype=np.int64)
+        self.stamp = np.zeros(capacity, dtype=np.int64)
+        self.clock = np.zeros(1, dtype=np.int64)
+        self.data = np.empty((capacity, *row_shape))
+
+    @property
+    def capacity(self) -> int:
+        """Number of rows that fit."""
+        return len(self.owner)
+
+    def missing(self, rows: np.ndarray) -> np.ndarray:
+        """Return those of the rows that are not resident."""
+        return rows[self.slot[rows] < 0]
+
+    def claim(self, rows: np.ndarray) -> np.ndarray:
+        """Give slots to new rows, evicting the least recently used; the caller fills them."""
+        slots = np.argpartition(self.stamp, len(rows) - 1)[: len(rows)]
+        evicted = self.owner[slots]
+        self.slot[evicted[evicted >= 0]] = -1
+        self.owner[slots] = rows
+        self.slot[rows] = slots
+        self.touch(rows)
+        return slots
+
+    def touch(self, rows: np.ndarray) -> None:
+        """Mark resident rows as just used."""
+        self.clock += 1
+        self.stamp[self.slot[rows]] = self.clock[0]
+
+
+class Gram:
+    """The Gram matrix of one data set under one kernel.
+
+    Made by :meth:`of`. The matrix is symmetric, so row i is also column i.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram
+    >>> from maxmargin.kernels import Linear
+    >>> gram = Gram.of(np.array([[1.0], [2.0], [3.0]]), Linear())
+    >>> gram.rows([2])
+    array([[3., 6., 9.]])
+    >>> gram.matvec(np.array([1.0, 0.0, -1.0]))
+    array([-2., -4., -6.])
+    >>> gram.take([0, 2]).block([0, 1], [0, 1])
+    array([[1., 3.],
+           [3., 9.]])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        program: Program,
+        points: cpu.Operand,
+        *,
+        memory: int,
+        primitives: RowStore | None = None,
+    ) -> None:
+        self.kernel, self.program, self.points = kernel, program, points
+        self.n = points.n
+        self.memory = memory
+        self.primitives = primitives
+        spent = 0 if primitives is None else primitives.data.nbytes
+        self.store = RowStore(self.n, (self.n,), _capacity(self.n, self.n, memory - spent))
+
+    @classmethod
+    def of(
+        cls, X: Any, kernel: Kernel, *, memory: int | None = None, keep_primitives: bool = False
+    ) -> Gram:
+        """Gram matrix of the rows of X.
+
+        Parameters
+        ----------
+        X : validated data: dense float32/float64, CSR, a square matrix or objects, as the kernel
+            takes them
+        kernel : Kernel
+        memory : int, optional
+            Bytes for resident rows, of values and of primitives together; by default a quarter of
+            what is free. Two rows are always held.
+        keep_primitives : bool, default=False
+            Keep products and distances too, for :meth:`with_kernel`.
+        """
+        memory = _memory.budget("auto") if memory is None else memory
+        kernel = kernel.resolve(X)
+        program = kernel.lower()
+        points = cpu.Operand.prepare(program, X)
+        kept = None
+        if keep_primitives:
+            per_row = points.n * max(len(program.primitives), 1)
+            capacity = _capacity(points.n, per_row, memory // 2)
+            kept = RowStore(points.n, (len(program.primitives), points.n), capacity)
+        return cls(kernel, program, points, memory=memory, primitives=kept)
+
+    def with_kernel(self, kernel: Kernel) -> Gram:
+        """Gram matrix of the same points under another kernel over the same primitives.
+
+        The kernel must be resolved and made of the primitives of this one, as ``RBF`` is for every
+        gamma; with ``keep_primitives`` the two then share what is computed.
+        """
+        program = kernel.lower()
+        if program.primitives != self.program.primitives or program.factors != self.program.factors:
+            raise ValueError(
+                f"{kernel!r} is not made of the primitives of {self.kernel!r}, so the two cannot "
+                "share a Gram matrix: build a new one with Gram.of."
+            )
+        return Gram(kernel, program, self.points, memory=self.memory, primitives=self.primitives)
+
+    @property
+    def resident(self) -> bool:
+        """Whether the whole matrix fits the budget."""
+        return self.store.capacity == self.n
+
+    def diagonal(self) -> np.ndarray:
+        """``K_ii`` for every i, shape (n,)."""
+        return _finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
+
+    def rows(self, rows: Any) -> np.ndarray:
+        """Rows of the matrix, shape (q, n)."""
+        rows = np.asarray(rows, dtype=np.int64)
+        out = np.empty((len(rows), self.n))
+        known = self.store.slot[rows] >= 0
+        out[known] = self.store.data[self.store.slot[rows[known]]]
+        if not known.all():
+            out[~known] = self._computed(rows[~known])
+        return out
+
+    def block(self, rows: Any, columns: Any) -> np.ndarray:
+        """Values between some points and others, shape (q, m)."""
+        rows, columns = np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
+        out = np.empty((len(rows), len(columns)))
+        known = self.store.slot[rows] >= 0
+        out[known] = self.store.data[np.ix_(self.store.slot[rows[known]], columns)]
+        if not known.all():
+            out[~known] = self._computed(rows[~known], self.points.take(columns))
+        return out
+
+    def matvec(self, coefficients: np.ndarray, rows: Any = None) -> np.ndarray:
+        """``K @ coefficients`` in float64, or only some rows of it."""
+        active = np.flatnonzero(coefficients)
+        rows = np.arange(self.n) if rows is None else np.asarray(rows, dtype=np.int64)
+        everything = len(rows) == self.n and np.array_equal(rows, np.arange(self.n))
+        out = np.zeros(len(rows))
+        known = self.store.slot[active] >= 0
+        step = self._rows_at_once()
+        for part in _parts(active[known], step):
+            slots = self.store.slot[part]
+            data = self.store.data[slots] if everything else self.store.data[np.ix_(slots, rows)]
+            out += coefficients[part] @ data
+        unknown = active[~known]
+        if len(unknown):
+            right = self.points if everything else self.points.take(rows)
+            for part in _parts(unknown, step):
+                out += coefficients[part] @ self._computed(part, right)
+        return out
+
+    def take(self, rows: Any) -> Gram:
+        """Gram matrix of a subset of the points, with a store of its own."""
+        rows = np.asarray(rows, dtype=np.int64)
+        return Gram(self.kernel, self.program, self.points.take(rows), memory=self.memory)
+
+    def require(self, rows: np.ndarray) -> None:
+        """Make rows resident, at most as many as the store holds."""
+        new = self.store.missing(rows)
+        self.store.touch(rows[self.store.slot[rows] >= 0])
+        if len(new):
+            values = self._computed(new)
+            self.store.data[self.store.claim(new)] = values
+
+    def check(self) -> None:
+        """Refuse a kernel that returns NaN or is not symmetric, on a sample, before a solve.
+
+        A precomputed matrix is looked at as a whole: it is there already.
+        """
+        n = self.n
+        sample = np.unique(np.linspace(0, n - 1, min(n, _CHECKED_POINTS)).astype(np.int64))
+        if self.kernel.pairwise:
+            sample = np.arange(n)
+        self.diagonal()
+        step = self._rows_at_once()
+        for part in _parts(sample, step):
+            for other in _parts(sample, step):
+                values = self.block(part, other)
+                mirrored = self.block(other, part).T
+                difference = np.abs(values - mirrored).max()
+                if difference > _SYMMETRY * max(np.abs(values).max(), np.abs(mirrored).max()):
+                    raise ValueError(
+                        f"The kernel {self.kernel!r} is not symmetric: k(x, z) and k(z, x) differ "
+                        f"by {difference:.3g}. A kernel must be; (K + K.T) / 2 makes a matrix so."
+                    )
+
+    def definiteness(self) -> Definiteness:
+        """What is known about the signs of the matrix's eigenvalues.
+
+        A valid kernel proves it. Otherwise the eigenvalues are computed: of the whole matrix up to
+        512 points, beyond that of a sample, where a negative one is a proof but none is not.
+        """
+        if self.kernel.validity is Validity.VALID:
+            return Definiteness.PROVEN
+        sample = np.unique(np.linspace(0, self.n - 1, min(self.n, 512)).astype(np.int64))
+        K = self.block(sample, sample)
+        eigenvalues = np.linalg.eigvalsh((K + K.T) / 2)
+        scale = max(abs(eigenvalues[0]), abs(eigenvalues[-1]))
+        if eigenvalues[0] < -1e-10 * scale:
+            return Definiteness.INDEFINITE
+        return Definiteness.COMPUTED if len(sample) == self.n else Definiteness.UNKNOWN
+
+    def _computed(self, rows: np.ndarray, right: cpu.Operand | None = None) -> np.ndarray:
+        right = self.points if right is None else right
+        out = np.empty((len(rows), right.n))
+        if self.primitives is not None and right is self.points:
+            for part in _parts(np.arange(len(rows)), self.primitives.capacity):
+                stored = self._primitives_of(rows[part])
+                factors = self.points.factors
+                cpu.kernel_values(self.program, stored, factors[:, rows[part]], factors, out[part])
+        else:
+            cpu.kernel_rows(self.program, self.points, rows, right, out)
+        return _finite(out, self.kernel)
+
+    def _primitives_of(self, rows: np.ndarray) -> np.ndarray:
+        """Primitives of some rows, shape (p, q, n), computed once while they stay resident."""
+        kept = self.primitives
+        assert kept is not None
+        kept.touch(rows[kept.slot[rows] >= 0])
+        new = kept.missing(rows)
+        if len(new):
+            values = np.empty((len(self.program.primitives), len(new), self.n))
+            cpu.primitive_rows(self.points, new, self.points, values)
+            kept.data[kept.claim(new)] = values.swapaxes(0, 1)
+        return np.ascontiguousarray(kept.data[kept.slot[rows]].swapaxes(0, 1))
+
+    def _rows_at_once(self) -> int:
+        """Rows of a temporary block: an eighth of the budget, at most one panel."""
+        return int(min(max(self.memory // 8 // (8 * self.n), 1), cpu.PANEL_ROWS))
+
+
+def _capacity(n: int, row_length: int, memory: int) -> int:
+    return int(min(n, max(memory // (8 * max(row_length, 1)), 2)))
+
+
+def _parts(rows: np.ndarray, step: int) -> list[np.ndarray]:
+    return [rows[start : start + step] for start in range(0, len(rows), step)]
+
+
+def _finite(values: np.ndarray, kernel: Kernel) -> np.ndarray:
+    if not np.isfinite(values).all():
+        what = "NaN" if np.isnan(values).any() else "infinity"
+        raise ValueError(
+            f"The kernel {kernel!r} returned {what}. For a kernel function, look for the pair that "
+            "does; for exp, powers and polynomials, scale the data (StandardScaler) or lower gamma."
+        )
+    return values

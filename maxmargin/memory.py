@@ -1,0 +1,45 @@
+"""How much memory a fit may take: scikit-learn's ``cache_size`` in bytes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SHARE_OF_FREE = 0.25
+_FALLBACK = 1 << 30
+
+
+def budget(cache_size: float | str) -> int:
+    """Bytes that ``cache_size`` allows: so many MB, or for ``"auto"`` a quarter of what is free."""
+    if cache_size == "auto":
+        return int(SHARE_OF_FREE * available())
+    return int(float(cache_size) * (1 << 20))
+
+
+def available() -> int:
+    """Bytes of memory that this process can still use, as far as the system tells."""
+    free = [limit for limit in (_kernel_says(), _control_group_says()) if limit is not None]
+    return max(min(free, default=_FALLBACK), 0)
+
+
+def _kernel_says() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _control_group_says() -> int | None:
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        used = int((group / "memory.current").read_text())
+    except (OSError, ValueError):
+        return None
+    return None if limit == "max" else int(limit) - used

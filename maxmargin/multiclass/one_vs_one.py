@@ -1,0 +1,91 @@
+"""One-vs-one: a machine for every pair of classes, and their votes.
+
+``K (K - 1) / 2`` machines; a point goes to the class with most votes. Layout and order are those of
+LIBSVM and scikit-learn: pairs (0, 1), (0, 2), ..., (1, 2), ...; a positive value votes for the first
+class of the pair. With two classes the sign is turned round, so that positive means ``classes_[1]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class OneVsOne:
+    """The pairs of K classes: which rows each sees, and how their machines are put together."""
+
+    n_classes: int
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """``(positive class, negative class)`` of each machine."""
+        if self.n_classes == 2:
+            return [(1, 0)]
+        return list(combinations(range(self.n_classes), 2))
+
+    def tasks(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows and labels (-1, +1) of each machine, given class indices y."""
+        tasks = []
+        for positive, negative in self.pairs:
+            rows = np.flatnonzero((y == positive) | (y == negative))
+            tasks.append((rows, np.where(y[rows] == positive, 1.0, -1.0)))
+        return tasks
+
+    def pack(
+        self, coefficients: list[np.ndarray], y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Bring the machines' coefficients (each over all rows) into scikit-learn's layout.
+
+        Returns
+        -------
+        support : int array (n_SV,)
+            Support vectors of any machine, grouped by class.
+        n_support : int array (K,)
+        dual_coef : float array (K - 1, n_SV)
+            Column of a vector of class c: its coefficients against the other classes, in order.
+        """
+        used = np.zeros(len(y), dtype=bool)
+        for values in coefficients:
+            used |= values != 0
+        support = np.concatenate([np.flatnonzero(used & (y == c)) for c in range(self.n_classes)])
+        n_support = np.array([np.count_nonzero(y[support] == c) for c in range(self.n_classes)])
+        dual_coef = np.zeros((self.n_classes - 1, len(support)))
+        for (first, second), values in zip(self.pairs, coefficients, strict=True):
+            for own, other in ((first, second), (second, first)):
+                members = np.flatnonzero(y[support] == own)
+                dual_coef[other - (other > own), members] = values[support[members]]
+        return support, n_support, dual_coef
+
+    def expansions(self, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
+        """Undo :meth:`pack`: coefficients of each machine over the support vectors (pairs, n_SV)."""
+        owner = np.repeat(np.arange(self.n_classes), n_support)
+        rows = np.zeros((len(self.pairs), dual_coef.shape[1]))
+        for k, (first, second) in enumerate(self.pairs):
+            for own, other in ((first, second), (second, first)):
+                members = np.flatnonzero(owner == own)
+                rows[k, members] = dual_coef[other - (other > own), members]
+        return rows
+
+    def vote(self, decision: np.ndarray) -> np.ndarray:
+        """Class index of each row from the machines' values (n, pairs); ties go to the first."""
+        if self.n_classes == 2:
+            return (decision[:, 0] >= 0).astype(np.intp)
+        return np.argmax(self._votes(decision), axis=1)
+
+    def one_value_per_class(self, decision: np.ndarray) -> np.ndarray:
+        """scikit-learn's ``"ovr"`` shape: votes, plus the summed values squeezed below one half."""
+        total = np.zeros((len(decision), self.n_classes))
+        for k, (first, second) in enumerate(self.pairs):
+            total[:, first] += decision[:, k]
+            total[:, second] -= decision[:, k]
+        return self._votes(decision) + total / (3 * (np.abs(total) + 1))
+
+    def _votes(self, decision: np.ndarray) -> np.ndarray:
+        votes = np.zeros((len(decision), self.n_classes))
+        for k, (first, second) in enumerate(self.pairs):
+            votes[:, first] += decision[:, k] > 0
+            votes[:, second] += decision[:, k] <= 0
+        return votes

@@ -1,0 +1,54 @@
+"""What a solver hands back, and the sentence that goes with each way a solve can end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    TIME_LIMIT = "time_limit"
+    STALLED = "stalled"
+
+    @property
+    def advice(self) -> str:
+        """What it means and what to do about it."""
+        return _ADVICE[self]
+
+    @property
+    def severity(self) -> int:
+        """Order of the statuses, the best first."""
+        return list(Status).index(self)
+
+
+_ADVICE = {
+    Status.CONVERGED: "Every KKT condition holds to tol.",
+    Status.MAX_ITER: (
+        "Solver terminated early (max_iter={max_iter}).  Consider pre-processing your data with "
+        "StandardScaler or MinMaxScaler, or raise max_iter (-1 means no limit)."
+    ),
+    Status.TIME_LIMIT: (
+        "Solver terminated early (time_limit={time_limit:g} s). Raise time_limit, raise tol, or "
+        "scale the data with StandardScaler or MinMaxScaler."
+    ),
+    Status.STALLED: (
+        "Solver terminated early: in float64 no step improves the objective any more, and the KKT "
+        "violation is still above tol. The kernel's values are too large or too ill-conditioned "
+        "for this tol: scale the data with StandardScaler or MinMaxScaler, lower C, or raise tol."
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A feasible point of a dual problem, and how the solver left it."""
+
+    alpha: np.ndarray
+    n_iter: int
+    status: Status

@@ -1,0 +1,123 @@
+"""From problems to certified machines: solve, look again from the problem, repair, repeat.
+
+Convergence is judged on the certificate, not on what the solver believes: where the violation
+recomputed in float64 is above ``tol``, the solver goes on from there with its gradient renewed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from maxmargin.certificate import Evaluation, InseparableError, evaluate
+from maxmargin.duals import DualBatch, DualProblem
+from maxmargin.gram import Definiteness, Gram
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers.smo import SMO
+
+_ROUNDS = 12
+
+
+def solve_certified(
+    gram: Gram, problems: list[DualProblem], solver: SMO, tol: float
+) -> tuple[list[Evaluation], list[int]]:
+    """Solve problems over one Gram matrix; returns an evaluation and a step count for each.
+
+    When the whole matrix fits the memory budget all problems share its rows; otherwise each one
+    works on the Gram matrix of its own rows.
+    """
+    definiteness = gram.definiteness()
+    if gram.resident or all(len(np.unique(p.gram_row)) == gram.n for p in problems):
+        return _rounds(gram, problems, solver, tol, definiteness)
+    evaluations, counts = [], []
+    for problem in problems:
+        rows = np.unique(problem.gram_row)
+        own = gram.take(rows)
+        try:
+            (one,), (count,) = _rounds(own, [problem.renumbered(rows)], solver, tol, definiteness)
+        except InseparableError as error:
+            raise InseparableError(
+                str(error),
+                (rows[error.positive[0]], error.positive[1]),
+                (rows[error.negative[0]], error.negative[1]),
+                error.distance,
+            ) from None
+        evaluations.append(_spread(one, rows, gram.n))
+        counts.append(count)
+    return evaluations, counts
+
+
+def _rounds(
+    gram: Gram, problems: list[DualProblem], solver: SMO, tol: float, definiteness: Definiteness
+) -> tuple[list[Evaluation], list[int]]:
+    wanted = np.array([_first_tolerance(gram, problem, tol) for problem in problems])
+    steps = np.zeros(len(problems), dtype=np.int64)
+    evaluations: list[Evaluation | None] = [None] * len(problems)
+    current = list(problems)
+    open_problems = np.arange(len(problems))
+    for last in [False] * (_ROUNDS - 1) + [True]:
+        batch = DualBatch.of([current[k] for k in open_problems])
+        solutions = solver.solve(gram, batch, wanted[open_problems], steps[open_problems])
+        unfinished = []
+        for k, solution in zip(open_problems, solutions, strict=True):
+            steps[k] += solution.n_iter
+            evaluation = evaluate(gram, problems[k], solution, tol, definiteness)
+            evaluations[k] = evaluation
+            violation = evaluation.certificate.kkt_violation
+            if violation <= tol:
+                evaluations[k] = _with_status(evaluation, Status.CONVERGED)
+            elif solution.status is Status.CONVERGED and not last:
+                current[k] = problems[k].started_from(solution.alpha)
+                wanted[k] = _next_tolerance(wanted[k], evaluation, tol)
+                unfinished.append(k)
+            elif solution.status is Status.CONVERGED:
+                evaluations[k] = _with_status(evaluation, Status.STALLED)
+        open_problems = np.array(unfinished, dtype=np.int64)
+        if not len(open_problems):
+            break
+    return [evaluation for evaluation in evaluations if evaluation is not None], steps.tolist()
+
+
+def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
+    """Tolerance for the first round.
+
+    The hard margin is solved in the units of the hulls, which are rho times those of the margin
+    one; half the squared distance at the start stands in for rho until it is known.
+    """
+    if not problem.hard:
+        return tol
+    rows = np.unique(problem.gram_row)
+    beta = problem.on_rows(problem.start, gram.n)
+    squared = float(beta[rows] @ gram.matvec(beta, rows))
+    return max(0.5 * tol * squared, np.finfo(np.float64).tiny)
+
+
+def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
+    violation = evaluation.certificate.kkt_violation
+    shrink = 0.5 * tol / violation if np.isfinite(violation) else 1e-3
+    return wanted * min(max(shrink, 1e-3), 0.5)
+
+
+def _with_status(evaluation: Evaluation, status: Status) -> Evaluation:
+    return replace(evaluation, certificate=replace(evaluation.certificate, status=status))
+
+
+def _spread(evaluation: Evaluation, rows: np.ndarray, n: int) -> Evaluation:
+    """Evaluation of a problem over ``gram.take(rows)`` in the rows of the whole Gram matrix."""
+    coefficients, decision = np.zeros(n), np.full(n, np.nan)
+    coefficients[rows] = evaluation.coefficients
+    decision[rows] = evaluation.decision
+    problem = replace(evaluation.problem, gram_row=rows[evaluation.problem.gram_row])
+    return replace(
+        evaluation, coefficients=coefficients, decision=decision, problem=problem
+    )
+
+
+def first_unfinished(evaluations: list[Evaluation]) -> Status:
+    """Return the worst status among the evaluations."""
+    statuses = [evaluation.certificate.status for evaluation in evaluations]
+    return max(statuses, key=lambda status: status.severity)
+
+
+__all__ = ["Solution", "first_unfinished", "solve_certified"]

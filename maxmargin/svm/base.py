@@ -1,0 +1,244 @@
+"""What the five kernel machines share: from validated data to a certified kernel expansion."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
+
+from maxmargin import memory
+from maxmargin.certificate import Certificate, Evaluation
+from maxmargin.duals import DualProblem
+from maxmargin.expansion import expand
+from maxmargin.gram import Gram
+from maxmargin.kernels import Input, Kernel, Linear, as_kernel
+from maxmargin.solution import Status
+from maxmargin.solvers import SMO, solve_certified
+
+POSITIVE = Interval(Real, 0.0, None, closed="neither")
+
+
+class KernelMachine(BaseEstimator):
+    """Base of the kernel machines: validation, kernel, Gram matrix, solve, certificate.
+
+    A machine turns its data into dual problems and its evaluated solutions into attributes; all
+    between is here, and the same for all of them.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: int
+    coef0: float
+    tol: float
+    cache_size: Any
+    verbose: Any
+    max_iter: int
+    time_limit: float | None
+
+    _parameter_constraints: dict = {
+        "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), Kernel, callable],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "tol": [POSITIVE],
+        "shrinking": ["boolean"],
+        "cache_size": [StrOptions({"auto"}), POSITIVE],
+        "verbose": ["verbose"],
+        "max_iter": [Interval(Integral, -1, None, closed="left")],
+        "time_limit": [POSITIVE, None],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
+        tags.input_tags.pairwise = pairwise
+        tags.input_tags.sparse = not pairwise
+        return tags
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def _validated_kernel(self) -> Kernel:
+        return as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+
+    def _validated(self, X: Any, y: Any, kernel: Kernel, **y_options: Any) -> tuple[Any, Any]:
+        """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
+        if kernel.input is Input.OBJECTS:
+            X, y = validate_data(self, X, y, skip_check_array=True)
+            check_consistent_length(X, y)
+            if not _num_samples(X):
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            return X, y
+        if kernel.pairwise and sp.issparse(X):
+            raise TypeError("Sparse precomputed kernels are not supported.")
+        X, y = validate_data(
+            self, X, y, dtype=[np.float64, np.float32], order="C", accept_sparse="csr", **y_options
+        )
+        if kernel.pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "Precomputed matrix must be a square matrix."
+                f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
+            )
+        return _canonical(X), y
+
+    def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
+        weight = _check_sample_weight(
+            sample_weight, X, dtype=np.float64, ensure_non_negative=True
+        )
+        if not (weight > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        return weight
+
+    def _gram(self, X: Any, kernel: Kernel) -> Gram:
+        """Build the Gram matrix of the training data; its kernel is the resolved one."""
+        self.kernel_ = kernel.resolve(X, getattr(self, "feature_names_in_", None))
+        gram = Gram.of(X, self.kernel_, memory=memory.budget(self.cache_size))
+        gram.check()
+        return gram
+
+    def _solver(self) -> SMO:
+        deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
+        return SMO(max_iter=self.max_iter, deadline=deadline, verbose=self.verbose)
+
+    def _solved(self, gram: Gram, problems: list[DualProblem]) -> list[Evaluation]:
+        """Solve and certify; sets ``certificate_``, ``fit_status_`` and the step counts."""
+        evaluations, steps = solve_certified(gram, problems, self._solver(), self.tol)
+        self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
+        self.fit_status_ = int(not self.certificate_.converged)
+        self.n_iter_ = np.array(steps, dtype=np.int32)
+        if self.fit_status_:
+            advice = self.certificate_.status.advice
+            warnings.warn(
+                advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
+                + f" The KKT violation is {self.certificate_.kkt_violation:.3g} (tol {self.tol:g}); "
+                "see certificate_.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        return evaluations
+
+    def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
+        """Set the attributes of the expansion, sparse where X is sparse, as scikit-learn does."""
+        self.shape_fit_ = tuple(X.shape) if hasattr(X, "shape") else (_num_samples(X),)
+        self.support_ = support.astype(np.int32)
+        if self.kernel_.pairwise:
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = _safe_indexing(X, support)
+        if sp.issparse(X):
+            container = sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix
+            self.dual_coef_ = container(dual_coef)
+        else:
+            self.dual_coef_ = dual_coef
+
+    # -- evaluating ----------------------------------------------------------------------------
+
+    def _expansion(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
+        """Values of kernel expansions over the support vectors at new points, (n, k)."""
+        check_is_fitted(self)
+        kernel = self.kernel_
+        if kernel.input is Input.OBJECTS:
+            X = validate_data(self, X, reset=False, skip_check_array=True)
+        else:
+            if kernel.pairwise:
+                _check_columns(X, self.shape_fit_[0])
+            X = validate_data(
+                self,
+                X,
+                dtype=[np.float64, np.float32],
+                order="C",
+                accept_sparse=not kernel.pairwise and "csr",
+                reset=False,
+            )
+            X = _canonical(X)
+        return expand(kernel, X, self.support_vectors_, self.support_, coefficients)
+
+    def _dense_dual_coef(self) -> np.ndarray:
+        check_is_fitted(self)
+        return self.dual_coef_.toarray() if sp.issparse(self.dual_coef_) else self.dual_coef_
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features, ``w = sum_i dual_coef_i x_i``; for the linear kernel only."""
+        check_is_fitted(self)
+        if not isinstance(self.kernel_, Linear):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        weights = safe_sparse_dot(self._expansion_coefficients(), self.support_vectors_)
+        if sp.issparse(self.dual_coef_):
+            return type(self.dual_coef_)(weights)
+        weights.flags.writeable = False
+        return weights
+
+    @abstractmethod
+    def _expansion_coefficients(self) -> np.ndarray:
+        """Coefficients of the machine's expansions over its support vectors, (k, n_SV)."""
+
+
+class SingleMachine(KernelMachine):
+    """A machine with one expansion: regression and the one-class machine."""
+
+    dual_coef_: Any
+    intercept_: np.ndarray
+
+    def _fit_single(self, X: Any, gram: Gram, problem: DualProblem) -> Evaluation:
+        (evaluation,) = self._solved(gram, [problem])
+        self.n_iter_ = int(self.n_iter_[0])
+        support = np.flatnonzero(evaluation.coefficients)
+        self._keep_support(X, support, evaluation.coefficients[support][None, :])
+        self.n_support_ = np.array([len(support)], dtype=np.int32)
+        self.intercept_ = np.array([evaluation.bias])
+        return evaluation
+
+    def _expansion_coefficients(self) -> np.ndarray:
+        return self._dense_dual_coef()
+
+    def _decision(self, X: Any) -> np.ndarray:
+        return self._expansion(X, self._expansion_coefficients())[:, 0] + self.intercept_[0]
+
+
+def costs(C: float, lam: float | None, weight: np.ndarray) -> np.ndarray:
+    """Cost of each row's loss: ``C w_i``, or for the lambda form ``w_i / (2 N lam)``.
+
+    The lambda form minimises the mean loss plus ``lam ||w||^2``; N is the sum of the weights.
+    """
+    if lam is None:
+        return C * weight
+    if C != 1.0:
+        raise ValueError(
+            f"Give C or lam, not both (lam means C = 1 / (2 N lam)); got C={C!r} and lam={lam!r}."
+        )
+    return weight / (2.0 * weight.sum() * lam)
+
+
+def _canonical(X: Any) -> Any:
+    """CSR data with sorted, unique indices, without touching the caller's."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _check_columns(X: Any, n: int) -> None:
+    shape = np.shape(X)
+    if len(shape) == 2 and shape[1] != n:
+        raise ValueError(
+            f"X.shape[1] = {shape[1]} should be equal to {n}, the number of samples at training time"
+        )
+
+
+__all__ = ["POSITIVE", "KernelMachine", "SingleMachine", "Status", "costs"]

@@ -1,0 +1,234 @@
+"""What SVC and NuSVC share: pairs of classes, votes, probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils._param_validation import Hidden, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from maxmargin.duals import DualProblem
+from maxmargin.gram import Gram
+from maxmargin.kernels import Input
+from maxmargin.multiclass import OneVsOne
+from maxmargin.solvers import solve_certified
+from maxmargin.svm.base import KernelMachine
+from maxmargin.svm.probability import couple, platt, sigmoid
+
+_FOLDS = 5
+
+
+def _wants_probability(machine: Any) -> bool:
+    if machine.probability is not True:
+        raise AttributeError("predict_proba is not available when probability=False")
+    return True
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):
+    """A kernel machine for each pair of classes, and their votes."""
+
+    class_weight: Any
+    probability: Any
+    decision_function_shape: str
+    break_ties: bool
+    random_state: Any
+    fit_intercept: bool
+
+    _parameter_constraints: dict = {
+        **KernelMachine._parameter_constraints,
+        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "fit_intercept": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
+        """Return the dual problem of one pair of classes: its rows, labels and their weights."""
+
+    @abstractmethod
+    def _part_of_problem(
+        self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
+    ) -> DualProblem:
+        """Return the problem on part of a pair's rows, with the costs that the whole pair gave."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
+        """Fit the machine to labelled data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training points; for a precomputed kernel the square matrix of its values. Dense
+            float32 and CSR stay as they are; pandas and polars column names are kept for kernels
+            on named columns. With a kernel function, any collection of objects.
+        y : array-like of shape (n_samples,)
+            Class labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative factors of each row's cost. A row of weight zero takes no part.
+
+        Returns
+        -------
+        self : object
+        """
+        kernel = self._validated_kernel()
+        X, y = self._validated(X, y, kernel)
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        self.classes_, index = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "The number of classes has to be greater than one; "
+                f"got {len(self.classes_)} class"
+            )
+        self.class_weight_ = compute_class_weight(
+            self.class_weight, classes=self.classes_, y=labels
+        )
+        weight = self._validated_weight(sample_weight, X)
+        if len(np.unique(index[weight > 0])) < 2:
+            raise ValueError(
+                "Invalid input - all samples with positive weights belong to the same class."
+            )
+        weight = weight * self.class_weight_[index]
+        self._refuse_empty_class(index, weight)
+        gram = self._gram(X, kernel)
+        scheme = OneVsOne(len(self.classes_))
+        tasks = scheme.tasks(index)
+        problems = [self._problem(rows, signs, weight[rows]) for rows, signs in tasks]
+        evaluations = self._solved(gram, problems)
+        support, n_support, dual_coef = scheme.pack([e.coefficients for e in evaluations], index)
+        self._keep_support(X, support, dual_coef)
+        self.n_support_ = n_support.astype(np.int32)
+        self.intercept_ = np.array([e.bias for e in evaluations])
+        self._keep_margins(evaluations, tasks, len(index))
+        self._fit_probability(gram, tasks, weight)
+        return self
+
+    def _refuse_empty_class(self, index: np.ndarray, weight: np.ndarray) -> None:
+        mass = np.bincount(index, weights=weight, minlength=len(self.classes_))
+        if not (mass > 0).all():
+            empty = self.classes_[np.flatnonzero(mass <= 0)].tolist()
+            raise ValueError(
+                f"All samples of class(es) {empty} have weight zero, so the machines that "
+                "tell them from the others have nothing to learn from: remove these samples, or "
+                "give them a positive sample_weight or class_weight."
+            )
+
+    def _keep_margins(self, evaluations: list, tasks: list, n: int) -> None:
+        slack = np.full((len(tasks), n), np.nan)
+        for k, ((rows, signs), evaluation) in enumerate(zip(tasks, evaluations, strict=True)):
+            decision = evaluation.decision[rows] + evaluation.bias
+            slack[k, rows] = np.maximum(0.0, 1.0 - signs * decision)
+        margins = np.array([evaluation.margin for evaluation in evaluations])
+        single = len(tasks) == 1
+        self.slack_ = slack[0] if single else slack
+        self.margin_ = float(margins[0]) if single else margins
+
+    # -- probabilities -------------------------------------------------------------------------
+
+    def _fit_probability(self, gram: Gram, tasks: list, weight: np.ndarray) -> None:
+        """Fit a sigmoid to each pair's out-of-fold values, as LIBSVM does."""
+        self.probA_, self.probB_ = np.empty(0), np.empty(0)
+        if self.probability is not True:
+            return
+        random = check_random_state(self.random_state)
+        problems, places = [], []
+        values = [np.zeros(len(rows)) for rows, _ in tasks]
+        for k, (rows, signs) in enumerate(tasks):
+            folds = KFold(min(_FOLDS, len(rows)), shuffle=True, random_state=random)
+            for kept, held_out in folds.split(rows):
+                counted = signs[kept][weight[rows[kept]] > 0]
+                if len(np.unique(counted)) < 2:
+                    # one class only: its label is all that can be said of the others
+                    values[k][held_out] = counted[0] if len(counted) else 0.0
+                    continue
+                part = rows[kept]
+                problems.append(
+                    self._part_of_problem(part, signs[kept], weight[part], weight[rows])
+                )
+                places.append((k, held_out))
+        if problems:
+            evaluations, _ = solve_certified(gram, problems, self._solver(), self.tol)
+            for (k, held_out), evaluation in zip(places, evaluations, strict=True):
+                outside = gram.matvec(evaluation.coefficients, tasks[k][0][held_out])
+                values[k][held_out] = outside + evaluation.bias
+        sigmoids = [platt(values[k], signs) for k, (_, signs) in enumerate(tasks)]
+        self.probA_ = np.array([A for A, _ in sigmoids])
+        self.probB_ = np.array([B for _, B in sigmoids])
+
+    @available_if(_wants_probability)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
+
+        From Platt's sigmoid on each pair's value and, for several classes, pairwise coupling. The
+        sigmoids are fitted to out-of-fold values, so the most probable class and :meth:`predict`,
+        which follows the margins, can differ near the boundary and on very small data.
+        """
+        check_is_fitted(self)
+        if not len(self.probA_):
+            raise AttributeError(
+                "predict_proba is not available when fitted with probability=False"
+            )
+        scheme = OneVsOne(len(self.classes_))
+        r = sigmoid(self._pair_values(X), self.probA_, self.probB_)
+        if scheme.n_classes == 2:
+            return np.column_stack([1 - r[:, 0], r[:, 0]])
+        return couple(r, scheme.pairs, scheme.n_classes)
+
+    @available_if(_wants_probability)
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithm of :meth:`predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the machines' values at the rows of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_train)
+
+        Returns
+        -------
+        values : ndarray
+            For two classes of shape (n_samples,), positive for ``classes_[1]``. For several, with
+            ``decision_function_shape="ovo"`` of shape (n_samples, n_pairs), positive for the pair's
+            first class; with ``"ovr"`` of shape (n_samples, n_classes): votes plus confidence.
+        """
+        values = self._pair_values(X)
+        if values.shape[1] == 1:
+            return values[:, 0]
+        if self.decision_function_shape == "ovo":
+            return values
+        return OneVsOne(len(self.classes_)).one_value_per_class(values)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row of X, by the votes of the pairs, shape (n_samples,)."""
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        scheme = OneVsOne(len(self.classes_))
+        values = self._pair_values(X)
+        if self.break_ties and scheme.n_classes > 2:
+            return self.classes_[np.argmax(scheme.one_value_per_class(values), axis=1)]
+        return self.classes_[scheme.vote(values)]
+
+    def _pair_values(self, X: Any) -> np.ndarray:
+        return self._expansion(X, self._expansion_coefficients()) + self.intercept_
+
+    def _expansion_coefficients(self) -> np.ndarray:
+        scheme = OneVsOne(len(self.classes_))
+        return scheme.expansions(self._dense_dual_coef(), self.n_support_)
+
+
+__all__ = ["Input", "KernelClassifier"]

@@ -1,0 +1,139 @@
+"""The nu-support vector classifier: a bound on errors and support vectors instead of a cost."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from maxmargin import duals
+from maxmargin.duals import DualProblem
+from maxmargin.svm.classification import KernelClassifier
+
+
+class NuSVC(KernelClassifier):
+    """nu-support vector classification.
+
+    For each pair of classes, with sample weights ``s_i`` that sum to N,
+
+        minimise  1/2 ||w||^2 - nu N rho + sum_i s_i max(0, rho - y_i (w . phi(x_i) + b))
+
+    over w, b and the margin rho >= 0. nu is an upper bound on the share of margin errors and a lower
+    bound on that of support vectors. The machine is scaled so that its margin is one.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1], and with an intercept at most ``2 min(N+, N-) / N`` for each pair.
+    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
+        two collections of points that returns the matrix of its values.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+    coef0 : float, default=0.0
+        Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
+    shrinking : bool, default=True
+        For compatibility: without effect on the answer.
+    probability : bool, default=False
+        Fit Platt's sigmoid by 5-fold cross-validation, for :meth:`predict_proba`.
+    tol : float, default=1e-3
+        Largest KKT violation of an answer that counts as converged, as in scikit-learn.
+    cache_size : "auto" or float, default="auto"
+        Memory for rows of the Gram matrix in MB, or a quarter of what is free.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the weights of each class. (scikit-learn's NuSVC ignores it.)
+    verbose : bool or int, default=False
+        Print the progress of the solver.
+    max_iter : int, default=-1
+        Limit on the steps of the solver for each problem; -1 for none.
+    time_limit : float, optional
+        Seconds after which the solver stops where it is.
+    decision_function_shape : {"ovo", "ovr"}, default="ovr"
+    break_ties : bool, default=False
+    random_state : int, RandomState or None, default=None
+        As in :class:`SVC`.
+    fit_intercept : bool, default=True
+        Without it b = 0 and the dual loses the equality constraint that comes with it.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal and dual objective, gap, KKT violation, status.
+    fit_status_ : int
+        0 if converged, 1 otherwise (with a warning).
+    kernel_ : Kernel
+        The kernel with all its parameters as numbers.
+    support_ : int array of shape (n_SV,)
+    support_vectors_ : of shape (n_SV, n_features)
+        Empty for a precomputed kernel.
+    n_support_, dual_coef_, intercept_, coef_, margin_, slack_, n_iter_
+        As in :class:`SVC`, for the machine scaled to margin one.
+    classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from maxmargin import NuSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = NuSVC(nu=0.2).fit(X, y)
+    >>> bool(model.n_support_.sum() >= 0.2 * len(X))
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **KernelClassifier._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool | str = False,
+        tol: float = 1e-3,
+        cache_size: float | str = "auto",
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.fit_intercept = fit_intercept
+
+    def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
+        return duals.nu_svc(rows, y, weight, self.nu, bias=self.fit_intercept)
+
+    def _part_of_problem(
+        self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
+    ) -> DualProblem:
+        # part of the rows may be less balanced than all of them: there nu is what is feasible
+        smaller = min(weight[y > 0].sum(), weight[y < 0].sum())
+        nu = min(self.nu, 2 * smaller / weight.sum()) if self.fit_intercept else self.nu
+        return duals.nu_svc(rows, y, weight, nu, bias=self.fit_intercept)

@@ -1,0 +1,130 @@
+"""Support vector regression whose tube is as wide as it needs to be."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from maxmargin import duals
+from maxmargin.svm.svr import KernelRegressor
+
+
+class NuSVR(KernelRegressor):
+    """nu-support vector regression.
+
+    With targets ``t_i`` and costs ``C_i = C s_i`` (``s_i`` the sample weights),
+
+        minimise  1/2 ||w||^2 + nu sum_i C_i e + sum_i C_i max(0, |w . phi(x_i) + b - t_i| - e)
+
+    over w, b and the half width e of the tube: at most a share nu of the points lie outside it.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        In (0, 1].
+    C : float, default=1.0
+        Cost of leaving the tube.
+    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
+        two collections of points that returns the matrix of its values.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+    coef0 : float, default=0.0
+        Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
+    shrinking : bool, default=True
+        For compatibility: without effect on the answer.
+    tol : float, default=1e-3
+        Largest KKT violation of an answer that counts as converged, as in scikit-learn.
+    cache_size : "auto" or float, default="auto"
+        Memory for rows of the Gram matrix in MB, or a quarter of what is free.
+    verbose : bool or int, default=False
+        Print the progress of the solver.
+    max_iter : int, default=-1
+        Limit on the steps of the solver for each problem; -1 for none.
+    time_limit : float, optional
+        Seconds after which the solver stops where it is.
+    fit_intercept : bool, default=True
+        Without it b = 0 and the dual loses the equality constraint that comes with it.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal and dual objective, gap, KKT violation, status.
+    fit_status_ : int
+        0 if converged, 1 otherwise (with a warning).
+    kernel_ : Kernel
+        The kernel with all its parameters as numbers.
+    support_ : int array of shape (n_SV,)
+    support_vectors_ : of shape (n_SV, n_features)
+        Empty for a precomputed kernel.
+    n_support_ : int array of shape (1,)
+    dual_coef_ : of shape (1, n_SV)
+        ``alpha_i - alpha*_i``; sparse where X is.
+    intercept_ : float array of shape (1,)
+    coef_ : of shape (1, n_features)
+        ``w``, for the linear kernel.
+    margin_ : float
+        ``1 / ||w||``.
+    slack_ : array of shape (n_samples,)
+        By how much each training row lies outside the tube.
+    epsilon_ : float
+        Half width of the tube that was found.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import NuSVR
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = NuSVR(nu=0.3, gamma=1.0, C=10).fit(X, np.sin(X[:, 0]))
+    >>> bool((model.slack_ > model.tol).mean() <= 0.3)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **KernelRegressor._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float | str = "auto",
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.fit_intercept = fit_intercept
+
+    def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
+        return duals.nu_svr(
+            np.arange(len(y)), y, self.C * weight, self.nu, bias=self.fit_intercept
+        )
+
+    def _tube(self, found: float) -> float:
+        self.epsilon_ = found
+        return found

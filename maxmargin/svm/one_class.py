@@ -1,0 +1,156 @@
+"""The one-class machine: the region where the data are."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import _num_samples
+
+from maxmargin import duals
+from maxmargin.svm.base import SingleMachine
+
+
+class OneClassSVM(OutlierMixin, SingleMachine):
+    """Unsupervised outlier detection by one-class support vector classification.
+
+    With sample weights ``s_i`` that sum to N,
+
+        minimise  1/2 ||w||^2 - nu N rho + sum_i s_i max(0, rho - w . phi(x_i))
+
+    over w and rho: the hyperplane furthest from the origin of the feature space that leaves at most a
+    share nu of the data on the near side. A point is an inlier when ``w . phi(x) >= rho``.
+
+    Parameters
+    ----------
+    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
+        two collections of points that returns the matrix of its values.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+    coef0 : float, default=0.0
+        Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
+    tol : float, default=1e-3
+        Largest KKT violation of an answer that counts as converged, as in scikit-learn.
+    nu : float, default=0.5
+        Upper bound on the share of outliers, lower bound on that of support vectors; in (0, 1].
+    shrinking : bool, default=True
+        For compatibility: without effect on the answer.
+    cache_size : "auto" or float, default="auto"
+        Memory for rows of the Gram matrix in MB, or a quarter of what is free.
+    verbose : bool or int, default=False
+        Print the progress of the solver.
+    max_iter : int, default=-1
+        Limit on the steps of the solver for each problem; -1 for none.
+    time_limit : float, optional
+        Seconds after which the solver stops where it is.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal and dual objective, gap, KKT violation, status.
+    fit_status_ : int
+        0 if converged, 1 otherwise (with a warning).
+    kernel_ : Kernel
+        The kernel with all its parameters as numbers.
+    support_ : int array of shape (n_SV,)
+    support_vectors_ : of shape (n_SV, n_features)
+        Empty for a precomputed kernel.
+    n_support_ : int array of shape (1,)
+    dual_coef_ : of shape (1, n_SV)
+    intercept_ : float array of shape (1,)
+        ``-rho``.
+    offset_ : float array of shape (1,)
+        ``rho``: ``decision_function = score_samples - offset_``.
+    coef_ : of shape (1, n_features)
+        ``w``, for the linear kernel.
+    margin_ : float
+        ``rho / ||w||``, the distance of the hyperplane from the origin of the feature space.
+    slack_ : array of shape (n_samples,)
+        ``max(0, rho - w . phi(x_i))`` of the training rows.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import OneClassSVM
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = OneClassSVM(nu=0.1).fit(X)
+    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    _parameter_constraints: dict = {
+        **SingleMachine._parameter_constraints,
+        "nu": [Interval(Real, 0.0, 1.0, closed="right")],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float | str = "auto",
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
+        """Find the region where the data are.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+        y : ignored
+            For compatibility.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative weights of the rows.
+
+        Returns
+        -------
+        self : object
+        """
+        kernel = self._validated_kernel()
+        X, _ = self._validated(X, np.ones(_num_samples(X)), kernel)
+        weight = self._validated_weight(sample_weight, X)
+        gram = self._gram(X, kernel)
+        problem = duals.one_class(np.arange(gram.n), weight, self.nu)
+        evaluation = self._fit_single(X, gram, problem)
+        self.offset_ = -self.intercept_
+        rho = self.offset_[0]
+        self.slack_ = np.maximum(0.0, rho - evaluation.decision)
+        self.margin_ = rho * evaluation.margin
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return ``w . phi(x) - rho``, positive for inliers, shape (n_samples,)."""
+        return self._decision(X)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return ``w . phi(x)``, the score before the offset, shape (n_samples,)."""
+        return self.decision_function(X) + self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return +1 for inliers and -1 for outliers, shape (n_samples,)."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -1,0 +1,162 @@
+"""The support vector classifier: soft margin in the C and the lambda form, and hard margin."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from maxmargin import duals
+from maxmargin.duals import DualProblem
+from maxmargin.svm.base import POSITIVE, costs
+from maxmargin.svm.classification import KernelClassifier
+
+
+class SVC(KernelClassifier):
+    """C-support vector classification.
+
+    For each pair of classes, with labels ``y_i`` of -1 or +1 and sample weights ``s_i``,
+
+        minimise  1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (w . phi(x_i) + b))
+
+    through its dual. ``C=numpy.inf`` is the hard margin; ``lam`` states the same problem as mean loss
+    plus ``lam ||w||^2``, that is ``C = 1 / (2 N lam)`` with N the sum of the pair's weights.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of slack. With ``numpy.inf`` no slack is allowed, and data that cannot be separated
+        raise :class:`~maxmargin.InseparableError` with a witness.
+    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
+        two collections of points that returns the matrix of its values.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+    coef0 : float, default=0.0
+        Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
+    shrinking : bool, default=True
+        For compatibility: without effect on the answer.
+    probability : bool, default=False
+        Fit Platt's sigmoid by 5-fold cross-validation, for :meth:`predict_proba`. (scikit-learn
+        deprecates it in favour of ``CalibratedClassifierCV``.)
+    tol : float, default=1e-3
+        Largest KKT violation of an answer that counts as converged, as in scikit-learn.
+    cache_size : "auto" or float, default="auto"
+        Memory for rows of the Gram matrix in MB, or a quarter of what is free.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C for each class.
+    verbose : bool or int, default=False
+        Print the progress of the solver.
+    max_iter : int, default=-1
+        Limit on the steps of the solver for each problem; -1 for none.
+    time_limit : float, optional
+        Seconds after which the solver stops where it is.
+    decision_function_shape : {"ovo", "ovr"}, default="ovr"
+    break_ties : bool, default=False
+        As in scikit-learn; both concern more than two classes only.
+    random_state : int, RandomState or None, default=None
+        Of the folds for ``probability``.
+    lam : float, optional
+        The lambda form in place of C.
+    fit_intercept : bool, default=True
+        Without it b = 0 and the dual loses the equality constraint that comes with it.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal and dual objective, gap, KKT violation, status.
+    fit_status_ : int
+        0 if converged, 1 otherwise (with a warning).
+    kernel_ : Kernel
+        The kernel with all its parameters as numbers.
+    support_ : int array of shape (n_SV,)
+    support_vectors_ : of shape (n_SV, n_features)
+        Empty for a precomputed kernel.
+    n_support_ : int array of shape (n_classes,)
+    dual_coef_ : of shape (n_classes - 1, n_SV)
+        ``y_i alpha_i``, in scikit-learn's layout; sparse where X is.
+    intercept_ : float array of shape (n_pairs,)
+        ``b``: the mean over the free support vectors of ``y_i - w . phi(x_i)``; without a free one the
+        middle of the interval that the KKT conditions allow.
+    coef_ : of shape (n_pairs, n_features)
+        ``w``, for the linear kernel.
+    margin_ : float, or array of shape (n_pairs,)
+        ``1 / ||w||``: the street is twice as wide.
+    slack_ : array of shape (n_samples,) or (n_pairs, n_samples)
+        ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows of other classes than the pair's.
+    n_iter_ : int array of shape (n_pairs,)
+    classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import SVC
+    >>> from maxmargin.kernels import RBF, Linear
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVC(kernel=RBF(gamma=0.5) + 0.1 * Linear(), C=10).fit(X, y)
+    >>> round(model.score(X, y), 2)
+    0.99
+    >>> model.certificate_.converged
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **KernelClassifier._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "lam": [POSITIVE, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool | str = False,
+        tol: float = 1e-3,
+        cache_size: float | str = "auto",
+        class_weight: Any = None,
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        lam: float | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.lam = lam
+        self.fit_intercept = fit_intercept
+
+    def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
+        return self._part_of_problem(rows, y, weight, weight)
+
+    def _part_of_problem(
+        self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
+    ) -> DualProblem:
+        if self.lam is None and np.isinf(self.C):
+            return duals.hard_margin(rows, y, weight, bias=self.fit_intercept)
+        cost_per_weight = costs(self.C, self.lam, whole).sum() / whole.sum()
+        return duals.c_svc(rows, y, cost_per_weight * weight, bias=self.fit_intercept)

@@ -1,0 +1,193 @@
+"""Support vector regression with a tube of given width."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils._param_validation import Interval
+
+from maxmargin import duals
+from maxmargin.svm.base import POSITIVE, SingleMachine, costs
+
+
+class KernelRegressor(RegressorMixin, SingleMachine):
+    """What SVR and NuSVR share."""
+
+    _parameter_constraints: dict = {
+        **SingleMachine._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+    }
+
+    def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
+        raise NotImplementedError
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
+        """Fit the machine to data with real targets.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training points; for a precomputed kernel the square matrix of its values.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative factors of each row's cost.
+
+        Returns
+        -------
+        self : object
+        """
+        kernel = self._validated_kernel()
+        X, y = self._validated(X, y, kernel, y_numeric=True)
+        y = _targets(y)
+        weight = self._validated_weight(sample_weight, X)
+        gram = self._gram(X, kernel)
+        evaluation = self._fit_single(X, gram, self._problem(y, weight))
+        residual = np.abs(evaluation.decision + evaluation.bias - y)
+        self.slack_ = np.maximum(0.0, residual - self._tube(evaluation.levels.tube))
+        self.margin_ = evaluation.margin
+        return self
+
+    def _tube(self, found: float) -> float:
+        """Width of the tube: given, or found by the solver."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the machine's values at the rows of X, shape (n_samples,)."""
+        return self._decision(X)
+
+
+def _targets(y: Any) -> np.ndarray:
+    y = np.asarray(y)
+    if y.ndim != 1 or y.dtype.kind not in "fiub":
+        raise ValueError(f"y should be a 1d array of real numbers, got shape {y.shape}, {y.dtype}.")
+    y = y.astype(np.float64)
+    if not np.isfinite(y).all():
+        raise ValueError("Input y contains NaN or infinity.")
+    return y
+
+
+class SVR(KernelRegressor):
+    """epsilon-support vector regression.
+
+    With targets ``t_i`` and sample weights ``s_i``,
+
+        minimise  1/2 ||w||^2 + C sum_i s_i max(0, |w . phi(x_i) + b - t_i| - epsilon)
+
+    through its dual. ``lam`` states the same problem as mean loss plus ``lam ||w||^2``.
+
+    Parameters
+    ----------
+    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
+        two collections of points that returns the matrix of its values.
+    degree : int, default=3
+    gamma : {"scale", "auto"} or float, default="scale"
+    coef0 : float, default=0.0
+        Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
+    tol : float, default=1e-3
+        Largest KKT violation of an answer that counts as converged, as in scikit-learn.
+    C : float, default=1.0
+        Cost of leaving the tube.
+    epsilon : float, default=0.1
+        Half width of the tube in which errors cost nothing.
+    shrinking : bool, default=True
+        For compatibility: without effect on the answer.
+    cache_size : "auto" or float, default="auto"
+        Memory for rows of the Gram matrix in MB, or a quarter of what is free.
+    verbose : bool or int, default=False
+        Print the progress of the solver.
+    max_iter : int, default=-1
+        Limit on the steps of the solver for each problem; -1 for none.
+    time_limit : float, optional
+        Seconds after which the solver stops where it is.
+    lam : float, optional
+        The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights.
+    fit_intercept : bool, default=True
+        Without it b = 0 and the dual loses the equality constraint that comes with it.
+
+    Attributes
+    ----------
+    certificate_ : Certificate
+        Primal and dual objective, gap, KKT violation, status.
+    fit_status_ : int
+        0 if converged, 1 otherwise (with a warning).
+    kernel_ : Kernel
+        The kernel with all its parameters as numbers.
+    support_ : int array of shape (n_SV,)
+    support_vectors_ : of shape (n_SV, n_features)
+        Empty for a precomputed kernel.
+    n_support_ : int array of shape (1,)
+    dual_coef_ : of shape (1, n_SV)
+        ``alpha_i - alpha*_i``; sparse where X is.
+    intercept_ : float array of shape (1,)
+    coef_ : of shape (1, n_features)
+        ``w``, for the linear kernel.
+    margin_ : float
+        ``1 / ||w||``.
+    slack_ : array of shape (n_samples,)
+        By how much each training row lies outside the tube.
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import SVR
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = SVR(kernel="rbf", gamma=1.0, C=10, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.06)
+    True
+    """
+
+    _parameter_constraints: dict = {
+        **KernelRegressor._parameter_constraints,
+        "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "lam": [POSITIVE, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        shrinking: bool = True,
+        cache_size: float | str = "auto",
+        verbose: bool | int = False,
+        max_iter: int = -1,
+        time_limit: float | None = None,
+        lam: float | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.lam = lam
+        self.fit_intercept = fit_intercept
+
+    def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
+        cost = costs(self.C, self.lam, weight)
+        return duals.epsilon_svr(
+            np.arange(len(y)), y, cost, self.epsilon, bias=self.fit_intercept
+        )
+
+    def _tube(self, found: float) -> float:
+        return self.epsilon
