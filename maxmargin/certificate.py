@@ -24,6 +24,9 @@ from maxmargin.gram import Definiteness, Gram
 from maxmargin.solution import Solution, Status
 
 
+_RESOLVED = 64.0  # roundings of the kernel's size below which a squared distance is zero
+
+
 class InseparableError(ValueError):
     """The hard margin was asked of data that no hyperplane of the feature space separates.
 
@@ -328,29 +331,33 @@ def _relative(gap: float, primal: float, dual: float) -> float:
 def _refuse_touching_hulls(
     gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray
 ) -> None:
-    """Raise when the nearest points of the hulls coincide to tolerance.
+    """Raise when the nearest points of the hulls coincide, to what float64 resolves.
 
-    That is, when their distance is below a millionth of the data's extent in feature space, or
-    below what float64 resolves in numbers of the kernel's size.
+    The distance comes from numbers of the kernel's size, so below their rounding it is zero. As long
+    as the normal between the two points still separates all rows, the data are separable.
     """
-    squared = max(float(alpha @ (problem.sign * decision[problem.gram_row])), 0.0)
-    rows = np.unique(problem.gram_row[problem.upper > 0])
-    diagonal = gram.diagonal()[rows]
-    first = gram.block(rows[:1], rows)[0]
-    extent = diagonal if problem.n_groups < 2 else diagonal + diagonal[0] - 2 * first
-    resolution = max(1e-12 * extent.max(), 64 * np.finfo(np.float64).eps * diagonal.max())
-    if squared > resolution:
+    scale = np.finfo(np.float64).eps * float(np.abs(gram.diagonal[problem.gram_row]).max())
+    values = decision[problem.gram_row]
+    squared = max(float(alpha @ (problem.sign * values)), 0.0)
+    counted = problem.upper > 0
+    lowest = values[counted & (problem.sign > 0)].min()
+    highest = values[counted & (problem.sign < 0)].max()
+    apart = lowest - highest if problem.n_groups == 2 else min(lowest, -highest)
+    if squared > _RESOLVED * scale or apart > _RESOLVED * scale:
         return
     sides = []
     for side in (problem.sign > 0, problem.sign < 0):
         used = np.flatnonzero(side & (alpha > 0))
         sides.append((problem.gram_row[used], alpha[used]))
+    distance, resolution = squared**0.5, (_RESOLVED * scale) ** 0.5
     raise InseparableError(
         "The hard margin (C=inf) does not exist: no hyperplane of the feature space separates the "
         f"two classes. A convex combination of {len(sides[0][0])} rows of the one and one of "
-        f"{len(sides[1][0])} rows of the other coincide (distance {squared**0.5:.2g}); they are in "
-        "this error's `positive` and `negative`. Use a finite C, or a richer kernel.",
+        f"{len(sides[1][0])} rows of the other coincide: their distance is {distance:.2g}, and with "
+        f"kernel values of this size float64 resolves {resolution:.2g}. The two are in this error's "
+        "`positive` and `negative`. Use a finite C or a richer kernel; if the features are far from "
+        "zero or of very different scales, StandardScaler makes the resolution finer.",
         positive=sides[0],
         negative=sides[1],
-        distance=squared**0.5,
+        distance=distance,
     )

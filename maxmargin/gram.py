@@ -9,6 +9,7 @@ kernels over the same primitives, such as a grid of gammas, compute them once.
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ class RowStore:
         self.stamp = np.zeros(capacity, dtype=np.int64)
         self.clock = np.zeros(1, dtype=np.int64)
         self.data = np.empty((capacity, *row_shape))
+        self.used = 0
 
     @property
     def capacity(self) -> int:
@@ -56,7 +58,11 @@ class RowStore:
 
     def claim(self, rows: np.ndarray) -> np.ndarray:
         """Give slots to new rows, evicting the least recently used; the caller fills them."""
-        slots = np.argpartition(self.stamp, len(rows) - 1)[: len(rows)]
+        if self.used + len(rows) <= self.capacity:
+            slots = np.arange(self.used, self.used + len(rows))
+            self.used += len(rows)
+        else:
+            slots = np.argpartition(self.stamp, len(rows) - 1)[: len(rows)]
         evicted = self.owner[slots]
         self.slot[evicted[evicted >= 0]] = -1
         self.owner[slots] = rows
@@ -153,6 +159,7 @@ class Gram:
         """Whether the whole matrix fits the budget."""
         return self.store.capacity == self.n
 
+    @cached_property
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, shape (n,)."""
         return _finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
@@ -218,7 +225,7 @@ class Gram:
         sample = np.unique(np.linspace(0, n - 1, min(n, _CHECKED_POINTS)).astype(np.int64))
         if self.kernel.pairwise:
             sample = np.arange(n)
-        self.diagonal()
+        _ = self.diagonal
         step = self._rows_at_once()
         for part in _parts(sample, step):
             for other in _parts(sample, step):

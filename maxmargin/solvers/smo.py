@@ -35,10 +35,12 @@ from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.face import descend_faces
 
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS = 0.05
-_FETCH = 8
+_PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
+_FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
 
 @dataclass(frozen=True)
@@ -89,14 +91,17 @@ class SMO:
             decision[rows] = gram.matvec(beta, rows)
         v = -problem.coefficient * problem.gradient(decision)
         orientation = problem.sign * problem.coefficient
-        diagonal = gram.diagonal()[problem.gram_row]
+        diagonal = gram.diagonal[problem.gram_row]
         may_rise = rising(problem, alpha)
         may_fall = falling(problem, alpha)
         steps, slice_steps, status, violation = 0, 64, Status.CONVERGED, np.inf
         started = reported = now = time.monotonic()
         stall = _StallWatch(problem, len(alpha))
+        next_descent = 10 * len(alpha)
         while True:
-            allowed = slice_steps if self.max_iter < 0 else self.max_iter - spent - steps
+            allowed = min(slice_steps, max(next_descent - steps, 1))
+            if self.max_iter >= 0:
+                allowed = min(allowed, self.max_iter - spent - steps)
             if allowed <= 0:
                 status = Status.MAX_ITER
                 break
@@ -119,7 +124,7 @@ class SMO:
                 may_rise,
                 may_fall,
                 tol,
-                min(slice_steps, allowed),
+                allowed,
             )
             now = time.monotonic()
             steps += done
@@ -133,10 +138,14 @@ class SMO:
                 break
             if code == _MISSING:
                 gram.require(self._rows_to_fetch(gram, problem, v, may_rise, may_fall, needed))
-            elif now - before < _SLICE_SECONDS:
+            elif now - before < _SLICE_SECONDS and allowed == slice_steps:
                 slice_steps *= 2
             elif now - before > 2 * _SLICE_SECONDS:
                 slice_steps = max(slice_steps // 2, 16)
+            if code == _PAUSED and steps >= next_descent:
+                descend_faces(gram, problem, alpha, v)
+                may_rise[:], may_fall[:] = rising(problem, alpha), falling(problem, alpha)
+                next_descent = steps + 10 * len(alpha)
             if self.verbose and now - reported > 1.0:
                 reported = now
                 self._print(label, steps, violation, alpha, now - started)
@@ -157,7 +166,8 @@ class SMO:
 
         A panel of rows costs little more than one, since the data are read once for all of them.
         """
-        count = min(_FETCH, gram.store.capacity - 1, len(v)) - 1
+        count = min(max(_FETCH_ENTRIES // gram.n, _FETCH_ROWS[0]), _FETCH_ROWS[1])
+        count = min(count, gram.store.capacity - 1, len(v)) - 1
         rows = [needed]
         if count > 1:
             absent = gram.store.slot[problem.gram_row] < 0
@@ -165,7 +175,7 @@ class SMO:
             highest = np.where(may_rise & absent, v, -np.inf)
             lowest = np.where(may_fall & absent, -v, -np.inf)
             for score in (highest, lowest):
-                best = np.argpartition(-score, half - 1 if half else 0)[:half]
+                best = np.argpartition(-score, half - 1)[:half]
                 rows.extend(problem.gram_row[best[np.isfinite(score[best])]])
         return np.unique(np.array(rows, dtype=np.int64))
 
@@ -193,17 +203,20 @@ class _StallWatch:
         self.problem = problem
         self.patience = 10_000 + 20 * m
         self.checked = 0
-        self.best = np.inf
+        self.best: float | None = None
 
     def unchanged(self, alpha: np.ndarray, v: np.ndarray, steps: int) -> bool:
         if steps - self.checked < self.patience:
             return False
         self.checked = steps
         gradient = -self.problem.coefficient * v
-        value = 0.5 * float(alpha @ (gradient + self.problem.linear))
-        stalled = value >= self.best - 4 * np.finfo(np.float64).eps * abs(self.best)
-        self.best = min(self.best, value)
-        return stalled
+        quadratic = 0.5 * float(alpha @ (gradient - self.problem.linear))
+        linear = float(alpha @ self.problem.linear)
+        value, scale = quadratic + linear, abs(quadratic) + abs(linear)
+        if self.best is None or value < self.best - _PROGRESS * scale:
+            self.best = value
+            return False
+        return True
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

@@ -155,8 +155,6 @@ class KernelMachine(BaseEstimator):
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
         else:
-            if kernel.pairwise:
-                _check_columns(X, self.shape_fit_[0])
             X = validate_data(
                 self,
                 X,
@@ -231,14 +229,6 @@ def _canonical(X: Any) -> Any:
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def _check_columns(X: Any, n: int) -> None:
-    shape = np.shape(X)
-    if len(shape) == 2 and shape[1] != n:
-        raise ValueError(
-            f"X.shape[1] = {shape[1]} should be equal to {n}, the number of samples at training time"
-        )
 
 
 __all__ = ["POSITIVE", "KernelMachine", "SingleMachine", "Status", "costs"]

@@ -224,6 +224,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return self.classes_[scheme.vote(values)]
 
     def _pair_values(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
         return self._expansion(X, self._expansion_coefficients()) + self.intercept_
 
     def _expansion_coefficients(self) -> np.ndarray:

@@ -1,0 +1,303 @@
+"""The command ``maxmargin``: its version, and a demonstration on data that scikit-learn ships."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from maxmargin import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from sklearn.pipeline import Pipeline
+
+_DATA = ("breast_cancer", "digits", "iris", "wine")
+_SEED = 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments after the program's name; by default those of the process.
+
+    Examples
+    --------
+    >>> from maxmargin.cli import main
+    >>> main(["demo", "--data", "iris", "--no-plot"])
+    maxmargin ...: a support vector machine on iris
+    ...
+    accuracy          held out ... % (... of 45), training ... % (... of 105)
+    ...
+    0
+    """
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    return _demo(arguments.data, None if arguments.no_plot else Path(arguments.output))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="maxmargin", description="Support vector machines, exact and certified."
+    )
+    parser.add_argument("--version", action="version", version=f"maxmargin {__version__}")
+    commands = parser.add_subparsers(dest="command", title="commands")
+    demo = commands.add_parser(
+        "demo",
+        help="train a machine on data shipped with scikit-learn and say how it went",
+        description="Train a support vector classifier on data shipped with scikit-learn, say how "
+        "it went, and draw it.",
+    )
+    demo.add_argument("--data", choices=_DATA, default=_DATA[0], help="default: %(default)s")
+    demo.add_argument(
+        "--output",
+        metavar="PATH",
+        default="maxmargin-demo.png",
+        help="picture to write; its ending chooses the format (default: %(default)s)",
+    )
+    demo.add_argument("--no-plot", action="store_true", help="draw no picture")
+    return parser
+
+
+# -- the demonstration ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A machine trained on 70 % of some data, and what was measured."""
+
+    data: str
+    class_names: list[str]
+    train: tuple[np.ndarray, np.ndarray]
+    held_out: tuple[np.ndarray, np.ndarray]
+    model: Pipeline
+    predicted: np.ndarray
+    seconds: dict[str, float]
+
+    @property
+    def machine(self) -> Any:
+        """The classifier, without the scaling before it."""
+        return self.model[-1]
+
+
+def _demo(data: str, output: Path | None) -> int:
+    trial = _train(data)
+    _say(f"maxmargin {__version__}: a support vector machine on {data}\n")
+    for name, text in _summary(trial).items():
+        _say(textwrap.fill(text, 96, initial_indent=f"{name:<18}", subsequent_indent=" " * 18))
+    if output is None:
+        return 0
+    try:
+        path = _draw(trial, output)
+    except ImportError as missing:
+        _say(f"{'picture':<18}none. {missing}")
+        return 0
+    except (OSError, ValueError) as error:
+        print(f"maxmargin demo: cannot write the picture {output}: {error}", file=sys.stderr)
+        return 1
+    _say(f"{'picture':<18}{path}")
+    return 0
+
+
+def _say(text: str) -> None:
+    """Print, with escapes for what the terminal's encoding lacks (such as in a path)."""
+    encoding = sys.stdout.encoding or "ascii"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _train(data: str) -> _Trial:
+    from sklearn import datasets
+    from sklearn.base import clone
+    from sklearn.model_selection import train_test_split
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from maxmargin import SVC
+
+    bunch = getattr(datasets, f"load_{data}")()
+    X, X_held_out, y, y_held_out = train_test_split(
+        bunch.data, bunch.target, test_size=0.3, stratify=bunch.target, random_state=_SEED
+    )
+    model = make_pipeline(StandardScaler(), SVC())
+    seconds: dict[str, float] = {}
+    with _Clock(seconds, "first"):
+        clone(model).fit(X, y).predict(X_held_out)
+    with _Clock(seconds, "fit"):
+        model.fit(X, y)
+    with _Clock(seconds, "prediction"):
+        predicted = model.predict(X_held_out)
+    names = [str(name) for name in bunch.target_names]
+    return _Trial(data, names, (X, y), (X_held_out, y_held_out), model, predicted, seconds)
+
+
+class _Clock:
+    """Measures the wall time of a ``with`` block."""
+
+    def __init__(self, seconds: dict[str, float], name: str) -> None:
+        self.seconds, self.name = seconds, name
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self.seconds[self.name] = time.perf_counter() - self.start
+
+
+# -- what it says --------------------------------------------------------------------------------
+
+
+def _summary(trial: _Trial) -> dict[str, str]:
+    (X, y), (_, y_held_out) = trial.train, trial.held_out
+    machine, certificate, seconds = trial.machine, trial.machine.certificate_, trial.seconds
+    n_pairs = len(certificate.parts)
+    worst = f", the worst of {n_pairs} pairs" if n_pairs else ""
+    return {
+        "data": f"{len(y) + len(y_held_out)} points, {X.shape[1]} features, "
+        f"{len(trial.class_names)} classes; {len(y)} for training, {len(y_held_out)} held out",
+        "machine": f"StandardScaler, then SVC with C = {machine.C:g}, kernel {machine.kernel_!r}",
+        "accuracy": f"held out {_share(trial.predicted == y_held_out)}, "
+        f"training {_share(trial.model.predict(X) == y)}",
+        "support vectors": _support(machine, len(y)),
+        "margin": _margin(machine),
+        "slack": _slack(machine, trial.model.predict(X) != y),
+        "certificate": f"{certificate.status}: {certificate.claim}{worst}",
+        "duality gap": f"{certificate.gap:.3g}, relative {certificate.relative_gap:.2g}: primal "
+        f"{certificate.primal:.8g}, dual {certificate.dual:.8g}{worst}",
+        "KKT violation": f"{certificate.kkt_violation:.3g} (tol {certificate.tol:g}){worst}",
+        "fit time": _milliseconds(seconds["fit"]),
+        "prediction time": f"{_milliseconds(seconds['prediction'])} for {len(y_held_out)} points",
+        "first time": f"{_milliseconds(seconds['first'])} for the same fit and prediction when they "
+        "came first: that compiles the code after a fresh installation, and loads it from then on",
+    }
+
+
+def _share(right: np.ndarray) -> str:
+    return f"{100 * right.mean():.2f} % ({right.sum()} of {len(right)})"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+
+
+def _support(machine: Any, n: int) -> str:
+    import numpy as np
+
+    text = f"{len(machine.support_)} of {n}"
+    if len(machine.classes_) > 2:
+        return f"{text}, each in at least one of the {len(machine.margin_)} pairs of classes"
+    bound = np.sum(np.abs(machine.dual_coef_) >= machine.C)
+    return (
+        f"{text}: {len(machine.support_) - bound} free (on the edge of the street) and {bound} at "
+        "the bound alpha = C"
+    )
+
+
+def _margin(machine: Any) -> str:
+    if len(machine.classes_) == 2:
+        margin = machine.margin_
+        return f"1 / ||w|| = {margin:.4g}: the street is {2 * margin:.4g} wide in feature space"
+    narrow, wide = machine.margin_.min(), machine.margin_.max()
+    return (
+        f"1 / ||w|| from {narrow:.4g} to {wide:.4g} over the pairs: streets {2 * narrow:.4g} to "
+        f"{2 * wide:.4g} wide in feature space"
+    )
+
+
+def _slack(machine: Any, wrong: np.ndarray) -> str:
+    import numpy as np
+
+    largest = np.nanmax(np.atleast_2d(machine.slack_), axis=0)
+    has_slack = largest > machine.tol
+    text = f"{has_slack.sum()} of {len(wrong)} training points"
+    if len(machine.classes_) > 2:
+        return f"{text} in some pair; {wrong.sum()} misclassified by the vote"
+    inside = (has_slack & ~wrong).sum()
+    return f"{text}: {inside} inside the street, {wrong.sum()} on the wrong side"
+
+
+# -- what it draws -------------------------------------------------------------------------------
+
+
+def _draw(trial: _Trial, output: Path) -> Path:
+    """Write the picture and return its absolute path."""
+    from maxmargin.plotting import plot_margins
+    from maxmargin.plotting.marks import require_matplotlib
+
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    path = output.resolve()
+    if not path.suffix:
+        path = path.with_suffix(".png")
+    figure = Figure(figsize=(13, 5.8), layout="constrained")
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    _draw_plane(trial, left)
+    if len(trial.class_names) == 2:
+        plot_margins(trial.model, *trial.train, ax=right, others={"held out": trial.held_out})
+    else:
+        _draw_confusion(trial, right)
+    right.set_title(f"The machine on all {trial.train[0].shape[1]} features\n{right.get_title()}")
+    figure.suptitle(
+        f"maxmargin on {trial.data}: "
+        f"{_share(trial.predicted == trial.held_out[1])} right on held-out data",
+        weight="bold",
+    )
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def _draw_plane(trial: _Trial, ax: Axes) -> None:
+    """Draw the same kind of machine on the first two principal components."""
+    from sklearn.base import clone
+    from sklearn.decomposition import PCA
+
+    from maxmargin.plotting import plot_decision
+
+    X, y = trial.train
+    pca = PCA(n_components=2, random_state=_SEED)
+    plane = pca.fit_transform(trial.model[:-1].transform(X))
+    machine = clone(trial.machine).fit(plane, y)
+    # where the classes overlap in the plane, marks on most of the points would hide the rest
+    marked = len(machine.support_) < len(y) / 2
+    plot_decision(
+        machine, plane, y, ax=ax, class_names=trial.class_names, support=marked, slack=marked
+    )
+    first, second = pca.explained_variance_ratio_
+    ax.set_xlabel(f"first principal component ({first:.0%} of the variance)")
+    ax.set_ylabel(f"second principal component ({second:.0%})")
+    ax.set_title(f"Such a machine on two principal components\n{ax.get_title()}")
+    if not marked:
+        note = f"{len(machine.support_)} support vectors, not marked"
+        ax.text(0.99, 0.98, note, transform=ax.transAxes, ha="right", va="top", fontsize="small")
+
+
+def _draw_confusion(trial: _Trial, ax: Axes) -> None:
+    """Draw how often each class was taken for each other."""
+    from sklearn.metrics import ConfusionMatrixDisplay
+
+    display = ConfusionMatrixDisplay.from_predictions(
+        trial.held_out[1],
+        trial.predicted,
+        display_labels=trial.class_names,
+        cmap="Blues",
+        colorbar=False,
+        ax=ax,
+    )
+    for count in display.text_.ravel():
+        if count.get_text() == "0":
+            count.set_text("")
+    ax.set(xlabel="predicted", ylabel="true", title="Held-out data: what was taken for what")

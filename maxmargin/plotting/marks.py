@@ -1,0 +1,146 @@
+"""What the pictures look like: colours, marks of points, legend; and matplotlib when needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+BLUE, ORANGE, INK = "#0072b2", "#e69f00", "#1a1a1a"
+
+# M. A. Petroff (2021), Accessible color sequences for data visualization, arXiv:2107.02270
+_TEN_COLOURS = [
+    *("#3f90da", "#ffa90e", "#bd1f01", "#94a4a2", "#832db6"),
+    *("#a96b59", "#e76300", "#b9ac70", "#717581", "#92dadd"),
+]
+
+
+def require_matplotlib() -> None:
+    """Raise an ImportError that says how to install matplotlib where it is missing."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            'Pictures need matplotlib, which is not installed: pip install "maxmargin[plot]"'
+        ) from error
+
+
+def axes_or_new(ax: Axes | None) -> Axes:
+    """Return the given axes, or those of a new pyplot figure."""
+    require_matplotlib()
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(6.4, 5.2), layout="constrained")[1]
+
+
+def colours(n: int) -> list:
+    """Return n colours; up to ten of them can be told apart with colour-blindness."""
+    if n <= 2:
+        return [BLUE, ORANGE][:n]
+    if n <= len(_TEN_COLOURS):
+        return _TEN_COLOURS[:n]
+    import matplotlib as mpl
+
+    return list(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n)))
+
+
+def describe(machine: Any) -> str:
+    """Return kernel and cost of a machine in a few words, for a title."""
+    kernel = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", str(machine.kernel_))
+    for name in ("lam", "nu", "C"):
+        if getattr(machine, name, None) is not None:
+            return f"{kernel}, {name} = {getattr(machine, name):g}"
+    return kernel
+
+
+def size(points: np.ndarray) -> float:
+    """Return the area of a point's mark, smaller where there are many points."""
+    return float(np.clip(500 / np.sqrt(max(len(points), 1)), 10, 45))
+
+
+def scatter(
+    ax: Axes,
+    points: np.ndarray,
+    group: np.ndarray,
+    colour: Any,
+    marker: str = "o",
+    label: str | None = None,
+) -> None:
+    """Draw a group of shape (m, 2) out of points of shape (n, 2), in the size that suits n."""
+    ax.scatter(
+        group[:, 0],
+        group[:, 1],
+        s=size(points),
+        color=colour,
+        marker=marker,
+        edgecolors="white",
+        linewidths=0.4,
+        zorder=2,
+        label=label,
+    )
+
+
+def ring(ax: Axes, points: np.ndarray, support: np.ndarray) -> None:
+    """Ring the support vectors among points of shape (n, 2)."""
+    ax.scatter(
+        points[support, 0],
+        points[support, 1],
+        s=2.2 * size(points),
+        facecolors="none",
+        edgecolors=INK,
+        linewidths=0.8,
+        zorder=3,
+        label=f"support vectors ({len(support)} of {len(points)})",
+    )
+
+
+def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str) -> None:
+    """Put a dot on those points of shape (n, 2) that a mask chooses, if any."""
+    if which.any():
+        ax.scatter(
+            points[which, 0],
+            points[which, 1],
+            s=0.22 * size(points),
+            color=INK,
+            linewidths=0,
+            zorder=4,
+            label=f"{text} ({which.sum()})",
+        )
+
+
+def cross(ax: Axes, points: np.ndarray, which: np.ndarray, text: str) -> None:
+    """Put a cross on those points of shape (n, 2) that a mask chooses, if any."""
+    if which.any():
+        ax.scatter(
+            points[which, 0],
+            points[which, 1],
+            marker="x",
+            s=0.9 * size(points),
+            color=INK,
+            linewidths=1.1,
+            zorder=4,
+            label=f"{text} ({which.sum()})",
+        )
+
+
+def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
+    """Put the legend, if there is something in it, where the fewest of the (n, 2) points are."""
+    handles = [*ax.get_legend_handles_labels()[0], *lines]
+    if not handles:
+        return
+    low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
+    x, y = ((points - low) / (high - low)).T
+    crowd: dict[Any, int] = {
+        f"{vertical} {horizontal}": np.sum((across < 0.5) & (along < 0.42))
+        for vertical, along in (("upper", 1 - y), ("lower", y))
+        for horizontal, across in (("right", 1 - x), ("left", x))
+    }
+    emptiest = min(crowd, key=lambda corner: crowd[corner])
+    ax.legend(handles=handles, loc=emptiest, fontsize="small", framealpha=0.85, edgecolor="none")
