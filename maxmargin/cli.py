@@ -6,7 +6,8 @@ import argparse
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from maxmargin import __version__
 if TYPE_CHECKING:
     import numpy as np
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from sklearn.pipeline import Pipeline
 
 _DATA = ("breast_cancer", "digits", "iris", "wine")
@@ -93,6 +95,8 @@ class _Trial:
 
 
 def _demo(data: str, output: Path | None) -> int:
+    from maxmargin.plotting.marks import require_matplotlib
+
     trial = _train(data)
     _say(f"maxmargin {__version__}: a support vector machine on {data}\n")
     for name, text in _summary(trial).items():
@@ -100,12 +104,16 @@ def _demo(data: str, output: Path | None) -> int:
     if output is None:
         return 0
     try:
-        path = _draw(trial, output)
+        require_matplotlib()
     except ImportError as missing:
         _say(f"{'picture':<18}none. {missing}")
         return 0
+    figure = _picture(trial)
+    path = (output if output.suffix else output.with_suffix(".png")).absolute()
+    try:
+        figure.savefig(path, dpi=150)
     except (OSError, ValueError) as error:
-        print(f"maxmargin demo: cannot write the picture {output}: {error}", file=sys.stderr)
+        print(f"maxmargin demo: cannot write the picture: {error}", file=sys.stderr)
         return 1
     _say(f"{'picture':<18}{path}")
     return 0
@@ -132,27 +140,22 @@ def _train(data: str) -> _Trial:
     )
     model = make_pipeline(StandardScaler(), SVC())
     seconds: dict[str, float] = {}
-    with _Clock(seconds, "first"):
+    with _timed(seconds, "first"):
         clone(model).fit(X, y).predict(X_held_out)
-    with _Clock(seconds, "fit"):
+    with _timed(seconds, "fit"):
         model.fit(X, y)
-    with _Clock(seconds, "prediction"):
+    with _timed(seconds, "prediction"):
         predicted = model.predict(X_held_out)
     names = [str(name) for name in bunch.target_names]
     return _Trial(data, names, (X, y), (X_held_out, y_held_out), model, predicted, seconds)
 
 
-class _Clock:
-    """Measures the wall time of a ``with`` block."""
-
-    def __init__(self, seconds: dict[str, float], name: str) -> None:
-        self.seconds, self.name = seconds, name
-
-    def __enter__(self) -> None:
-        self.start = time.perf_counter()
-
-    def __exit__(self, *error: object) -> None:
-        self.seconds[self.name] = time.perf_counter() - self.start
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Keep the wall time of a ``with`` block under a name."""
+    start = time.perf_counter()
+    yield
+    seconds[name] = time.perf_counter() - start
 
 
 # -- what it says --------------------------------------------------------------------------------
@@ -161,25 +164,25 @@ class _Clock:
 def _summary(trial: _Trial) -> dict[str, str]:
     (X, y), (_, y_held_out) = trial.train, trial.held_out
     machine, certificate, seconds = trial.machine, trial.machine.certificate_, trial.seconds
+    fitted = trial.model.predict(X) == y
     n_pairs = len(certificate.parts)
     worst = f", the worst of {n_pairs} pairs" if n_pairs else ""
     return {
         "data": f"{len(y) + len(y_held_out)} points, {X.shape[1]} features, "
         f"{len(trial.class_names)} classes; {len(y)} for training, {len(y_held_out)} held out",
         "machine": f"StandardScaler, then SVC with C = {machine.C:g}, kernel {machine.kernel_!r}",
-        "accuracy": f"held out {_share(trial.predicted == y_held_out)}, "
-        f"training {_share(trial.model.predict(X) == y)}",
+        "accuracy": f"held out {_share(trial.predicted == y_held_out)}, training {_share(fitted)}",
         "support vectors": _support(machine, len(y)),
         "margin": _margin(machine),
-        "slack": _slack(machine, trial.model.predict(X) != y),
+        "slack": _slack(machine, ~fitted),
         "certificate": f"{certificate.status}: {certificate.claim}{worst}",
         "duality gap": f"{certificate.gap:.3g}, relative {certificate.relative_gap:.2g}: primal "
         f"{certificate.primal:.8g}, dual {certificate.dual:.8g}{worst}",
         "KKT violation": f"{certificate.kkt_violation:.3g} (tol {certificate.tol:g}){worst}",
         "fit time": _milliseconds(seconds["fit"]),
         "prediction time": f"{_milliseconds(seconds['prediction'])} for {len(y_held_out)} points",
-        "first time": f"{_milliseconds(seconds['first'])} for the same fit and prediction when they "
-        "came first: that compiles the code after a fresh installation, and loads it from then on",
+        "first time": f"{_milliseconds(seconds['first'])} for the same fit and prediction, done "
+        "first: that compiles the code after a fresh installation, and loads it from then on",
     }
 
 
@@ -230,18 +233,13 @@ def _slack(machine: Any, wrong: np.ndarray) -> str:
 # -- what it draws -------------------------------------------------------------------------------
 
 
-def _draw(trial: _Trial, output: Path) -> Path:
-    """Write the picture and return its absolute path."""
-    from maxmargin.plotting import plot_margins
-    from maxmargin.plotting.marks import require_matplotlib
-
-    require_matplotlib()
+def _picture(trial: _Trial) -> Figure:
+    """Draw the machine in a figure of its own, without touching pyplot's state or windows."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    path = output.resolve()
-    if not path.suffix:
-        path = path.with_suffix(".png")
+    from maxmargin.plotting import plot_margins
+
     figure = Figure(figsize=(13, 5.8), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
@@ -256,8 +254,7 @@ def _draw(trial: _Trial, output: Path) -> Path:
         f"{_share(trial.predicted == trial.held_out[1])} right on held-out data",
         weight="bold",
     )
-    figure.savefig(path, dpi=150)
-    return path
+    return figure
 
 
 def _draw_plane(trial: _Trial, ax: Axes) -> None:

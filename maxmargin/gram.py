@@ -258,9 +258,10 @@ class Gram:
         right = self.points if right is None else right
         out = np.empty((len(rows), right.n))
         if self.primitives is not None and right is self.points:
-            for part in _parts(np.arange(len(rows)), self.primitives.capacity):
+            factors = self.points.factors
+            for start in range(0, len(rows), self.primitives.capacity):
+                part = slice(start, start + self.primitives.capacity)
                 stored = self._primitives_of(rows[part])
-                factors = self.points.factors
                 cpu.kernel_values(self.program, stored, factors[:, rows[part]], factors, out[part])
         else:
             cpu.kernel_rows(self.program, self.points, rows, right, out)

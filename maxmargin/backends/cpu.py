@@ -294,6 +294,7 @@ def kernel_values(
     program: Program, primitives: np.ndarray, left: np.ndarray, right: np.ndarray, out: np.ndarray
 ) -> None:
     """Run the programme over stored primitives (p, q, n), with the factors of both sides."""
+    left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)  # one compiled form
     run(*program.arrays, primitives, left, right, out)
 
 

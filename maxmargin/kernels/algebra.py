@@ -19,6 +19,7 @@ from maxmargin.kernels.base import (
     finite_number,
     joint_input,
     joint_validity,
+    shown,
     whole_number,
 )
 
@@ -227,7 +228,7 @@ class Conformal(Modification):
         program.factor(self.f, view)
 
     def __str__(self) -> str:
-        return f"{self.kernel._within(3)}.conformal({_name(self.f)})"
+        return f"{self.kernel._within(3)}.conformal({shown(self.f)})"
 
 
 class Mapped(Kernel):
@@ -263,7 +264,7 @@ class Mapped(Kernel):
         self.kernel._emit(program, (*view, op.Map(self.feature_map)))
 
     def __str__(self) -> str:
-        return f"{self.kernel._within(3)}.after({_name(self.feature_map)})"
+        return f"{self.kernel._within(3)}.after({shown(self.feature_map)})"
 
 
 class OnColumns(Kernel):
@@ -310,8 +311,8 @@ class OnColumns(Kernel):
 
     def __str__(self) -> str:
         columns = self.columns
-        shown = columns if isinstance(columns, slice | str | int) else list(columns)
-        return f"{self.kernel._within(3)}.on({shown!r})"
+        listed = columns if isinstance(columns, slice | str | int) else list(columns)
+        return f"{self.kernel._within(3)}.on({listed!r})"
 
 
 def _column_indices(columns: Any, n: int, names: Sequence[str] | None) -> tuple[int, ...]:
@@ -342,7 +343,7 @@ def _column_indices(columns: Any, n: int, names: Sequence[str] | None) -> tuple[
             chosen = wanted % n
         else:
             raise ValueError(
-                "Columns are chosen by indices, a slice, a mask or DataFrame names, "
+                "The columns of a kernel are chosen by indices, a slice, a mask or names, "
                 f"not by {columns!r}."
             )
     if not len(chosen):
@@ -357,7 +358,3 @@ def _of_points(kernel: Kernel, construction: str) -> Input:
             "kernel values: apply the construction before computing the matrix."
         )
     return kernel.input
-
-
-def _name(function: Callable) -> str:
-    return getattr(function, "__name__", repr(function))

@@ -253,12 +253,12 @@ class Kernel(BaseEstimator):
 
     def __str__(self) -> str:
         defaults = type(self)._get_defaults()
-        shown = [
-            f"{name}={value!r}"
+        given = [
+            f"{name}={shown(value)}"
             for name, value in self.get_params(deep=False).items()
             if name not in defaults or not _same(value, defaults[name])
         ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{type(self).__name__}({', '.join(given)})"
 
     @classmethod
     def _get_defaults(cls) -> dict[str, Any]:
@@ -322,6 +322,11 @@ def _same_input(k1: Kernel, k2: Kernel) -> tuple[Kernel, Kernel]:
             "matrices, or wrap the first in a function of X."
         )
     return k1, k2
+
+
+def shown(value: Any) -> str:
+    """Printed form of a parameter; functions go by their name, not their address."""
+    return value.__name__ if callable(value) and hasattr(value, "__name__") else repr(value)
 
 
 def joint_input(*kernels: Kernel) -> Input:

@@ -24,7 +24,9 @@ class GramTest:
     @property
     def valid(self) -> bool:
         """Whether this Gram matrix is symmetric and positive semidefinite to the tolerance."""
-        return self.asymmetry <= self.tolerance and self.smallest_eigenvalue >= -self.tolerance
+        return bool(
+            self.asymmetry <= self.tolerance and self.smallest_eigenvalue >= -self.tolerance
+        )
 
     def __bool__(self) -> bool:
         return self.valid

@@ -13,7 +13,7 @@ import numpy as np
 from maxmargin.certificate import Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Definiteness, Gram
-from maxmargin.solution import Solution, Status
+from maxmargin.solution import Status
 from maxmargin.solvers.smo import SMO
 
 _ROUNDS = 12
@@ -94,6 +94,13 @@ def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
 
 
 def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
+    """Tolerance for another round.
+
+    With its gradient renewed the solver needs a little room at most, since what it missed was
+    rounding. The hard margin is tightened by what the certificate, now in its units, is off.
+    """
+    if not evaluation.problem.hard:
+        return max(0.5 * wanted, tol / 8)
     violation = evaluation.certificate.kkt_violation
     shrink = 0.5 * tol / violation if np.isfinite(violation) else 1e-3
     return wanted * min(max(shrink, 1e-3), 0.5)
@@ -112,12 +119,3 @@ def _spread(evaluation: Evaluation, rows: np.ndarray, n: int) -> Evaluation:
     return replace(
         evaluation, coefficients=coefficients, decision=decision, problem=problem
     )
-
-
-def first_unfinished(evaluations: list[Evaluation]) -> Status:
-    """Return the worst status among the evaluations."""
-    statuses = [evaluation.certificate.status for evaluation in evaluations]
-    return max(statuses, key=lambda status: status.severity)
-
-
-__all__ = ["Solution", "first_unfinished", "solve_certified"]

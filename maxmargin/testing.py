@@ -1,0 +1,173 @@
+"""Checks to run on your own kernels and solvers, the ones this package's tests run on its own.
+
+``check_kernel(MyKernel())`` raises an AssertionError that says what is wrong, or returns quietly.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from maxmargin import duals
+from maxmargin.backends.program import Map, Program
+from maxmargin.certificate import Evaluation
+from maxmargin.gram import Gram
+from maxmargin.kernels import RBF, Input, Kernel, Linear, Polynomial, Validity, check_valid
+from maxmargin.solution import Status
+from maxmargin.solvers import SMO, solve_certified
+
+
+def check_kernel(kernel: Kernel, X: Any = None) -> None:
+    """Hold a kernel to its contract.
+
+    Symmetry, the diagonal, agreement of parts with the whole, of CSR with dense and of float32 with
+    float64, positive eigenvalues where validity is claimed, and scikit-learn's manners: clone,
+    pickle, equality, parameters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : data of at least 6 points that the kernel takes, optional
+        By default 40 random points in five dimensions (for a precomputed kernel, their products).
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import RBF, Linear
+    >>> from maxmargin.testing import check_kernel
+    >>> check_kernel(RBF(gamma=0.3) * Linear() + 1)
+    """
+    if X is None:
+        X = np.random.default_rng(0).normal(size=(40, 5))
+        X = X @ X.T if kernel.pairwise else X
+    kernel = kernel.resolve(X)
+    K = kernel(X)
+    n = len(K)
+    scale = max(np.abs(K).max(), np.finfo(np.float64).tiny)
+    close = {"rtol": 1e-9, "atol": 1e-11 * scale}
+    assert K.shape == (n, n), f"k(X) has shape {K.shape} for {n} points"
+    np.testing.assert_allclose(K, K.T, err_msg="k(x, z) != k(z, x)", **close)
+    if kernel.validity is Validity.VALID:
+        test = check_valid(kernel, X, tol=1e-9 * scale * n)
+        assert test, f"{kernel!r} claims to be valid by construction, but is {test}"
+    gram = Gram.of(X, kernel, memory=8 * n * (n // 2))
+    np.testing.assert_allclose(gram.diagonal, np.diag(K), err_msg="diagonal", **close)
+    np.testing.assert_allclose(gram.rows([3, 0]), K[[3, 0]], err_msg="rows", **close)
+    np.testing.assert_allclose(gram.block([1, 4], [5, 2]), K[np.ix_([1, 4], [5, 2])], **close)
+    np.testing.assert_allclose(gram.take([5, 1, 2]).rows([1]), K[[1]][:, [5, 1, 2]], **close)
+    np.testing.assert_allclose(gram.matvec(np.arange(n) - 3.0), K @ (np.arange(n) - 3.0), **close)
+    if kernel.input is not Input.MATRIX:
+        np.testing.assert_allclose(kernel.diag(X), np.diag(K), err_msg="diag", **close)
+        np.testing.assert_allclose(kernel(X[:4], X[2:]), K[:4, 2:], err_msg="k(X, Z)", **close)
+    if kernel.input is Input.VECTORS and isinstance(X, np.ndarray):
+        _check_containers(kernel, X, K, close)
+    _check_manners(kernel)
+
+
+def _check_containers(kernel: Kernel, X: np.ndarray, K: np.ndarray, close: dict) -> None:
+    narrow = X.astype(np.float32)
+    values = kernel(narrow)
+    assert values.dtype == np.float64
+    wide = kernel(narrow.astype(np.float64))
+    if _has_functions(kernel.lower()):  # a user's function may well compute in float32
+        close = {"rtol": 1e-4, "atol": 1e-5 * np.abs(wide).max()}
+    np.testing.assert_allclose(values, wide, err_msg="float32 differs from float64", **close)
+    sparse = sp.csr_matrix(X)
+    try:
+        values = kernel(sparse)
+    except (TypeError, AttributeError):
+        return  # a user's function inside the kernel that takes dense data only
+    np.testing.assert_allclose(values, K, err_msg="CSR differs from dense", **close)
+    np.testing.assert_allclose(kernel(X, sparse), K, err_msg="dense against CSR", **close)
+
+
+def _has_functions(program: Program) -> bool:
+    steps = [step for primitive in program.primitives for step in primitive.view]
+    mapped = any(isinstance(step, Map) for step in steps)
+    return mapped or bool(program.factors) or any(p.function for p in program.primitives)
+
+
+def _check_manners(kernel: Kernel) -> None:
+    copy = clone(kernel)
+    assert copy == kernel, "a clone differs from its original"
+    assert copy is not kernel
+    assert hash(copy) == hash(kernel)
+    assert repr(kernel) == repr(copy)
+    assert kernel != object()
+    rebuilt = type(kernel)(**kernel.get_params(deep=False))
+    assert rebuilt == kernel, "get_params and the constructor disagree"
+    try:
+        assert pickle.loads(pickle.dumps(kernel)) == kernel, "pickle changes the kernel"
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        if "pickle" not in str(error) and "local" not in str(error):  # a lambda of the user's
+            raise
+
+
+def problem_bank(seed: int = 0) -> Iterator[tuple[str, Gram, duals.DualProblem]]:
+    """Yield small dual problems of every kind, easy and nasty, as (name, Gram, problem)."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(60, 4))
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=60) > 0, 1.0, -1.0)
+    target = np.sin(X[:, 0]) + 0.1 * random.normal(size=60)
+    weight = random.uniform(0.1, 3.0, size=60)
+    weight[::7] = 0.0
+    rows = np.arange(60)
+    ones = np.ones(60)
+    data = {
+        "plain": (X, RBF(gamma=0.5)),
+        "linear": (X, Linear()),
+        "duplicates": (np.repeat(X[:12], 5, axis=0), RBF(gamma=0.5)),
+        "constant": (np.ones((60, 2)), RBF(gamma=1.0)),
+        "far away": (X + 1e4, RBF(gamma=0.5)),
+        "wide": (random.normal(size=(60, 300)), Polynomial(2, gamma=0.01)),
+    }
+    for name, (points, kernel) in data.items():
+        for bias in (True, False):
+            form = "" if bias else ", no bias"
+            gram = Gram.of(points, kernel, memory=1 << 24)
+            problems = {
+                "C-SVC": duals.c_svc(rows, y, ones, bias=bias),
+                "C-SVC, large C": duals.c_svc(rows, y, 1e3 * ones, bias=bias),
+                "C-SVC, weighted": duals.c_svc(rows, y, weight, bias=bias),
+                "nu-SVC": duals.nu_svc(rows, y, ones, 0.4, bias=bias),
+                "SVR": duals.epsilon_svr(rows, target, 10 * weight, 0.1, bias=bias),
+                "nu-SVR": duals.nu_svr(rows, target, 10 * ones, 0.3, bias=bias),
+            }
+            if bias:
+                problems["one-class"] = duals.one_class(rows, ones, 0.3)
+            for kind, problem in problems.items():
+                yield f"{kind}{form} on {name} data", gram, problem
+    tight = Gram.of(X, RBF(gamma=0.5), memory=8 * 60 * 4)
+    yield "C-SVC in a store of four rows", tight, duals.c_svc(rows, y, ones)
+    yield "hard margin", Gram.of(X, RBF(gamma=2.0)), duals.hard_margin(rows, y, ones)
+
+
+def check_solver(solver: SMO, tol: float = 1e-3) -> list[Evaluation]:
+    """Hold a solver to its contract: every problem of the bank ends feasible and certified.
+
+    Returns the evaluations, for further comparison.
+
+    Examples
+    --------
+    >>> from maxmargin.solvers import SMO
+    >>> from maxmargin.testing import check_solver
+    >>> len(check_solver(SMO())) > 50
+    True
+    """
+    evaluations = []
+    for name, gram, problem in problem_bank():
+        start = problem.start.copy()
+        (evaluation,), (steps,) = solve_certified(gram, [problem], solver, tol)
+        certificate = evaluation.certificate
+        assert certificate.status is Status.CONVERGED, f"{name}: {certificate}"
+        assert certificate.kkt_violation <= tol, f"{name}: {certificate}"
+        assert certificate.gap >= 0, f"{name}: {certificate}"
+        assert certificate.infeasibility <= 1e-9 * max(1.0, np.abs(evaluation.alpha).sum()), name
+        assert (problem.start == start).all(), f"{name}: the solver changed its input"
+        assert steps >= 0
+        evaluations.append(evaluation)
+    return evaluations

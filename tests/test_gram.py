@@ -1,0 +1,99 @@
+"""The Gram matrix: precision, budget, sharing, checks before the solve."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxmargin import Gram
+from maxmargin.backends import cpu
+from maxmargin.gram import Definiteness
+from maxmargin.kernels import RBF, FunctionKernel, Laplacian, Linear, Precomputed, Sigmoid
+
+RANDOM = np.random.default_rng(2)
+X = RANDOM.normal(size=(50, 6))
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_distances_far_from_the_origin_keep_their_digits(container, dtype):
+    near = RANDOM.integers(-8, 8, size=(40, 3)).astype(np.float64) / 4
+    far = (near + 1024).astype(dtype)  # exact in float32 too
+    K = Gram.of(container(far), RBF(gamma=0.1)).rows(np.arange(40))
+    np.testing.assert_allclose(K, RBF(gamma=0.1)(near), rtol=1e-9)
+
+
+def test_float32_data_are_never_copied_to_float64_as_a_whole(monkeypatch):
+    widths = []
+    original = cpu.DenseVectors._widened
+
+    def watched(self, rows):
+        block = original(self, rows)
+        widths.append(len(block))
+        return block
+
+    monkeypatch.setattr(cpu.DenseVectors, "_widened", watched)
+    many = RANDOM.normal(size=(20_000, 64)).astype(np.float32)
+    gram = Gram.of(many, RBF(gamma=0.1), memory=1 << 22)
+    gram.rows([0, 5])
+    assert max(widths) <= cpu.TILE_ENTRIES // 64
+    assert gram.points.primitives[0].X is many
+
+
+@pytest.mark.parametrize("memory", [0, 8 * 50 * 7, 1 << 20])
+def test_the_budget_is_honoured_and_changes_no_value(memory):
+    K = RBF(0.2)(X)
+    gram = Gram.of(X, RBF(0.2), memory=memory)
+    assert gram.store.data.nbytes <= max(memory, 8 * 50 * 2)
+    for _ in range(30):
+        rows = RANDOM.choice(50, size=2, replace=False)
+        gram.require(rows)
+        assert (gram.store.slot[rows] >= 0).all()
+        np.testing.assert_allclose(gram.rows(rows), K[rows], rtol=1e-12)
+    residents = np.flatnonzero(gram.store.slot >= 0)
+    assert sorted(gram.store.owner[gram.store.owner >= 0]) == residents.tolist()
+    np.testing.assert_allclose(gram.store.data[gram.store.slot[residents]], K[residents])
+    np.testing.assert_allclose(gram.matvec(np.ones(50)), K.sum(axis=1))
+    np.testing.assert_allclose(gram.matvec(np.ones(50), [4, 2]), K.sum(axis=1)[[4, 2]])
+
+
+def test_the_least_recently_used_row_goes_first():
+    gram = Gram.of(X, Linear(), memory=8 * 50 * 3)
+    for row in (0, 1, 2, 0, 3):
+        gram.require(np.array([row]))
+    assert np.flatnonzero(gram.store.slot >= 0).tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [RBF, Laplacian])
+def test_several_gammas_share_the_distances(kind, monkeypatch):
+    calls = []
+    original = cpu.primitive_rows
+    monkeypatch.setattr(
+        cpu, "primitive_rows", lambda *args: (calls.append(len(args[1])), original(*args))
+    )
+    first = Gram.of(X, kind(0.1), memory=1 << 20, keep_primitives=True)
+    for gamma in (0.1, 1.0, 10.0):
+        gram = first.with_kernel(kind(gamma))
+        np.testing.assert_allclose(gram.rows(np.arange(50)), kind(gamma)(X), rtol=1e-12)
+    assert sum(calls) == 50
+    with pytest.raises(ValueError, match="primitives"):
+        first.with_kernel(Linear())
+
+
+def test_definiteness():
+    assert Gram.of(X, RBF(0.1)).definiteness() is Definiteness.PROVEN
+    assert Gram.of(X @ X.T, Precomputed()).definiteness() is Definiteness.COMPUTED
+    assert Gram.of(X, Sigmoid(1.0, -1.0)).definiteness() is Definiteness.INDEFINITE
+    many = RANDOM.normal(size=(600, 3))
+    inner = FunctionKernel(lambda a, b: a @ b.T)
+    assert Gram.of(many, inner).definiteness() is Definiteness.UNKNOWN
+
+
+def test_values_that_are_no_numbers_are_found():
+    with pytest.raises(ValueError, match="returned infinity"):
+        Gram.of(X * 1e3, Linear().exp()).check()
+    broken = FunctionKernel(lambda a, b: np.where(a[:, :1] > 2, np.nan, 1.0) * np.ones((1, len(b))))
+    with pytest.raises(ValueError, match="returned NaN"):
+        Gram.of(X + 1, broken).check()
+    lopsided = FunctionKernel(lambda a, b: a[:, :1] + 0 * b[:, 0])
+    with pytest.raises(ValueError, match="not symmetric"):
+        Gram.of(X, lopsided).check()

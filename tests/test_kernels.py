@@ -1,0 +1,312 @@
+"""Kernels: values, construction rules, validity, manners."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import pairwise
+
+import maxmargin.kernels as kernels
+from maxmargin.kernels import (
+    RBF,
+    FunctionKernel,
+    Kernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    QuadraticForm,
+    Sigmoid,
+    Validity,
+    as_kernel,
+    check_valid,
+    exp,
+    gram_features,
+    quadratic_features,
+)
+from maxmargin.testing import check_kernel
+
+RANDOM = np.random.default_rng(1)
+X = RANDOM.normal(size=(30, 5))
+Z = RANDOM.normal(size=(7, 5))
+A = np.cov(X.T)
+
+
+def length(points):
+    return np.linalg.norm(points, axis=1)
+
+
+def doubled(points):
+    return points * 2
+
+
+def inner(a, b):
+    return a @ b.T
+
+
+def name(value):
+    return str(value) if isinstance(value, Kernel) else None
+
+
+EXAMPLES = [
+    Linear(),
+    Polynomial(),
+    Polynomial(2, 0.5, "scale"),
+    Polynomial(0),
+    Polynomial(2, -1.0),
+    RBF(),
+    RBF(gamma=0.3),
+    RBF(gamma="auto"),
+    RBF(sigma=1.5),
+    RBF(gamma=0.0),
+    Laplacian(),
+    Laplacian(0.2),
+    Sigmoid(0.1, -0.2),
+    QuadraticForm(A),
+    Precomputed(),
+    FunctionKernel(inner),
+    2 * RBF(0.1),
+    RBF(0.1) + 3,
+    RBF(0.1) - Linear(),
+    Linear() ** 3,
+    Linear().polynomial([1, 0, 0.5]),
+    exp(0.1 * Linear()),
+    RBF(0.1) * Linear() + Polynomial(2),
+    Linear().conformal(length),
+    RBF(0.2).after(doubled),
+    RBF(0.2).after(quadratic_features).on([0, 2, 1]),
+    RBF("scale").on(slice(0, 2)) * Linear().on([2, -1]),
+    (Linear().on([True, False, True, False, False]) + 1) ** 2,
+    3 * Precomputed() ** 2 + 1,
+    FunctionKernel(inner) + RBF(0.5),
+]
+
+
+@pytest.mark.parametrize("kernel", EXAMPLES, ids=name)
+def test_contract(kernel):
+    check_kernel(kernel)
+
+
+def test_every_public_kernel_is_among_the_examples():
+    def parts(kernel):
+        yield type(kernel)
+        for value in kernel.get_params(deep=False).values():
+            if isinstance(value, Kernel):
+                yield from parts(value)
+
+    seen = {kind for kernel in EXAMPLES for kind in parts(kernel)}
+    public = {getattr(kernels, name) for name in kernels.__all__}
+    expected = {k for k in public if isinstance(k, type) and issubclass(k, Kernel)} - {Kernel}
+    assert expected <= seen
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reference"),
+    [
+        (Linear(), lambda a, b: pairwise.linear_kernel(a, b)),
+        (RBF(0.3), lambda a, b: pairwise.rbf_kernel(a, b, gamma=0.3)),
+        (Laplacian(0.3), lambda a, b: pairwise.laplacian_kernel(a, b, gamma=0.3)),
+        (Polynomial(4, 0.5, 0.2), lambda a, b: pairwise.polynomial_kernel(a, b, 4, 0.2, 0.5)),
+        (Sigmoid(0.1, 0.2), lambda a, b: pairwise.sigmoid_kernel(a, b, 0.1, 0.2)),
+        (QuadraticForm(A), lambda a, b: a @ A @ b.T),
+        (RBF(sigma=2.0), lambda a, b: pairwise.rbf_kernel(a, b, gamma=1 / 8)),
+    ],
+    ids=name,
+)
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csr_array])
+def test_values_are_those_of_the_formula(kernel, reference, container):
+    np.testing.assert_allclose(kernel(container(X), container(Z)), reference(X, Z), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "reference"),
+    [
+        (2.5 * RBF(0.1), lambda k, m: 2.5 * k),
+        (np.float32(2.5) * RBF(0.1), lambda k, m: 2.5 * k),
+        (RBF(0.1) * np.int64(2), lambda k, m: 2 * k),
+        (RBF(0.1) / 4, lambda k, m: k / 4),
+        (np.float64(1) + RBF(0.1), lambda k, m: 1 + k),
+        (RBF(0.1) + Linear(), lambda k, m: k + m),
+        (RBF(0.1) - Linear(), lambda k, m: k - m),
+        (RBF(0.1) * Linear(), lambda k, m: k * m),
+        (RBF(0.1) ** 3, lambda k, m: k**3),
+        (np.exp(RBF(0.1)), lambda k, m: np.exp(k)),
+        (RBF(0.1).polynomial([1, 2, 3]), lambda k, m: 1 + 2 * k + 3 * k**2),
+        (-RBF(0.1), lambda k, m: -k),
+        (1 - RBF(0.1), lambda k, m: 1 - k),
+    ],
+    ids=name,
+)
+def test_algebra_is_done_on_the_values(kernel, reference):
+    expected = reference(RBF(0.1)(X, Z), Linear()(X, Z))
+    np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_construction_rules_on_points():
+    np.testing.assert_allclose(
+        Linear().conformal(length)(X, Z), length(X)[:, None] * (X @ Z.T) * length(Z)
+    )
+    np.testing.assert_allclose(RBF(0.1).after(doubled)(X, Z), RBF(0.4)(X, Z))
+    k = Linear().on([0, 1]) * RBF(0.5).on(slice(2, None))
+    np.testing.assert_allclose(k(X, Z), Linear()(X[:, :2], Z[:, :2]) * RBF(0.5)(X[:, 2:], Z[:, 2:]))
+
+
+@pytest.mark.parametrize("selection", ["b", ["b"], [1], 1, -2, slice(1, 2), [False, True, False]])
+def test_columns_by_name_index_slice_or_mask(selection):
+    table = {"a": [1.0, 2.0], "b": [3.0, 5.0], "c": [7.0, 11.0]}
+    expected = np.array([[9.0, 15.0], [15.0, 25.0]])
+    for frame in (pd.DataFrame(table), pl.DataFrame(table)):
+        np.testing.assert_allclose(Linear().on(selection)(frame), expected)
+
+
+@pytest.mark.parametrize("selection", [["missing"], [9], [True], [1.5], []])
+def test_columns_that_do_not_exist_are_refused(selection):
+    with pytest.raises(ValueError, match="column"):
+        Linear().on(selection)(pd.DataFrame(X, columns=list("abcde")))
+
+
+def test_names_need_named_data():
+    with pytest.raises(ValueError, match="no column names"):
+        Linear().on(["a"])(X)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "validity"),
+    [
+        (RBF(), Validity.VALID),
+        (Polynomial(3, 0.0), Validity.VALID),
+        (Polynomial(3, -1.0), Validity.UNPROVEN),
+        (Sigmoid(), Validity.INVALID),
+        (RBF() - Linear(), Validity.UNPROVEN),
+        (RBF() + Linear() * Polynomial(), Validity.VALID),
+        (Sigmoid() + RBF(), Validity.UNPROVEN),
+        (2 * RBF() + 1, Validity.VALID),
+        (-2 * RBF(), Validity.UNPROVEN),
+        (RBF() - 1, Validity.UNPROVEN),
+        (RBF().polynomial([1, 2]), Validity.VALID),
+        (RBF().polynomial([1, -2]), Validity.UNPROVEN),
+        (exp(Sigmoid()), Validity.UNPROVEN),
+        (exp(Linear()).conformal(length).on([0]), Validity.VALID),
+        (Precomputed(), Validity.UNPROVEN),
+        (FunctionKernel(inner), Validity.UNPROVEN),
+    ],
+    ids=name,
+)
+def test_validity_by_construction(kernel, validity):
+    assert kernel.validity is validity
+
+
+def test_numerical_validity():
+    good = check_valid(RBF(0.5), X)
+    assert good
+    assert good.smallest_eigenvalue > -good.tolerance
+    bad = check_valid(Sigmoid(1.0, -1.0), X)
+    assert not bad
+    assert bad.smallest_eigenvalue < -bad.tolerance
+    eigenvalues = np.linalg.eigvalsh(Sigmoid(1.0, -1.0)(X))
+    np.testing.assert_allclose(bad.smallest_eigenvalue, eigenvalues[0])
+    lopsided = check_valid(Precomputed(), np.array([[1.0, 0.5], [0.0, 1.0]]))
+    assert not lopsided
+    assert "not symmetric" in str(lopsided)
+    assert check_valid(RBF(0.5), np.vstack([X] * 4), max_points=50).n_points == 50
+
+
+def test_gram_features_rebuild_the_matrix():
+    K = RBF(0.3)(X)
+    phi = gram_features(K)
+    np.testing.assert_allclose(phi @ phi.T, K, atol=1e-10)
+    with pytest.raises(ValueError, match="no feature map"):
+        gram_features(Sigmoid(1.0, -1.0)(X))
+
+
+def test_resolved_parameters_are_scikit_learns():
+    assert RBF().resolve(X).gamma == pytest.approx(1 / (5 * X.var()))
+    assert RBF().resolve(sp.csr_matrix(X)).gamma == pytest.approx(1 / (5 * X.var()))
+    assert RBF().resolve(X.astype(np.float32)).gamma == pytest.approx(1 / (5 * X.var()), rel=1e-6)
+    assert RBF("auto").resolve(X).gamma == 0.2
+    assert RBF().resolve(np.ones((3, 2))).gamma == 1.0
+    assert (Linear() + RBF().on([0])).resolve(X).k2.kernel.gamma == pytest.approx(
+        1 / X[:, 0].var()
+    )
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF(gamma=-1.0),
+        RBF(gamma="wide"),
+        RBF(gamma=1.0, sigma=1.0),
+        RBF(sigma=0.0),
+        RBF(gamma=np.nan),
+        Polynomial(2.5),
+        Polynomial(-1),
+        Linear() ** -1,
+        Linear() ** 0.5,
+        Linear().polynomial([]),
+        QuadraticForm(-np.eye(5)),
+        QuadraticForm(np.triu(np.ones((5, 5)))),
+        QuadraticForm(np.eye(3)),
+        Linear().conformal(lambda a: a),
+        Linear().after(lambda a: a[:2]),
+        FunctionKernel(lambda a, b: np.ones(3)),
+    ],
+    ids=name,
+)
+def test_nonsense_is_refused(kernel):
+    with pytest.raises(ValueError):
+        kernel(X)
+
+
+def test_precomputed_does_not_mix_with_kernels_of_points():
+    for compose in (
+        lambda: Precomputed() + RBF(),
+        lambda: Linear() * Precomputed(),
+        lambda: Precomputed().on([0]).input,
+        lambda: Precomputed().conformal(length).input,
+        lambda: Precomputed().after(doubled).input,
+        lambda: (2 * Precomputed() + 1).set_params(kernel=RBF()) + Precomputed(),
+    ):
+        with pytest.raises(ValueError, match=r"matrix"):
+            compose()
+    assert (2 * Precomputed() ** 2 + 1).pairwise
+    assert not (RBF() + 1).pairwise
+
+
+def test_nested_parameters():
+    k = 0.5 * RBF(gamma=0.1) + Linear() * Polynomial(degree=2)
+    k.set_params(k1__kernel__gamma=7.0, k1__constant=2.0, k2__k2__degree=4)
+    assert str(k) == "2 * RBF(gamma=7.0) + Linear() * Polynomial(degree=4)"
+    assert k != clone(k).set_params(k1__constant=3.0)
+    assert pickle.loads(pickle.dumps(k)) == k
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [(RBF(0.5) + 1) ** 2, 2 * (RBF(0.5) + Linear()) * Linear(), exp(RBF(0.5)) * 3, -RBF(0.5) - 1],
+)
+def test_printed_form_means_the_kernel(kernel):
+    again = eval(str(kernel), {**vars(kernels)})
+    np.testing.assert_allclose(again(X), kernel(X))
+
+
+def test_as_kernel():
+    assert as_kernel("rbf", gamma=2.0) == RBF(2.0)
+    assert as_kernel("poly", degree=2, coef0=1.0) == Polynomial(2, 1.0, "scale")
+    assert as_kernel("sigmoid", coef0=1.0) == Sigmoid("scale", 1.0)
+    assert as_kernel(inner) == FunctionKernel(inner)
+    for extra in ({"gamma": 0.1}, {"degree": 2}, {"coef0": 1.0}):
+        with pytest.raises(ValueError, match="beside the kernel object"):
+            as_kernel(RBF(), **extra)
+    with pytest.raises(ValueError, match="kernel must be"):
+        as_kernel("gaussian")
+
+
+def test_a_kernel_of_objects():
+    words = ["kernel", "margin", "vector", "slack", "dual", "gap"]
+    k = FunctionKernel(lambda a, b: np.array([[len(set(u) & set(v)) for v in b] for u in a]))
+    assert k(words, ["kern"]).tolist() == [[4.0], [2.0], [2.0], [1.0], [0.0], [0.0]]
+    check_kernel(k, words)
