@@ -9,8 +9,8 @@ Example
 >>> model = SVC(kernel="linear", C=1.0).fit([[0.0, 0.0], [1.0, 1.0]], [0, 1])
 >>> model.predict([[2.0, 2.0]])
 array([1])
->>> model.certificate_.status
-'converged'
+>>> model.certificate_.converged
+True
 """
 
 from importlib import import_module

@@ -13,6 +13,7 @@ import operator
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -252,20 +253,12 @@ class Kernel(BaseEstimator):
         return str(self)
 
     def __str__(self) -> str:
-        defaults = type(self)._get_defaults()
         given = [
-            f"{name}={shown(value)}"
-            for name, value in self.get_params(deep=False).items()
-            if name not in defaults or not _same(value, defaults[name])
+            f"{parameter.name}={shown(getattr(self, parameter.name))}"
+            for parameter in list(signature(type(self).__init__).parameters.values())[1:]
+            if not _same(getattr(self, parameter.name), parameter.default)
         ]
         return f"{type(self).__name__}({', '.join(given)})"
-
-    @classmethod
-    def _get_defaults(cls) -> dict[str, Any]:
-        import inspect
-
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        return {p.name: p.default for p in parameters if p.default is not p.empty}
 
     def _within(self, precedence: int) -> str:
         """Printed form, in parentheses where a tighter operator surrounds it."""

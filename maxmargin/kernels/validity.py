@@ -81,7 +81,7 @@ def check_valid(
     >>> bool(check_valid(RBF(gamma=1.0), X))
     True
     >>> print(check_valid(Sigmoid(a=1.0, b=-1.0), X))
-    indefinite, so not a valid kernel: smallest eigenvalue -1.17, ...
+    indefinite, so not a valid kernel: smallest eigenvalue -0.712, ...
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n > max_points:

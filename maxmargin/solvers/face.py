@@ -63,11 +63,27 @@ def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.nda
         alpha[free[k[wall]]] = high[wall] if change[wall] > 0 else low[wall]
         inside[k[wall]] = False
     if steps:
+        _restore_sums(problem, alpha, start, free[inside])
         everything = np.unique(problem.gram_row)
         decision = np.zeros(gram.n)
         decision[everything] = gram.matvec(problem.on_rows(alpha - start, gram.n), everything)
         v -= orientation * decision[problem.gram_row]
     return steps
+
+
+def _restore_sums(
+    problem: DualProblem, alpha: np.ndarray, start: np.ndarray, inside: np.ndarray
+) -> None:
+    """Give back to each group the rounding that a long step took from its sum."""
+    for j in range(problem.n_groups):
+        member = problem.group == j
+        members = inside[problem.group[inside] == j]
+        if len(members):
+            drift = float(problem.coefficient[member] @ (alpha - start)[member])
+            low, high = alpha[members] - problem.lower[members], problem.upper[members]
+            roomiest = members[np.argmax(np.minimum(low, high - alpha[members]))]
+            value = alpha[roomiest] - problem.coefficient[roomiest] * drift
+            alpha[roomiest] = np.clip(value, problem.lower[roomiest], problem.upper[roomiest])
 
 
 def _newton(H: np.ndarray, v: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
@@ -86,4 +102,5 @@ def _newton(H: np.ndarray, v: np.ndarray, group: np.ndarray, n_groups: int) -> n
     solved = cho_solve(factor, np.column_stack([v, members]), check_finite=False)
     free, spread = solved[:, 0], solved[:, 1:]
     levels = np.linalg.lstsq(members.T @ spread, members.T @ free, rcond=None)[0]
-    return free - spread @ levels
+    x = free - spread @ levels
+    return x - members @ ((members.T @ x) / members.sum(axis=0))

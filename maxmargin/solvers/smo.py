@@ -19,6 +19,9 @@ stays as it is. With ``v_t = -c_t (Q a + p)_t`` the objective changes along this
 
 Without any constraint one variable moves at a time, chosen by its own decrease ``v^2 / K_ii``.
 
+Where steps of two crawl, and once at the end, the minimum on the current face is taken at one stroke
+(:mod:`maxmargin.solvers.face`): the answer is then exact on its support set, not only to ``tol``.
+
 References: Platt, 1999; Keerthi et al., Neural Computation 13(3), 2001; Fan, Chen and Lin, JMLR 6,
 2005 (second order selection).
 """
@@ -97,7 +100,7 @@ class SMO:
         steps, slice_steps, status, violation = 0, 64, Status.CONVERGED, np.inf
         started = reported = now = time.monotonic()
         stall = _StallWatch(problem, len(alpha))
-        next_descent = 10 * len(alpha)
+        next_descent, polished = 10 * len(alpha), False
         while True:
             allowed = min(slice_steps, max(next_descent - steps, 1))
             if self.max_iter >= 0:
@@ -128,7 +131,7 @@ class SMO:
             )
             now = time.monotonic()
             steps += done
-            if code == _CONVERGED:
+            if code == _CONVERGED and (polished or not violation):
                 break
             if code == _STUCK or stall.unchanged(alpha, v, steps):
                 status = Status.STALLED
@@ -142,7 +145,8 @@ class SMO:
                 slice_steps *= 2
             elif now - before > 2 * _SLICE_SECONDS:
                 slice_steps = max(slice_steps // 2, 16)
-            if code == _PAUSED and steps >= next_descent:
+            if code == _CONVERGED or (code == _PAUSED and steps >= next_descent):
+                polished = code == _CONVERGED
                 descend_faces(gram, problem, alpha, v)
                 may_rise[:], may_fall[:] = rising(problem, alpha), falling(problem, alpha)
                 next_descent = steps + 10 * len(alpha)

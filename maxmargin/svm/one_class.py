@@ -78,8 +78,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     >>> import numpy as np
     >>> from maxmargin import OneClassSVM
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> model = OneClassSVM(nu=0.1).fit(X)
-    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
+    >>> model = OneClassSVM(nu=0.2).fit(X)
+    >>> model.predict([[0.5, 0.5], [9.0, 9.0]])
     array([ 1, -1])
     """
 
