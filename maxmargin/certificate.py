@@ -23,7 +23,6 @@ from maxmargin.duals import DualProblem, Levels, read_levels
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.solution import Solution, Status
 
-
 _RESOLVED = 64.0  # roundings of the kernel's size below which a squared distance is zero
 
 
@@ -68,7 +67,7 @@ class Certificate:
     infeasibility : float
         Largest violation of a dual constraint (box or equality).
     status : str
-        ``"converged"``, ``"max_iter"``, ``"time_limit"`` or ``"stalled"``.
+        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"`` or (nu-SVC) ``"trivial"``.
     tol : float
         What the violation was asked to be.
     definiteness : str
@@ -105,19 +104,19 @@ class Certificate:
     @property
     def converged(self) -> bool:
         """Whether the KKT conditions hold to ``tol``."""
-        return self.status is Status.CONVERGED
+        return self.status == Status.CONVERGED
 
     @property
     def claim(self) -> str:
         """What the numbers prove, and what they do not."""
-        if self.definiteness is Definiteness.INDEFINITE:
+        if self.definiteness == Definiteness.INDEFINITE:
             return (
                 f"stationary to a KKT violation of {self.kkt_violation:.2g}: the kernel matrix is "
                 "indefinite, so the problem is not convex, other stationary points may be better, "
                 "and primal, dual and gap bound nothing"
             )
         optimal = f"optimal to a relative gap of {self.relative_gap:.2g}"
-        if self.definiteness is Definiteness.UNKNOWN:
+        if self.definiteness == Definiteness.UNKNOWN:
             return (
                 f"{optimal} if the kernel is positive semidefinite, which a sample of the training "
                 "points did not refute; a KKT point in any case"
@@ -175,6 +174,12 @@ class Evaluation:
     certificate: Certificate
 
     @property
+    def resolved(self) -> bool:
+        """Whether the margin that the machine was divided by is known well enough to do so."""
+        violation = self.certificate.kkt_violation
+        return not self.problem.margin_weights.size or violation <= 0.1 * self.levels.margin
+
+    @property
     def margin(self) -> float:
         """``1 / ||w||``: half the width of the street; nan where ``||w||^2`` is not positive."""
         return self.squared_norm**-0.5 if self.squared_norm > 0 else float("nan")
@@ -200,6 +205,10 @@ def evaluate(
         levels = _levels(problem, alpha, problem.gradient(decision))
     gradient = problem.gradient(decision)
     read = read_levels(problem, levels)
+    status, unit = solution.status, read.margin
+    if unit <= _RESOLVED * _rounding(gram, problem) * alpha.sum():
+        # rho is zero to rounding: there is no machine of margin one to scale to
+        status, unit = (Status.TRIVIAL if status is Status.CONVERGED else status), 1.0
     squared_norm = float(beta[rows] @ decision[rows])
     dual = -(0.5 * squared_norm + float(problem.linear @ alpha))
     if problem.hard:
@@ -221,7 +230,7 @@ def evaluate(
         relative_gap=_relative(gap, primal, dual),
         kkt_violation=_violation(problem, alpha, gradient),
         infeasibility=_infeasibility(problem, alpha),
-        status=solution.status,
+        status=status,
         tol=tol,
         definiteness=definiteness,
     )
@@ -229,10 +238,10 @@ def evaluate(
         problem=problem,
         alpha=alpha,
         levels=read,
-        coefficients=beta / read.margin if read.margin > 0 else beta,
-        bias=read.bias / read.margin if read.margin > 0 else read.bias,
-        decision=decision / read.margin if read.margin > 0 else decision,
-        squared_norm=squared_norm / read.margin**2 if read.margin > 0 else squared_norm,
+        coefficients=beta / unit,
+        bias=read.bias / unit,
+        decision=decision / unit,
+        squared_norm=squared_norm / unit**2,
         certificate=certificate,
     )
 
@@ -328,15 +337,20 @@ def _relative(gap: float, primal: float, dual: float) -> float:
     return float(gap / scale) if scale > 0 else 0.0
 
 
+def _rounding(gram: Gram, problem: DualProblem) -> float:
+    """Rounding of one kernel value of this problem."""
+    return np.finfo(np.float64).eps * float(np.abs(gram.diagonal[problem.gram_row]).max())
+
+
 def _refuse_touching_hulls(
     gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray
 ) -> None:
     """Raise when the nearest points of the hulls coincide, to what float64 resolves.
 
-    The distance comes from numbers of the kernel's size, so below their rounding it is zero. As long
-    as the normal between the two points still separates all rows, the data are separable.
+    The distance comes from numbers of the kernel's size, so below their rounding it is zero. As
+    long as the normal between the two points still separates all rows, the data are separable.
     """
-    scale = np.finfo(np.float64).eps * float(np.abs(gram.diagonal[problem.gram_row]).max())
+    scale = _rounding(gram, problem)
     values = decision[problem.gram_row]
     squared = max(float(alpha @ (problem.sign * values)), 0.0)
     counted = problem.upper > 0
@@ -353,10 +367,10 @@ def _refuse_touching_hulls(
     raise InseparableError(
         "The hard margin (C=inf) does not exist: no hyperplane of the feature space separates the "
         f"two classes. A convex combination of {len(sides[0][0])} rows of the one and one of "
-        f"{len(sides[1][0])} rows of the other coincide: their distance is {distance:.2g}, and with "
-        f"kernel values of this size float64 resolves {resolution:.2g}. The two are in this error's "
-        "`positive` and `negative`. Use a finite C or a richer kernel; if the features are far from "
-        "zero or of very different scales, StandardScaler makes the resolution finer.",
+        f"{len(sides[1][0])} rows of the other coincide: their distance is {distance:.2g}, and "
+        f"with kernel values of this size float64 resolves {resolution:.2g}. The two are in this "
+        "error's `positive` and `negative`. Use a finite C or a richer kernel; if the features are "
+        "far from zero or of very different scales, StandardScaler makes the resolution finer.",
         positive=sides[0],
         negative=sides[1],
         distance=distance,

@@ -26,8 +26,8 @@ constraint that comes from it is dropped. The machine is read off a solution thr
 ``l_j`` of each group, the value of ``-c_t (Q a + p)_t`` on its free variables: for C-SVC it is b.
 
 The hard margin is posed as the nearest points of the two convex hulls: always bounded, and when
-the hulls touch, its solution is the witness that no hyperplane separates. Scaled by ``1 / rho`` it is
-the solution of the maximum margin problem, just as for nu-SVC.
+the hulls touch, its solution is the witness that no hyperplane separates. Scaled by ``1 / rho`` it
+is the solution of the maximum margin problem, just as for nu-SVC.
 
 Reference: Chang and Lin, LIBSVM, ACM TIST 2011; Keerthi et al., IEEE TNN 11(1), 2000 (hulls).
 """
@@ -83,7 +83,7 @@ class DualProblem:
         return int(self.group.max(initial=-1)) + 1
 
     def on_rows(self, alpha: np.ndarray, n: int) -> np.ndarray:
-        """Return ``beta_i = sum of s_t a_t over the variables on row i``: w is ``sum beta_i phi_i``."""
+        """Return the ``beta`` of ``w = sum_i beta_i phi_i``: the sum of ``s_t a_t`` on each row."""
         return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
 
     def gradient(self, decision: np.ndarray) -> np.ndarray:
@@ -229,7 +229,8 @@ def hard_margin(
     """Hard margin, ``min 1/2 ||w||^2 subject to y_i (w . phi_i + b) >= 1``, as nearest points.
 
     Minimises the squared distance between a convex combination of either class (without a bias:
-    between a convex combination of the ``y_i phi_i`` and the origin). Rows of weight zero take no part.
+    between a convex combination of the ``y_i phi_i`` and the origin). Rows of weight zero take no
+    part.
     """
     upper = np.where(weight > 0, np.inf, 0.0)
     problem = _unit_sums(rows, y, upper, 2.0 if bias else 1.0, bias=bias)

@@ -32,6 +32,8 @@ def expand(
     -------
     values : float64 array (n, k)
     """
+    if not len(support):
+        return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), len(coefficients)))
     program = kernel.lower()
     if kernel.pairwise:
         right = cpu.Operand.of_columns(program, support)
@@ -39,9 +41,7 @@ def expand(
     else:
         right = cpu.Operand.prepare(program, support_vectors)
         left = cpu.Operand.prepare(program, X, like=right)
-    values = np.zeros((left.n, coefficients.shape[0]))
-    if not len(support):
-        return values
+    values = np.empty((left.n, len(coefficients)))
     step = max(_BLOCK_BYTES // (8 * right.n), 1)
     for start in range(0, left.n, step):
         rows = np.arange(start, min(start + step, left.n))

@@ -15,6 +15,7 @@ class Status(StrEnum):
     MAX_ITER = "max_iter"
     TIME_LIMIT = "time_limit"
     STALLED = "stalled"
+    TRIVIAL = "trivial"
 
     @property
     def advice(self) -> str:
@@ -41,6 +42,11 @@ _ADVICE = {
         "Solver terminated early: in float64 no step improves the objective any more, and the KKT "
         "violation is still above tol. The kernel's values are too large or too ill-conditioned "
         "for this tol: scale the data with StandardScaler or MinMaxScaler, lower C, or raise tol."
+    ),
+    Status.TRIVIAL: (
+        "nu-SVC has only the trivial solution w = 0 here: with this nu the reduced convex hulls of "
+        "the two classes meet, its margin rho is zero, and its decisions mean nothing. Raise nu, "
+        "use a richer kernel, or use SVC with a finite C."
     ),
 }
 

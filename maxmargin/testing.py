@@ -133,10 +133,12 @@ def problem_bank(seed: int = 0) -> Iterator[tuple[str, Gram, duals.DualProblem]]
                 "C-SVC": duals.c_svc(rows, y, ones, bias=bias),
                 "C-SVC, large C": duals.c_svc(rows, y, 1e3 * ones, bias=bias),
                 "C-SVC, weighted": duals.c_svc(rows, y, weight, bias=bias),
-                "nu-SVC": duals.nu_svc(rows, y, ones, 0.4, bias=bias),
+                "nu-SVC": duals.nu_svc(rows, y, ones, 0.6, bias=bias),
                 "SVR": duals.epsilon_svr(rows, target, 10 * weight, 0.1, bias=bias),
                 "nu-SVR": duals.nu_svr(rows, target, 10 * ones, 0.3, bias=bias),
             }
+            if name in ("duplicates", "constant"):
+                del problems["nu-SVC"]  # equal rows in both classes: the trivial solution only
             if bias:
                 problems["one-class"] = duals.one_class(rows, ones, 0.3)
             for kind, problem in problems.items():

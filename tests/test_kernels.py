@@ -229,9 +229,7 @@ def test_resolved_parameters_are_scikit_learns():
     assert RBF().resolve(X.astype(np.float32)).gamma == pytest.approx(1 / (5 * X.var()), rel=1e-6)
     assert RBF("auto").resolve(X).gamma == 0.2
     assert RBF().resolve(np.ones((3, 2))).gamma == 1.0
-    assert (Linear() + RBF().on([0])).resolve(X).k2.kernel.gamma == pytest.approx(
-        1 / X[:, 0].var()
-    )
+    assert (Linear() + RBF().on([0])).resolve(X).k2.kernel.gamma == pytest.approx(1 / X[:, 0].var())
 
 
 @pytest.mark.parametrize(

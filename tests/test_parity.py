@@ -181,7 +181,11 @@ def test_sparse_attributes_are_sparse_as_in_scikit_learn(container):
 def test_probabilities(machine, load):
     X, y = load(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    parameters = {"probability": True, "random_state": 0, **({"nu": 0.2} if "Nu" in machine else {})}
+    parameters = {
+        "probability": True,
+        "random_state": 0,
+        **({"nu": 0.2} if "Nu" in machine else {}),
+    }
     ours = getattr(maxmargin, machine)(**parameters).fit(X, y)
     theirs = getattr(svm, machine)(**parameters).fit(X, y)
     p = ours.predict_proba(X)

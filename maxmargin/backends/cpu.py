@@ -8,6 +8,7 @@ float32 or float64 or CSR: only the tile in work is widened to float64, and for 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -50,7 +51,7 @@ class Points(Protocol):
         ...
 
 
-class Vectors:
+class Vectors(ABC):
     """Rows of a real matrix, for products and distances.
 
     Distances are taken between rows less their common ``centre``: the products that a squared
@@ -61,6 +62,22 @@ class Vectors:
         self.X, self.kind, self.n = X, kind, X.shape[0]
         self.centre = _column_means(X) if kind == op.SQUARED_DISTANCE and centre is None else centre
         self.squares = np.zeros(self.n) if kind == op.L1_DISTANCE else self._squares()
+
+    @abstractmethod
+    def _widened(self, rows: Any) -> np.ndarray:
+        """Return these rows, dense, in float64, less the centre."""
+
+    @abstractmethod
+    def _squares(self) -> np.ndarray:
+        """Return the squared length of every row less the centre."""
+
+    @abstractmethod
+    def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
+        """Write inner products, of rows less the centre, into ``out``."""
+
+    @abstractmethod
+    def _l1_distances(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
+        """Write L1 distances into ``out``."""
 
     def take(self, rows: np.ndarray) -> Vectors:
         return type(self)(self.X[rows], self.kind, self.centre)
@@ -211,8 +228,8 @@ class Operand:
     @property
     def dimension(self) -> int:
         """Length of the longest row that a panel of these points holds."""
-        shapes = (getattr(getattr(points, "X", None), "shape", ()) for points in self.primitives)
-        return max((shape[1] for shape in shapes if len(shape) == 2), default=1)
+        shapes = [np.shape(p.X) for p in self.primitives if isinstance(p, Vectors)]
+        return max((shape[1] for shape in shapes), default=1)
 
     @classmethod
     def prepare(cls, program: Program, X: Any, like: Operand | None = None) -> Operand:
@@ -393,9 +410,7 @@ def _exp(x):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def run(
-    instructions, constants, coefficients, depth, primitives, row_factors, column_factors, out
-):
+def run(instructions, constants, coefficients, depth, primitives, row_factors, column_factors, out):
     """Interpret a programme over a tile; writes ``out`` (q, n) from ``primitives`` (p, q, n)."""
     q, n = out.shape
     stack = np.empty((depth, _CHUNK))
@@ -487,7 +502,7 @@ def _l1_dense(panel, block, out):
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 def _csr_dot(indptr, indices, data, start, stop, columns, offset, out):
-    """Write products of rows ``start:stop`` with the panel's ``columns`` (d, q), less ``offset``."""
+    """Write products of rows ``start:stop`` with the panel's ``columns`` (d, q) less ``offset``."""
     q = columns.shape[1]
     total = np.empty(q)
     for j in range(start, stop):

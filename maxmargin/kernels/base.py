@@ -171,9 +171,9 @@ class Kernel(BaseEstimator):
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Kernel:
-        return self + (-1.0) * other if isinstance(other, Kernel) or _is_number(other) else (
-            NotImplemented
-        )
+        if isinstance(other, Kernel):
+            return self + (-1.0) * other
+        return self + -_constant(other) if _is_number(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Kernel:
         return (-1.0) * self + other if _is_number(other) else NotImplemented

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin.backends import program as op
 from maxmargin.backends.cpu import variance
@@ -175,7 +174,8 @@ class LinearMap:
         self.R = R
 
     def __call__(self, X: Any) -> np.ndarray:
-        return np.asarray(X @ self.R) if not sp.issparse(X) else X @ self.R
+        """Return the mapped rows, dense also for sparse X."""
+        return np.asarray(X @ self.R)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LinearMap) and np.array_equal(self.R, other.R)

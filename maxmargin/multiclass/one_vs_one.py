@@ -1,8 +1,8 @@
 """One-vs-one: a machine for every pair of classes, and their votes.
 
-``K (K - 1) / 2`` machines; a point goes to the class with most votes. Layout and order are those of
-LIBSVM and scikit-learn: pairs (0, 1), (0, 2), ..., (1, 2), ...; a positive value votes for the first
-class of the pair. With two classes the sign is turned round, so that positive means ``classes_[1]``.
+``K (K - 1) / 2`` machines; a point goes to the class with most votes. Layout and order are those
+of LIBSVM and scikit-learn: pairs (0, 1), (0, 2), ..., (1, 2), ...; a positive value votes for the
+first class of the pair. With two classes the sign is turned round: positive means ``classes_[1]``.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class OneVsOne:
         return support, n_support, dual_coef
 
     def expansions(self, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
-        """Undo :meth:`pack`: coefficients of each machine over the support vectors (pairs, n_SV)."""
+        """Undo :meth:`pack`: coefficients of each machine over the support vectors, (K', n_SV)."""
         owner = np.repeat(np.arange(self.n_classes), n_support)
         rows = np.zeros((len(self.pairs), dual_coef.shape[1]))
         for k, (first, second) in enumerate(self.pairs):

@@ -65,7 +65,9 @@ def _rounds(
             evaluation = evaluate(gram, problems[k], solution, tol, definiteness)
             evaluations[k] = evaluation
             violation = evaluation.certificate.kkt_violation
-            if violation <= tol:
+            if evaluation.certificate.status is Status.TRIVIAL:
+                continue
+            if violation <= tol and evaluation.resolved:
                 evaluations[k] = _with_status(evaluation, Status.CONVERGED)
             elif solution.status is Status.CONVERGED and not last:
                 current[k] = problems[k].started_from(solution.alpha)
@@ -97,8 +99,11 @@ def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
     """Tolerance for another round.
 
     With its gradient renewed the solver needs a little room at most, since what it missed was
-    rounding. The hard margin is tightened by what the certificate, now in its units, is off.
+    rounding. A nu machine is divided by rho, so rho must be known better than tol may ask. The hard
+    margin is tightened by what the certificate, now in its units, is off.
     """
+    if not evaluation.resolved:
+        return min(0.5 * wanted, 0.05 * evaluation.levels.margin)
     if not evaluation.problem.hard:
         return max(0.5 * wanted, tol / 8)
     violation = evaluation.certificate.kkt_violation
@@ -116,6 +121,4 @@ def _spread(evaluation: Evaluation, rows: np.ndarray, n: int) -> Evaluation:
     coefficients[rows] = evaluation.coefficients
     decision[rows] = evaluation.decision
     problem = replace(evaluation.problem, gram_row=rows[evaluation.problem.gram_row])
-    return replace(
-        evaluation, coefficients=coefficients, decision=decision, problem=problem
-    )
+    return replace(evaluation, coefficients=coefficients, decision=decision, problem=problem)

@@ -1,8 +1,8 @@
 """The minimum on a face: all free variables moved at once by a Newton step.
 
-Pairwise steps crawl where the kernel matrix is ill-conditioned, as with unscaled features and a large
-C. There the set F of free variables soon stays the same, and on that face of the box the problem is a
-quadratic without walls: with x the moves along ``c``, H the curvature between them,
+Pairwise steps crawl where the kernel matrix is ill-conditioned, as with unscaled features and a
+large C. There the set F of free variables soon stays the same, and on that face of the box the
+problem is a quadratic without walls: with x the moves along ``c``, H the curvature between them,
 
     minimise  1/2 x' H x - v_F' x    subject to  sum of x = 0 in each group,
 
@@ -28,7 +28,7 @@ _FLOPS = 10**9  # for the factorisations of one descent: a fraction of a second
 def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.ndarray) -> int:
     """Newton steps from face to face until one ends inside its own; returns their number.
 
-    Changes ``alpha`` and ``v`` in place. Does nothing when more than ``MAX_FREE`` variables are free.
+    Changes ``alpha`` and ``v`` in place. Does nothing when more than ``MAX_FREE`` are free.
     """
     start = alpha.copy()
     orientation = problem.sign * problem.coefficient

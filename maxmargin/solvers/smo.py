@@ -4,9 +4,9 @@ The problem (see :mod:`maxmargin.duals`)
 
     minimise  1/2 a' Q a + p' a    subject to  lower <= a <= upper,  sum c_t a_t fixed per group
 
-Move ``a_i`` along ``+c_i`` and ``a_j`` along ``-c_j`` by the same step: the constraint of their group
-stays as it is. With ``v_t = -c_t (Q a + p)_t`` the objective changes along this line with slope
-``-(v_i - v_j)`` and curvature ``K_ii + K_jj - 2 o_i o_j K_ij``, where ``o = s c``. The algorithm:
+Move ``a_i`` along ``+c_i`` and ``a_j`` along ``-c_j`` by the same step: the constraint of their
+group stays as it is. With ``v_t = -c_t (Q a + p)_t`` the objective changes along this line with
+slope ``-(v_i - v_j)`` and curvature ``K_ii + K_jj - 2 o_i o_j K_ij``, where ``o = s c``:
 
     repeat
         i  =  the v that is largest among the variables that may rise, in the group where the
@@ -19,8 +19,8 @@ stays as it is. With ``v_t = -c_t (Q a + p)_t`` the objective changes along this
 
 Without any constraint one variable moves at a time, chosen by its own decrease ``v^2 / K_ii``.
 
-Where steps of two crawl, and once at the end, the minimum on the current face is taken at one stroke
-(:mod:`maxmargin.solvers.face`): the answer is then exact on its support set, not only to ``tol``.
+Where steps of two crawl, and once at the end, the minimum on the current face is taken at one
+stroke (:mod:`maxmargin.solvers.face`): the answer is exact on its support set, not only to ``tol``.
 
 References: Platt, 1999; Keerthi et al., Neural Computation 13(3), 2001; Fan, Chen and Lin, JMLR 6,
 2005 (second order selection).
@@ -357,4 +357,3 @@ def _smo_steps(
             row = gram_row[t]
             v[t] -= orientation[t] * (pull_i * Ki[row] - pull_j * Kj[row])
     return _PAUSED, max_steps, -1, violation
-

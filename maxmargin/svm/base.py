@@ -52,7 +52,11 @@ class KernelMachine(BaseEstimator):
     time_limit: float | None
 
     _parameter_constraints: dict = {
-        "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), Kernel, callable],
+        "kernel": [
+            StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
+            Kernel,
+            callable,
+        ],
         "degree": [Interval(Integral, 0, None, closed="left")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
@@ -97,9 +101,7 @@ class KernelMachine(BaseEstimator):
         return _canonical(X), y
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         return weight
@@ -120,13 +122,13 @@ class KernelMachine(BaseEstimator):
         evaluations, steps = solve_certified(gram, problems, self._solver(), self.tol)
         self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
         self.fit_status_ = int(not self.certificate_.converged)
-        self.n_iter_ = np.array(steps, dtype=np.int32)
+        self.n_iter_: Any = np.array(steps, dtype=np.int32)
         if self.fit_status_:
             advice = self.certificate_.status.advice
             warnings.warn(
                 advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
-                + f" The KKT violation is {self.certificate_.kkt_violation:.3g} (tol {self.tol:g}); "
-                "see certificate_.",
+                + f" The KKT violation is {self.certificate_.kkt_violation:.3g} (tol {self.tol:g})."
+                " See certificate_.",
                 ConvergenceWarning,
                 stacklevel=4,
             )

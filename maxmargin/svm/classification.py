@@ -87,8 +87,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.classes_, index = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                "The number of classes has to be greater than one; "
-                f"got {len(self.classes_)} class"
+                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
         self.class_weight_ = compute_class_weight(
             self.class_weight, classes=self.classes_, y=labels

@@ -20,8 +20,9 @@ class NuSVC(KernelClassifier):
 
         minimise  1/2 ||w||^2 - nu N rho + sum_i s_i max(0, rho - y_i (w . phi(x_i) + b))
 
-    over w, b and the margin rho >= 0. nu is an upper bound on the share of margin errors and a lower
-    bound on that of support vectors. The machine is scaled so that its margin is one.
+    over w, b and the margin rho >= 0. nu is an upper bound on the share of margin errors and a
+    lower bound on that of support vectors. The machine is scaled so that its margin is one. Where
+    nu is so small that only w = 0 is left, a warning says so (status ``"trivial"``).
 
     Parameters
     ----------

@@ -121,9 +121,7 @@ class NuSVR(KernelRegressor):
         self.fit_intercept = fit_intercept
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
-        return duals.nu_svr(
-            np.arange(len(y)), y, self.C * weight, self.nu, bias=self.fit_intercept
-        )
+        return duals.nu_svr(np.arange(len(y)), y, self.C * weight, self.nu, bias=self.fit_intercept)
 
     def _tube(self, found: float) -> float:
         self.epsilon_ = found

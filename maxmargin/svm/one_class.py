@@ -21,8 +21,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
 
         minimise  1/2 ||w||^2 - nu N rho + sum_i s_i max(0, rho - w . phi(x_i))
 
-    over w and rho: the hyperplane furthest from the origin of the feature space that leaves at most a
-    share nu of the data on the near side. A point is an inlier when ``w . phi(x) >= rho``.
+    over w and rho: the hyperplane furthest from the origin of the feature space that leaves at
+    most a share nu of the data on the near side. An inlier has ``w . phi(x) >= rho``.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ class SVC(KernelClassifier):
 
         minimise  1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (w . phi(x_i) + b))
 
-    through its dual. ``C=numpy.inf`` is the hard margin; ``lam`` states the same problem as mean loss
-    plus ``lam ||w||^2``, that is ``C = 1 / (2 N lam)`` with N the sum of the pair's weights.
+    through its dual. ``C=numpy.inf`` is the hard margin; ``lam`` states the same problem as mean
+    loss plus ``lam ||w||^2``, that is ``C = 1 / (2 N lam)``, N the sum of the pair's weights.
 
     Parameters
     ----------
@@ -78,14 +78,14 @@ class SVC(KernelClassifier):
     dual_coef_ : of shape (n_classes - 1, n_SV)
         ``y_i alpha_i``, in scikit-learn's layout; sparse where X is.
     intercept_ : float array of shape (n_pairs,)
-        ``b``: the mean over the free support vectors of ``y_i - w . phi(x_i)``; without a free one the
-        middle of the interval that the KKT conditions allow.
+        ``b``: the mean over the free support vectors of ``y_i - w . phi(x_i)``; without a free one
+        the middle of the interval that the KKT conditions allow.
     coef_ : of shape (n_pairs, n_features)
         ``w``, for the linear kernel.
     margin_ : float, or array of shape (n_pairs,)
         ``1 / ||w||``: the street is twice as wide.
     slack_ : array of shape (n_samples,) or (n_pairs, n_samples)
-        ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows of other classes than the pair's.
+        ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
     n_iter_ : int array of shape (n_pairs,)
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
         As in scikit-learn.

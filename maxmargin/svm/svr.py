@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
 from maxmargin.svm.base import POSITIVE, SingleMachine, costs
@@ -63,13 +65,8 @@ class KernelRegressor(RegressorMixin, SingleMachine):
 
 
 def _targets(y: Any) -> np.ndarray:
-    y = np.asarray(y)
-    if y.ndim != 1 or y.dtype.kind not in "fiub":
-        raise ValueError(f"y should be a 1d array of real numbers, got shape {y.shape}, {y.dtype}.")
-    y = y.astype(np.float64)
-    if not np.isfinite(y).all():
-        raise ValueError("Input y contains NaN or infinity.")
-    return y
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    return column_or_1d(y, warn=True)
 
 
 class SVR(KernelRegressor):
@@ -185,9 +182,7 @@ class SVR(KernelRegressor):
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         cost = costs(self.C, self.lam, weight)
-        return duals.epsilon_svr(
-            np.arange(len(y)), y, cost, self.epsilon, bias=self.fit_intercept
-        )
+        return duals.epsilon_svr(np.arange(len(y)), y, cost, self.epsilon, bias=self.fit_intercept)
 
     def _tube(self, found: float) -> float:
         return self.epsilon

@@ -1,0 +1,244 @@
+"""Bad input, and the sentence that each gets."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+
+from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from maxmargin.kernels import RBF, FunctionKernel, Linear, Precomputed
+
+RANDOM = np.random.default_rng(5)
+X = RANDOM.normal(size=(20, 3))
+y = np.arange(20) % 2
+ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
+CLASSIFIERS = [SVC, NuSVC]
+
+
+def with_value(value):
+    bad = X.copy()
+    bad[3, 1] = value
+    return bad
+
+
+@pytest.mark.parametrize("machine", ALL)
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (with_value(np.nan), "NaN"),
+        (with_value(np.inf), "infinity"),
+        (np.empty((0, 3)), "0 sample"),
+        (np.empty((20, 0)), "0 feature"),
+        (X[0], "Expected 2D array"),
+        (X + 1j, "Complex data not supported"),
+        (X.astype(str).astype(object) + "a", "could not convert string to float"),
+        (sp.csr_matrix(with_value(np.nan)), "NaN"),
+    ],
+)
+def test_data_that_are_no_data(machine, points, message):
+    with pytest.raises(ValueError, match=message):
+        machine().fit(points, y[: np.shape(points)[0]] if len(np.shape(points)) > 1 else y)
+
+
+@pytest.mark.parametrize("machine", [SVC, NuSVC, SVR, NuSVR])
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (y[:-1], "inconsistent numbers of samples"),
+        (np.where(np.arange(20) == 2, np.nan, 1.0), "NaN"),
+        (None, "requires y to be passed"),
+        (np.column_stack([y, y]), "1d array"),
+    ],
+)
+def test_labels_that_are_no_labels(machine, labels, message):
+    with pytest.raises(ValueError, match=message):
+        machine().fit(X, labels)
+
+
+@pytest.mark.parametrize("machine", CLASSIFIERS)
+def test_one_class_and_continuous_labels(machine):
+    with pytest.raises(ValueError, match="number of classes has to be greater than one"):
+        machine().fit(X, np.ones(20))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        machine().fit(X, RANDOM.normal(size=20))
+
+
+@pytest.mark.parametrize("machine", [SVR, NuSVR])
+def test_targets_that_are_words(machine):
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        machine().fit(X, np.array(["a", "b"] * 10))
+
+
+@pytest.mark.parametrize("machine", ALL)
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.zeros(20), "non-zero number|zero or negative weights"),
+        (np.ones(19), "sample_weight.shape"),
+        (np.full(20, -1.0), "Negative values"),
+        (np.full(20, np.nan), "NaN"),
+    ],
+)
+def test_weights_that_are_no_weights(machine, weight, message):
+    with pytest.raises(ValueError, match=message):
+        machine().fit(X, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("machine", CLASSIFIERS)
+def test_a_class_whose_weights_are_all_zero(machine):
+    with pytest.raises(ValueError, match="belong to the same class"):
+        machine().fit(X, y, sample_weight=y)
+    three = np.arange(20) % 3
+    with pytest.raises(ValueError, match=r"class\(es\) \[1\] have weight zero"):
+        machine().fit(X, three, sample_weight=three != 1)
+    with pytest.raises(ValueError, match=r"class\(es\) \[0\] have weight zero"):
+        machine(class_weight={0: 0.0, 1: 1.0, 2: 1.0}).fit(X, three)
+
+
+@pytest.mark.parametrize(
+    ("machine", "message"),
+    [
+        (SVC(C=0.0), "'C' parameter of SVC must be"),
+        (SVC(C=-1.0), "'C' parameter of SVC must be"),
+        (SVR(C=np.inf), "'C' parameter of SVR must be"),
+        (SVR(epsilon=-0.1), "'epsilon' parameter"),
+        (NuSVC(nu=0.0), "'nu' parameter"),
+        (NuSVR(nu=1.5), "'nu' parameter"),
+        (SVC(tol=0.0), "'tol' parameter"),
+        (SVC(gamma=-1.0), "'gamma' parameter"),
+        (SVC(gamma="wide"), "'gamma' parameter"),
+        (SVC(kernel="gaussian"), "'kernel' parameter"),
+        (SVC(kernel=3), "'kernel' parameter"),
+        (SVC(degree=2.5, kernel="poly"), "'degree' parameter"),
+        (SVC(cache_size=0), "'cache_size' parameter"),
+        (SVC(cache_size="much"), "'cache_size' parameter"),
+        (SVC(max_iter=-2), "'max_iter' parameter"),
+        (SVC(time_limit=0.0), "'time_limit' parameter"),
+        (SVC(lam=0.0), "'lam' parameter"),
+        (SVC(lam=0.1, C=2.0), "Give C or lam, not both"),
+        (SVR(lam=0.1, C=2.0), "Give C or lam, not both"),
+        (SVC(kernel=RBF(), gamma=0.1), "gamma cannot be set beside the kernel object"),
+        (SVC(kernel=RBF(), degree=2, coef0=1.0), "degree, coef0 cannot be set beside"),
+        (SVC(kernel=RBF().on(["age"])), "no column names"),
+        (SVC(break_ties=True, decision_function_shape="ovo"), "break_ties must be False"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else str(value),
+)
+def test_parameters(machine, message):
+    with pytest.raises(ValueError, match=message):
+        machine.fit(X, y).predict(X)
+
+
+def test_infeasible_nu_names_the_feasible_range():
+    few = (np.arange(20) < 4).astype(int)
+    with pytest.raises(ValueError, match=r"nu is infeasible.*0 < nu <= 0\.4$"):
+        NuSVC(nu=0.5).fit(X, few)
+    assert NuSVC(nu=0.4).fit(X, few).certificate_.converged
+    with pytest.warns(ConvergenceWarning, match="w = 0.*Raise nu"):
+        model = NuSVC(nu=0.01, kernel="linear").fit(X[:, :1], y)
+    assert model.certificate_.status == "trivial"
+    assert model.fit_status_ == 1
+    assert np.isfinite(model.decision_function(X[:, :1])).all()
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda a, b: np.full((len(a), len(b)), np.nan), "returned NaN"),
+        (lambda a, b: np.exp(1e4 * (a @ b.T) ** 2), "returned infinity"),
+        (lambda a, b: a[:, :1] + 0 * b[:, 0], "not symmetric"),
+        (lambda a, b: np.ones(3), "must return one value per pair"),
+        (lambda a, b: (a @ b.T).astype(complex), "Complex data not supported"),
+        (FunctionKernel(lambda a, b: (a @ b.T).astype(str)), "must return real numbers"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_kernels_that_are_no_kernels_are_found_before_the_solve(kernel, message, monkeypatch):
+    monkeypatch.setattr(
+        "maxmargin.svm.base.solve_certified", None
+    )  # it would be an error to get there
+    with pytest.raises(ValueError, match=message):
+        SVC(kernel=kernel).fit(X, y)
+
+
+@pytest.mark.parametrize("machine", ALL)
+def test_precomputed_matrices(machine):
+    K = RBF(gamma=1.0)(X)
+    with pytest.raises(ValueError, match=r"must be a square matrix\. Input is a 20x3 matrix"):
+        machine(kernel="precomputed").fit(X, y)
+    with pytest.raises(TypeError, match="Sparse precomputed"):
+        machine(kernel=2 * Precomputed()).fit(sp.csr_matrix(K), y)
+    with pytest.raises(ValueError, match="not symmetric"):
+        machine(kernel="precomputed").fit(K + np.triu(np.ones_like(K)), y)
+    model = machine(kernel="precomputed").fit(K, y)
+    with pytest.raises(ValueError, match="X has 19 features, but"):
+        model.predict(K[:, :19])
+
+
+@pytest.mark.parametrize("machine", ALL)
+def test_predicting(machine):
+    with pytest.raises(NotFittedError):
+        machine().predict(X)
+    model = machine().fit(X, y)
+    with pytest.raises(ValueError, match="X has 2 features, but"):
+        model.predict(X[:, :2])
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(with_value(np.nan))
+    with pytest.raises(AttributeError, match="linear kernel"):
+        _ = model.coef_
+
+
+@pytest.mark.parametrize("machine", ALL)
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
+def test_nothing_a_caller_passed_is_modified(machine, container):
+    points, labels, weight = container(X.copy()), y.copy(), RANDOM.uniform(1, 2, size=20)
+    if sp.issparse(points):
+        points.indices[:3] = points.indices[:3][::-1].copy()  # unsorted on purpose
+        points.data[:3] = points.data[:3][::-1].copy()
+        points.has_sorted_indices = points.has_canonical_format = False
+        before = points.data.copy(), points.indices.copy()
+    kernel = RBF() + Linear().on([0, 1])
+    machine(kernel=kernel).fit(points, labels, sample_weight=weight).predict(points)
+    assert kernel == RBF() + Linear().on([0, 1])
+    np.testing.assert_array_equal(labels, y)
+    if sp.issparse(points):
+        np.testing.assert_array_equal(points.data, before[0])
+        np.testing.assert_array_equal(points.indices, before[1])
+    else:
+        np.testing.assert_array_equal(points, X)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    machine().fit(frozen, y).predict(frozen)
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"), [({"max_iter": 3}, "max_iter"), ({"time_limit": 1e-9}, "time_limit")]
+)
+@pytest.mark.parametrize("machine", ALL)
+def test_a_stop_for_another_reason_says_so(machine, limit, status):
+    many = RANDOM.normal(size=(300, 3))
+    labels = (RANDOM.random(300) > 0.5).astype(int)
+    model = machine(gamma=3.0, **limit)
+    with pytest.warns(ConvergenceWarning, match=f"terminated early .*{status}.*KKT violation"):
+        model.fit(many, labels)
+    assert model.fit_status_ == 1
+    assert model.certificate_.status == status
+    assert not model.certificate_.converged
+    assert model.certificate_.kkt_violation > model.tol
+    assert model.certificate_.gap > 0
+    assert np.isfinite(model.predict(many)).all()
+    if "max_iter" in limit:
+        assert np.max(model.n_iter_) <= 3
+
+
+def test_what_float64_cannot_resolve_says_so():
+    with pytest.warns(ConvergenceWarning, match="StandardScaler"):
+        model = SVC(kernel="linear", C=1e4).fit(X * 1e6 + 1e7, y)
+    assert model.certificate_.status == "stalled"
+    assert model.fit_status_ == 1
+
+
+def test_warnings_point_at_the_caller():
+    with pytest.warns(ConvergenceWarning) as caught:
+        SVC(gamma=3.0, max_iter=1).fit(X, y)
+    assert caught[0].filename == __file__

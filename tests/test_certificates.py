@@ -1,0 +1,213 @@
+"""The certificate, checked against objectives written out by hand, and the solver's contract."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
+from maxmargin.certificate import Certificate
+from maxmargin.gram import Definiteness
+from maxmargin.kernels import RBF, Linear, Sigmoid
+from maxmargin.solvers import SMO, solve_certified
+from maxmargin.testing import check_solver
+
+RANDOM = np.random.default_rng(6)
+X = RANDOM.normal(size=(90, 3))
+y = np.where(X[:, 0] + 0.5 * RANDOM.normal(size=90) > 0, 1, 0)
+target = np.sin(2 * X[:, 0]) + 0.2 * RANDOM.normal(size=90)
+weight = RANDOM.uniform(0.3, 2.0, size=90)
+sign = np.where(y == 1, 1.0, -1.0)
+
+
+def test_smo_meets_its_contract():
+    evaluations = check_solver(SMO())
+    assert len(evaluations) > 70
+
+
+def squared_norm(model):
+    beta = model.dual_coef_[0]
+    return beta @ model.kernel_(model.support_vectors_) @ beta
+
+
+def objective_c_svc(model):
+    slack = np.maximum(0, 1 - sign * model.decision_function(X))
+    return squared_norm(model) / 2 + model.C * weight @ slack
+
+
+def objective_svr(model):
+    slack = np.maximum(0, np.abs(model.predict(X) - target) - model.epsilon)
+    return squared_norm(model) / 2 + model.C * weight @ slack
+
+
+def objective_nu_svr(model):
+    excess = np.maximum(0, np.abs(model.predict(X) - target) - model.epsilon_)
+    C = model.C * weight
+    return squared_norm(model) / 2 + model.nu * C.sum() * model.epsilon_ + C @ excess
+
+
+def objective_one_class(model):
+    rho = model.offset_[0]
+    slack = np.maximum(0, rho - model.score_samples(X))
+    return squared_norm(model) / 2 - model.nu * weight.sum() * rho + weight @ slack
+
+
+def objective_nu_svc(model):
+    # in the units of the nu problem: everything times rho, which the coefficients' sum tells
+    rho = model.nu * weight.sum() / np.abs(model.dual_coef_).sum()
+    slack = np.maximum(0, rho - sign * rho * model.decision_function(X))
+    loss = weight @ slack - model.nu * weight.sum() * rho
+    return rho**2 * squared_norm(model) / 2 + loss
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("model", "objective"),
+    [
+        (SVC(C=3.0), objective_c_svc),
+        (SVR(C=3.0), objective_svr),
+        (NuSVC(nu=0.5), objective_nu_svc),
+        (NuSVR(C=3.0, nu=0.3), objective_nu_svr),
+        (OneClassSVM(nu=0.2), objective_one_class),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("limit", [-1, 20])
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
+def test_primal_is_the_objective_of_the_machine_that_is_returned(model, objective, bias, limit):
+    """Also far from the optimum, where a certificate copied from a solver would show."""
+    if not bias and isinstance(model, OneClassSVM):
+        pytest.skip("its offset is no bias")
+    model.set_params(max_iter=limit, **({} if bias else {"fit_intercept": False}))
+    model.fit(X, target if isinstance(model, SVR | NuSVR) else y, sample_weight=weight)
+    certificate = model.certificate_
+    assert certificate.primal == pytest.approx(objective(model), rel=1e-8)
+    assert certificate.gap == pytest.approx(certificate.primal - certificate.dual, abs=1e-12)
+    assert certificate.relative_gap == pytest.approx(
+        certificate.gap / max(abs(certificate.primal), abs(certificate.dual))
+    )
+    assert certificate.converged == (certificate.kkt_violation <= model.tol)
+    if limit < 0:
+        assert certificate.relative_gap < 1e-3
+
+
+def test_the_violation_is_that_of_the_kkt_conditions():
+    model = SVC(C=1.0, gamma=0.5, tol=1e-2).fit(X, y)
+    alpha = np.zeros(90)
+    alpha[model.support_] = np.abs(model.dual_coef_[0])
+    score = sign - (model.decision_function(X) - model.intercept_)
+    rise = np.where(sign > 0, alpha < 1, alpha > 0)
+    fall = np.where(sign > 0, alpha > 0, alpha < 1)
+    expected = max(score[rise].max() - score[fall].min(), 0.0)
+    assert model.certificate_.kkt_violation == pytest.approx(expected, abs=1e-9)
+
+
+def test_several_classes_have_the_worst_and_each():
+    points, labels = load_iris(return_X_y=True)
+    certificate = SVC(C=10).fit(points, labels).certificate_
+    assert len(certificate.parts) == 3
+    assert certificate.kkt_violation == max(part.kkt_violation for part in certificate.parts)
+    assert certificate.relative_gap == max(part.relative_gap for part in certificate.parts)
+    assert certificate.infeasibility == max(part.infeasibility for part in certificate.parts)
+    assert "worst of 3 pairs, 3 converged" in str(certificate)
+
+
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
+def test_one_unfinished_pair_makes_the_whole_unfinished():
+    points, labels = load_iris(return_X_y=True)
+    model = SVC(C=1e3, kernel="linear", max_iter=12).fit(points, labels)
+    assert {part.status for part in model.certificate_.parts} == {"converged", "max_iter"}
+    assert model.certificate_.status == "max_iter"
+
+
+def test_an_indefinite_kernel_is_not_called_optimal():
+    certificate = SVC(kernel=Sigmoid(a=1.0, b=-1.0)).fit(X, y).certificate_
+    assert certificate.definiteness is Definiteness.INDEFINITE
+    assert certificate.converged
+    assert "stationary" in certificate.claim
+    assert "optimal" not in certificate.claim
+    assert certificate.kkt_violation <= 1e-3
+
+
+def test_claims_of_kernels_that_prove_nothing():
+    small = SVC(kernel=lambda a, b: a @ b.T).fit(X, y).certificate_
+    assert small.definiteness is Definiteness.COMPUTED
+    many = RANDOM.normal(size=(600, 2))
+    labels = (many[:, 0] > 0).astype(int)
+    large = SVC(kernel=lambda a, b: a @ b.T).fit(many, labels).certificate_
+    assert large.definiteness is Definiteness.UNKNOWN
+    assert "if the kernel is positive semidefinite" in large.claim
+    assert SVC(kernel=Linear()).fit(X, y).certificate_.claim.startswith("optimal to")
+
+
+def test_readable_form():
+    text = repr(SVC().fit(X, y).certificate_)
+    for word in ("converged", "primal", "dual", "gap", "KKT violation", "infeasibility"):
+        assert word in text
+    assert isinstance(SVC().fit(X, y).certificate_, Certificate)
+
+
+def test_a_small_store_gives_the_same_machine():
+    points = RANDOM.normal(size=(400, 5))
+    labels = np.where(points[:, 0] * points[:, 1] > 0, 1, 0)
+    whole = SVC(C=5).fit(points, labels)
+    tiny = SVC(C=5, cache_size=0.02).fit(points, labels)
+    np.testing.assert_allclose(
+        tiny.decision_function(points), whole.decision_function(points), atol=2e-3
+    )
+    three = RANDOM.integers(3, size=400)
+    whole, tiny = SVC().fit(points, three), SVC(cache_size=0.02).fit(points, three)
+    np.testing.assert_allclose(tiny.intercept_, whole.intercept_, atol=2e-3)
+    np.testing.assert_array_equal(np.isnan(tiny.slack_), np.isnan(whole.slack_))
+
+
+def test_a_witness_survives_a_small_store_and_several_classes():
+    points, labels = load_iris(return_X_y=True)
+    for cache_size in ("auto", 0.01):
+        with pytest.raises(InseparableError, match="no hyperplane") as caught:
+            SVC(C=np.inf, kernel="linear", cache_size=cache_size).fit(points, labels)
+        rows, weights = caught.value.positive
+        others, shares = caught.value.negative
+        assert set(labels[rows]) == {1}
+        assert set(labels[others]) == {2}
+        np.testing.assert_allclose(weights @ points[rows], shares @ points[others], atol=1e-4)
+
+
+def test_the_hard_margin_does_not_count_rows_of_weight_zero():
+    points = np.array([[0.0], [1.0], [3.0], [4.0], [9.0]])
+    labels = [0, 0, 1, 1, 0]
+    model = SVC(C=np.inf, kernel="linear", tol=1e-8)
+    model.fit(points, labels, sample_weight=[1, 1, 1, 1, 0])
+    assert model.coef_[0, 0] == pytest.approx(1.0)
+    assert model.intercept_[0] == pytest.approx(-2.0)
+    assert model.slack_.tolist() == pytest.approx([0, 0, 0, 0, 8])
+    with pytest.raises(InseparableError):
+        model.fit(points, labels)
+
+
+def test_ill_conditioned_data_converge():
+    """Features of very different scale and a large C, where steps of two alone take forever."""
+    points = RANDOM.normal(size=(200, 6)) * 10.0 ** np.arange(-2, 4)
+    labels = (points @ (1 / 10.0 ** np.arange(-2, 4)) + RANDOM.normal(size=200) > 0).astype(int)
+    model = SVC(kernel="linear", C=100.0, max_iter=2_000_000).fit(points, labels)
+    assert model.certificate_.converged
+
+
+def test_problems_share_a_gram_and_keep_their_start():
+    gram = Gram.of(X, RBF(gamma=0.5))
+    halves = [np.arange(0, 90, 2), np.arange(1, 90, 2)]
+    problems = [duals.c_svc(rows, sign[rows], np.ones(45)) for rows in halves]
+    together, steps = solve_certified(gram, problems, SMO(), 1e-6)
+    for rows, evaluation in zip(halves, together, strict=True):
+        alone = SVC(kernel=RBF(gamma=0.5), tol=1e-6).fit(X[rows], y[rows])
+        assert evaluation.bias == pytest.approx(alone.intercept_[0], abs=1e-6)
+        assert np.isnan(evaluation.decision).sum() == 45
+    resumed = problems[0].started_from(together[0].alpha)
+    _, (count,) = solve_certified(gram, [resumed], SMO(), 1e-6)
+    assert count == 0 < steps[0]
+
+
+def test_verbose_prints_progress(capsys):
+    SVC(verbose=True).fit(X, y)
+    assert "KKT violation" in capsys.readouterr().out
+    SVC().fit(X, y)
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,88 @@
+"""The package itself: what importing costs, which way layers import, what is promised."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import maxmargin
+
+ROOT = Path(maxmargin.__file__).parent
+LAYERS = [
+    {"backends", "memory"},
+    {"kernels"},
+    {"gram"},
+    {"duals", "solution"},
+    {"certificate"},
+    {"solvers"},
+    {"expansion", "multiclass"},
+    {"svm"},
+    {"plotting", "testing"},
+    {"cli"},
+    {"__main__"},
+]
+
+
+def layer(module):
+    return next(i for i, names in enumerate(LAYERS) if module in names)
+
+
+def imports(path):
+    """Yield the modules of this package that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("maxmargin"):
+            parts = node.module.split(".")
+            names = [alias.name for alias in node.names if alias.name != "__version__"]
+            homes = [maxmargin._HOME.get(name, f"maxmargin.{name}").split(".")[1] for name in names]
+            yield from [parts[1]] if len(parts) > 1 else homes
+
+
+def test_layers_import_one_way():
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).parts
+        if parts == ("__init__.py",):
+            continue
+        module = parts[0].removesuffix(".py")
+        for imported in imports(path):
+            assert imported == module or layer(imported) < layer(module), (path, imported)
+
+
+def test_import_is_light():
+    code = """
+import json, sys, time, numpy
+start = time.perf_counter()
+import maxmargin
+seconds = time.perf_counter() - start
+heavy = {"numba", "torch", "matplotlib", "sklearn", "scipy"} & set(sys.modules)
+print(json.dumps([seconds, sorted(heavy)]))
+"""
+    runs = [
+        json.loads(
+            subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+        )
+        for _ in range(3)
+    ]
+    assert all(heavy == [] for _, heavy in runs)
+    assert min(seconds for seconds, _ in runs) < 0.3
+
+
+def test_fitting_loads_neither_torch_nor_matplotlib():
+    code = """
+import sys
+from maxmargin import SVC
+SVC().fit([[0.0], [1.0]], [0, 1])
+assert not {"torch", "matplotlib", "dask"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_public_names():
+    assert set(maxmargin.__all__) <= set(dir(maxmargin))
+    for name in maxmargin.__all__:
+        assert getattr(maxmargin, name) is not None
+    assert (ROOT / "py.typed").exists()
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = maxmargin.nothing
