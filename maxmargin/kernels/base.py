@@ -176,10 +176,10 @@ class Kernel(BaseEstimator):
         return self + -_constant(other) if _is_number(other) else NotImplemented
 
     def __rsub__(self, other: Any) -> Kernel:
-        return (-1.0) * self + other if _is_number(other) else NotImplemented
+        return self * -1.0 + _constant(other) if _is_number(other) else NotImplemented
 
     def __neg__(self) -> Kernel:
-        return (-1.0) * self
+        return self * -1.0
 
     def __mul__(self, other: Any) -> Kernel:
         from maxmargin.kernels.algebra import Product, Scaled
