@@ -61,7 +61,8 @@ class Certificate:
     primal, dual : float
         Objective of the machine, and the dual objective as maximised.
     gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two in size.
+        ``primal - dual``, and that over the larger of the two in size (where both cancel to zero,
+        over the rounding of their terms).
     kkt_violation : float
         Worst violation of the KKT conditions, in the units of ``tol``.
     infeasibility : float
@@ -227,7 +228,7 @@ def evaluate(
         primal=float(primal),
         dual=dual,
         gap=float(gap),
-        relative_gap=_relative(gap, primal, dual),
+        relative_gap=_relative(gap, primal, dual, gram.diagonal[problem.gram_row], alpha),
         kkt_violation=_violation(problem, alpha, gradient),
         infeasibility=_infeasibility(problem, alpha),
         status=status,
@@ -330,10 +331,14 @@ def _infeasibility(problem: DualProblem, alpha: np.ndarray) -> float:
     return float(worst)
 
 
-def _relative(gap: float, primal: float, dual: float) -> float:
-    scale = max(abs(primal), abs(dual))
+def _relative(
+    gap: float, primal: float, dual: float, diagonal: np.ndarray, alpha: np.ndarray
+) -> float:
+    """Gap over the larger objective, or where both cancel to zero, over their terms' rounding."""
     if not np.isfinite(gap):
         return float("inf")
+    terms = 0.5 * float(np.sqrt(np.abs(diagonal)) @ np.abs(alpha)) ** 2
+    scale = max(abs(primal), abs(dual), 1e-14 * terms)
     return float(gap / scale) if scale > 0 else 0.0
 
 

@@ -22,6 +22,7 @@ from maxmargin.gram import Gram
 
 MAX_FREE = 1000
 _RIDGE = 1e-13
+_STEPS = 32
 _FLOPS = 10**9  # for the factorisations of one descent: a fraction of a second
 
 
@@ -38,7 +39,7 @@ def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.nda
     rows = problem.gram_row[free]
     H = orientation[free][:, None] * gram.block(rows, rows) * orientation[free]
     score, inside, steps = v[free].copy(), np.ones(len(free), dtype=bool), 0
-    affordable = max(_FLOPS // len(free) ** 3, 4)
+    affordable = min(max(_FLOPS // len(free) ** 3, 4), _STEPS)
     while inside.sum() > 1 and steps < affordable:
         k = np.flatnonzero(inside)
         x = _newton(H[np.ix_(k, k)], score[k], problem.group[free[k]], problem.n_groups)
