@@ -56,11 +56,11 @@ def test_labels_that_are_no_labels(machine, labels, message):
 
 
 @pytest.mark.parametrize("machine", CLASSIFIERS)
-def test_one_class_and_continuous_labels(machine):
+def test_one_class_and_continuous_labels(machine, random):
     with pytest.raises(ValueError, match="number of classes has to be greater than one"):
         machine().fit(X, np.ones(20))
     with pytest.raises(ValueError, match="Unknown label type"):
-        machine().fit(X, RANDOM.normal(size=20))
+        machine().fit(X, random.normal(size=20))
 
 
 @pytest.mark.parametrize("machine", [SVR, NuSVR])
@@ -190,8 +190,8 @@ def test_predicting(machine):
 
 @pytest.mark.parametrize("machine", ALL)
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
-def test_nothing_a_caller_passed_is_modified(machine, container):
-    points, labels, weight = container(X.copy()), y.copy(), RANDOM.uniform(1, 2, size=20)
+def test_nothing_a_caller_passed_is_modified(machine, container, random):
+    points, labels, weight = container(X.copy()), y.copy(), random.uniform(1, 2, size=20)
     if sp.issparse(points):
         points.indices[:3] = points.indices[:3][::-1].copy()  # unsorted on purpose
         points.data[:3] = points.data[:3][::-1].copy()
@@ -215,9 +215,9 @@ def test_nothing_a_caller_passed_is_modified(machine, container):
     ("limit", "status"), [({"max_iter": 3}, "max_iter"), ({"time_limit": 1e-9}, "time_limit")]
 )
 @pytest.mark.parametrize("machine", ALL)
-def test_a_stop_for_another_reason_says_so(machine, limit, status):
-    many = RANDOM.normal(size=(300, 3))
-    labels = (RANDOM.random(300) > 0.5).astype(int)
+def test_a_stop_for_another_reason_says_so(machine, limit, status, random):
+    many = random.normal(size=(300, 3))
+    labels = (random.random(300) > 0.5).astype(int)
     model = machine(gamma=3.0, **limit)
     with pytest.warns(ConvergenceWarning, match=f"terminated early .*{status}.*KKT violation"):
         model.fit(many, labels)

@@ -128,10 +128,10 @@ def test_an_indefinite_kernel_is_not_called_optimal():
     assert certificate.kkt_violation <= 1e-3
 
 
-def test_claims_of_kernels_that_prove_nothing():
+def test_claims_of_kernels_that_prove_nothing(random):
     small = SVC(kernel=lambda a, b: a @ b.T).fit(X, y).certificate_
     assert small.definiteness is Definiteness.COMPUTED
-    many = RANDOM.normal(size=(600, 2))
+    many = random.normal(size=(600, 2))
     labels = (many[:, 0] > 0).astype(int)
     large = SVC(kernel=lambda a, b: a @ b.T).fit(many, labels).certificate_
     assert large.definiteness is Definiteness.UNKNOWN
@@ -146,15 +146,15 @@ def test_readable_form():
     assert isinstance(SVC().fit(X, y).certificate_, Certificate)
 
 
-def test_a_small_store_gives_the_same_machine():
-    points = RANDOM.normal(size=(400, 5))
+def test_a_small_store_gives_the_same_machine(random):
+    points = random.normal(size=(400, 5))
     labels = np.where(points[:, 0] * points[:, 1] > 0, 1, 0)
     whole = SVC(C=5).fit(points, labels)
     tiny = SVC(C=5, cache_size=0.02).fit(points, labels)
     np.testing.assert_allclose(
         tiny.decision_function(points), whole.decision_function(points), atol=2e-3
     )
-    three = RANDOM.integers(3, size=400)
+    three = random.integers(3, size=400)
     whole, tiny = SVC().fit(points, three), SVC(cache_size=0.02).fit(points, three)
     np.testing.assert_allclose(tiny.intercept_, whole.intercept_, atol=2e-3)
     np.testing.assert_array_equal(np.isnan(tiny.slack_), np.isnan(whole.slack_))
@@ -184,10 +184,10 @@ def test_the_hard_margin_does_not_count_rows_of_weight_zero():
         model.fit(points, labels)
 
 
-def test_ill_conditioned_data_converge():
+def test_ill_conditioned_data_converge(random):
     """Features of very different scale and a large C, where steps of two alone take forever."""
-    points = RANDOM.normal(size=(200, 6)) * 10.0 ** np.arange(-2, 4)
-    labels = (points @ (1 / 10.0 ** np.arange(-2, 4)) + RANDOM.normal(size=200) > 0).astype(int)
+    points = random.normal(size=(200, 6)) * 10.0 ** np.arange(-2, 4)
+    labels = (points @ (1 / 10.0 ** np.arange(-2, 4)) + random.normal(size=200) > 0).astype(int)
     model = SVC(kernel="linear", C=100.0, max_iter=2_000_000).fit(points, labels)
     assert model.certificate_.converged
 

@@ -15,14 +15,14 @@ X = RANDOM.normal(size=(50, 6))
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_distances_far_from_the_origin_keep_their_digits(container, dtype):
-    near = RANDOM.integers(-8, 8, size=(40, 3)).astype(np.float64) / 4
+def test_distances_far_from_the_origin_keep_their_digits(container, dtype, random):
+    near = random.integers(-8, 8, size=(40, 3)).astype(np.float64) / 4
     far = (near + 1024).astype(dtype)  # exact in float32 too
     K = Gram.of(container(far), RBF(gamma=0.1)).rows(np.arange(40))
     np.testing.assert_allclose(K, RBF(gamma=0.1)(near), rtol=1e-9)
 
 
-def test_float32_data_are_never_copied_to_float64_as_a_whole(monkeypatch):
+def test_float32_data_are_never_copied_to_float64_as_a_whole(monkeypatch, random):
     widths = []
     original = cpu.DenseVectors._widened
 
@@ -32,7 +32,7 @@ def test_float32_data_are_never_copied_to_float64_as_a_whole(monkeypatch):
         return block
 
     monkeypatch.setattr(cpu.DenseVectors, "_widened", watched)
-    many = RANDOM.normal(size=(20_000, 64)).astype(np.float32)
+    many = random.normal(size=(20_000, 64)).astype(np.float32)
     gram = Gram.of(many, RBF(gamma=0.1), memory=1 << 22)
     gram.rows([0, 5])
     assert max(widths) <= cpu.TILE_ENTRIES // 64
@@ -40,12 +40,12 @@ def test_float32_data_are_never_copied_to_float64_as_a_whole(monkeypatch):
 
 
 @pytest.mark.parametrize("memory", [0, 8 * 50 * 7, 1 << 20])
-def test_the_budget_is_honoured_and_changes_no_value(memory):
+def test_the_budget_is_honoured_and_changes_no_value(memory, random):
     K = RBF(0.2)(X)
     gram = Gram.of(X, RBF(0.2), memory=memory)
     assert gram.store.data.nbytes <= max(memory, 8 * 50 * 2)
     for _ in range(30):
-        rows = RANDOM.choice(50, size=2, replace=False)
+        rows = random.choice(50, size=2, replace=False)
         gram.require(rows)
         assert (gram.store.slot[rows] >= 0).all()
         np.testing.assert_allclose(gram.rows(rows), K[rows], rtol=1e-12)
@@ -79,11 +79,11 @@ def test_several_gammas_share_the_distances(kind, monkeypatch):
         first.with_kernel(Linear())
 
 
-def test_definiteness():
+def test_definiteness(random):
     assert Gram.of(X, RBF(0.1)).definiteness() is Definiteness.PROVEN
     assert Gram.of(X @ X.T, Precomputed()).definiteness() is Definiteness.COMPUTED
     assert Gram.of(X, Sigmoid(1.0, -1.0)).definiteness() is Definiteness.INDEFINITE
-    many = RANDOM.normal(size=(600, 3))
+    many = random.normal(size=(600, 3))
     inner = FunctionKernel(lambda a, b: a @ b.T)
     assert Gram.of(many, inner).definiteness() is Definiteness.UNKNOWN
 

@@ -10,24 +10,24 @@ from maxmargin.kernels import RBF, Linear, Polynomial, exp, quadratic_features
 RANDOM = np.random.default_rng(4)
 
 
-def test_the_quadratic_kernel_is_the_inner_product_of_its_feature_map():
-    X, Z = RANDOM.normal(size=(9, 2)), RANDOM.normal(size=(5, 2))
+def test_the_quadratic_kernel_is_the_inner_product_of_its_feature_map(random):
+    X, Z = random.normal(size=(9, 2)), random.normal(size=(5, 2))
     x1, x2 = X.T
     np.testing.assert_allclose(
         quadratic_features(X), np.column_stack([x1**2, np.sqrt(2) * x1 * x2, x2**2])
     )
     np.testing.assert_allclose(quadratic_features(X) @ quadratic_features(Z).T, (X @ Z.T) ** 2)
     np.testing.assert_allclose(Linear().after(quadratic_features)(X, Z), Polynomial(2, 0.0)(X, Z))
-    wide = RANDOM.normal(size=(6, 5))
+    wide = random.normal(size=(6, 5))
     np.testing.assert_allclose(
         quadratic_features(wide) @ quadratic_features(wide).T, (wide @ wide.T) ** 2
     )
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0, 3.0])
-def test_the_gaussian_is_valid_by_rules_16_and_14(sigma):
+def test_the_gaussian_is_valid_by_rules_16_and_14(sigma, random):
     """exp(-|x|^2 / 2s^2) exp(x.z / s^2) exp(-|z|^2 / 2s^2): exp of a kernel, then f(x) k f(z)."""
-    X = RANDOM.normal(size=(20, 3))
+    X = random.normal(size=(20, 3))
     inside = exp(Linear() / sigma**2)
     built = inside.conformal(lambda P: np.exp(-(P**2).sum(axis=1) / (2 * sigma**2)))
     np.testing.assert_allclose(built(X), RBF(sigma=sigma)(X), rtol=1e-10)
@@ -72,10 +72,10 @@ def test_the_lambda_form_without_bias(lam):
     assert 2 * lam * model.certificate_.primal == pytest.approx(risk, rel=1e-9)
 
 
-def test_the_lambda_form_counts_weights():
+def test_the_lambda_form_counts_weights(random):
     X, y = load_breast_cancer(return_X_y=True)
     X = (X[:100] - X[:100].mean(axis=0)) / X[:100].std(axis=0)
-    weight = RANDOM.uniform(0.1, 2.0, size=100)
+    weight = random.uniform(0.1, 2.0, size=100)
     model = SVC(lam=0.01, gamma=0.05, tol=1e-8).fit(X, y[:100], sample_weight=weight)
     C = 1 / (2 * weight.sum() * 0.01)
     same = SVC(C=C, gamma=0.05, tol=1e-8).fit(X, y[:100], sample_weight=weight)
@@ -108,9 +108,9 @@ def test_without_a_free_support_vector_the_bias_is_in_the_middle():
     assert model.certificate_.converged
 
 
-def test_support_vectors_of_regression_lie_on_or_outside_the_tube():
+def test_support_vectors_of_regression_lie_on_or_outside_the_tube(random):
     X = np.linspace(0, 6, 80)[:, None]
-    target = np.sin(X[:, 0]) + 0.1 * RANDOM.normal(size=80)
+    target = np.sin(X[:, 0]) + 0.1 * random.normal(size=80)
     model = SVR(gamma=0.5, C=2.0, epsilon=0.1, tol=1e-8).fit(X, target)
     residual = target - model.predict(X)
     inside = np.abs(residual) < 0.1 - 1e-6
