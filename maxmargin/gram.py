@@ -212,9 +212,13 @@ class Gram:
         """Make rows resident, at most as many as the store holds."""
         new = self.store.missing(rows)
         self.store.touch(rows[self.store.slot[rows] >= 0])
-        if len(new):
-            values = self._computed(new)
-            self.store.data[self.store.claim(new)] = values
+        if not len(new):
+            return
+        slots = self.store.claim(new)
+        if slots[-1] - slots[0] == len(slots) - 1 and (np.diff(slots) == 1).all():
+            self._computed(new, out=self.store.data[slots[0] : slots[-1] + 1])
+        else:
+            self.store.data[slots] = self._computed(new)
 
     def check(self) -> None:
         """Refuse a kernel that returns NaN or is not symmetric, on a sample, before a solve.
@@ -254,9 +258,11 @@ class Gram:
             return Definiteness.INDEFINITE
         return Definiteness.COMPUTED if len(sample) == self.n else Definiteness.UNKNOWN
 
-    def _computed(self, rows: np.ndarray, right: cpu.Operand | None = None) -> np.ndarray:
+    def _computed(
+        self, rows: np.ndarray, right: cpu.Operand | None = None, out: np.ndarray | None = None
+    ) -> np.ndarray:
         right = self.points if right is None else right
-        out = np.empty((len(rows), right.n))
+        out = np.empty((len(rows), right.n)) if out is None else out
         if self.primitives is not None and right is self.points:
             factors = self.points.factors
             for start in range(0, len(rows), self.primitives.capacity):
