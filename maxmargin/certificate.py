@@ -23,6 +23,7 @@ from maxmargin.duals import DualProblem, Levels, read_levels
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.solution import Solution, Status
 
+_OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
 _RESOLVED = 64.0  # roundings of the kernel's size below which a squared distance is zero
 
 
@@ -61,8 +62,8 @@ class Certificate:
     primal, dual : float
         Objective of the machine, and the dual objective as maximised.
     gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two in size (where both cancel to zero,
-        over the rounding of their terms).
+        ``primal - dual``, and that over the larger of the two in size (a gap below the rounding of
+        the terms that cancel in them, over that rounding).
     kkt_violation : float
         Worst violation of the KKT conditions, in the units of ``tol``.
     infeasibility : float
@@ -110,19 +111,24 @@ class Certificate:
     @property
     def claim(self) -> str:
         """What the numbers prove, and what they do not."""
+        stationary = f"stationary to a KKT violation of {self.kkt_violation:.2g}"
         if self.definiteness == Definiteness.INDEFINITE:
             return (
-                f"stationary to a KKT violation of {self.kkt_violation:.2g}: the kernel matrix is "
-                "indefinite, so the problem is not convex, other stationary points may be better, "
-                "and primal, dual and gap bound nothing"
+                f"{stationary}: the kernel matrix is indefinite, so the problem is not convex, "
+                "other stationary points may be better, and primal, dual and gap bound nothing"
             )
-        optimal = f"optimal to a relative gap of {self.relative_gap:.2g}"
+        if not self.converged:
+            claim = f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+        elif self.relative_gap > _OPTIMAL:
+            claim = f"{stationary}, the best objective may be lower by up to {self.gap:.3g}"
+        else:
+            claim = f"optimal to a relative gap of {self.relative_gap:.2g}"
         if self.definiteness == Definiteness.UNKNOWN:
-            return (
-                f"{optimal} if the kernel is positive semidefinite, which a sample of the training "
-                "points did not refute; a KKT point in any case"
+            claim += (
+                " if the kernel is positive semidefinite, which a sample of the training points "
+                f"did not refute; {stationary} in any case"
             )
-        return optimal
+        return claim
 
     def __str__(self) -> str:
         lines = [f"{self.status}: {self.claim}"]
@@ -162,7 +168,7 @@ class Evaluation:
 
     ``alpha`` and ``problem`` are in the units of the certificate; ``coefficients`` (one per row of
     the Gram matrix), ``bias`` and ``decision`` are those of the machine, divided by rho where the
-    margin is not fixed at one.
+    margin is not fixed at one. ``noise`` is the rounding of a decision value.
     """
 
     problem: DualProblem
@@ -172,13 +178,14 @@ class Evaluation:
     bias: float
     decision: np.ndarray
     squared_norm: float
+    noise: float
     certificate: Certificate
 
     @property
     def resolved(self) -> bool:
-        """Whether the margin that the machine was divided by is known well enough to do so."""
+        """Whether a margin that is not fixed at one is larger than what is uncertain of it."""
         violation = self.certificate.kkt_violation
-        return not self.problem.margin_weights.size or violation <= 0.1 * self.levels.margin
+        return not self.problem.margin_weights.size or violation <= 0.1 * abs(self.levels.margin)
 
     @property
     def margin(self) -> float:
@@ -195,6 +202,11 @@ def evaluate(
     rows = np.unique(problem.gram_row)
     decision = np.full(gram.n, np.nan)
     decision[rows] = gram.matvec(beta, rows)
+    if not np.isfinite(decision[rows]).all():
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite. The input data may contain large "
+            "values and need to be preprocessed."
+        )
     levels = _levels(problem, alpha, problem.gradient(decision))
     if problem.hard:
         rho = read_levels(problem, levels).margin
@@ -206,8 +218,9 @@ def evaluate(
         levels = _levels(problem, alpha, problem.gradient(decision))
     gradient = problem.gradient(decision)
     read = read_levels(problem, levels)
-    status, unit = solution.status, read.margin
-    if unit <= _RESOLVED * _rounding(gram, problem) * alpha.sum():
+    status, unit = solution.status, read.margin if problem.scaled else 1.0
+    noise = _RESOLVED * _rounding(gram, problem) * alpha.sum()
+    if problem.margin_weights.size and (abs(read.margin) <= noise or unit <= 0):
         # rho is zero to rounding: there is no machine of margin one to scale to
         status, unit = (Status.TRIVIAL if status is Status.CONVERGED else status), 1.0
     squared_norm = float(beta[rows] @ decision[rows])
@@ -243,6 +256,7 @@ def evaluate(
         bias=read.bias / unit,
         decision=decision / unit,
         squared_norm=squared_norm / unit**2,
+        noise=noise / unit,
         certificate=certificate,
     )
 
@@ -262,7 +276,7 @@ def _failed(
     )
     levels = Levels(0.0, 1.0, 0.0)
     norm = float(np.nansum(beta * decision))
-    return Evaluation(problem, alpha, levels, beta, 0.0, decision, norm, certificate)
+    return Evaluation(problem, alpha, levels, beta, 0.0, decision, norm, 0.0, certificate)
 
 
 def rising(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
@@ -334,11 +348,13 @@ def _infeasibility(problem: DualProblem, alpha: np.ndarray) -> float:
 def _relative(
     gap: float, primal: float, dual: float, diagonal: np.ndarray, alpha: np.ndarray
 ) -> float:
-    """Gap over the larger objective, or where both cancel to zero, over their terms' rounding."""
+    """Gap over the larger objective; a gap that is rounding itself, over the terms that cancel."""
     if not np.isfinite(gap):
         return float("inf")
-    terms = 0.5 * float(np.sqrt(np.abs(diagonal)) @ np.abs(alpha)) ** 2
-    scale = max(abs(primal), abs(dual), 1e-14 * terms)
+    scale = max(abs(primal), abs(dual))
+    rounding = 1e-14 * 0.5 * float(np.sqrt(np.abs(diagonal)) @ np.abs(alpha)) ** 2
+    if gap <= rounding:
+        scale = max(scale, rounding)
     return float(gap / scale) if scale > 0 else 0.0
 
 
@@ -370,12 +386,13 @@ def _refuse_touching_hulls(
         sides.append((problem.gram_row[used], alpha[used]))
     distance, resolution = squared**0.5, (_RESOLVED * scale) ** 0.5
     raise InseparableError(
-        "The hard margin (C=inf) does not exist: no hyperplane of the feature space separates the "
-        f"two classes. A convex combination of {len(sides[0][0])} rows of the one and one of "
-        f"{len(sides[1][0])} rows of the other coincide: their distance is {distance:.2g}, and "
-        f"with kernel values of this size float64 resolves {resolution:.2g}. The two are in this "
-        "error's `positive` and `negative`. Use a finite C or a richer kernel; if the features are "
-        "far from zero or of very different scales, StandardScaler makes the resolution finer.",
+        "The hard margin (C=inf) cannot be had: to float64's resolution no hyperplane of the "
+        f"feature space separates the two classes. A convex combination of {len(sides[0][0])} "
+        f"row(s) of the one and one of {len(sides[1][0])} row(s) of the other coincide: they are "
+        f"{distance:.2g} apart, and with kernel values of this size float64 resolves "
+        f"{resolution:.2g}. The two are in this error's `positive` and `negative`. Use a finite C "
+        "or a richer kernel; if the features are far from zero or of very different scales, "
+        "StandardScaler makes the resolution finer and may show a separation.",
         positive=sides[0],
         negative=sides[1],
         distance=distance,

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,9 +57,11 @@ class DualProblem:
         Equality constraint of each variable, counted from 0; -1 throughout when there is none.
     bias_weights, margin_weights : float arrays, one entry per group
         ``b`` and ``rho`` as linear functions of the levels. Machines whose margin is fixed at
-        one have an empty ``margin_weights``; the others are divided by rho.
+        one have an empty ``margin_weights``.
     tube_weights : float array, one entry per group
         Width of the tube as a function of the levels, for nu-SVR; else empty.
+    scaled : bool
+        Whether the machine is divided by rho, so that its margin is one (nu-SVC, hard margin).
     hard : bool
         Whether this is the hard margin, posed as nearest points of the hulls.
     """
@@ -75,6 +77,7 @@ class DualProblem:
     bias_weights: np.ndarray
     margin_weights: np.ndarray
     tube_weights: np.ndarray
+    scaled: bool = False
     hard: bool = False
 
     @property
@@ -108,6 +111,7 @@ class DualProblem:
             start=self.start / rho,
             bias_weights=np.ones(1) if self.n_groups == 2 else np.empty(0),
             margin_weights=np.empty(0),
+            scaled=False,
         )
 
 
@@ -137,7 +141,7 @@ class DualBatch:
 
     offset: np.ndarray
     arrays: dict[str, np.ndarray]
-    weights: tuple[tuple[np.ndarray, np.ndarray, np.ndarray, bool], ...]
+    readings: tuple[dict[str, Any], ...]
 
     @classmethod
     def of(cls, problems: Sequence[DualProblem]) -> DualBatch:
@@ -149,9 +153,7 @@ class DualBatch:
                 name: np.concatenate([getattr(problem, name) for problem in problems])
                 for name in _PER_VARIABLE
             },
-            weights=tuple(
-                (p.bias_weights, p.margin_weights, p.tube_weights, p.hard) for p in problems
-            ),
+            readings=tuple({name: getattr(p, name) for name in _PER_PROBLEM} for p in problems),
         )
 
     def __len__(self) -> int:
@@ -161,17 +163,15 @@ class DualBatch:
         if not 0 <= k < len(self):
             raise IndexError(k)
         span = slice(self.offset[k], self.offset[k + 1])
-        bias, margin, tube, hard = self.weights[k]
-        views = {name: array[span] for name, array in self.arrays.items()}
-        return DualProblem(
-            **views, bias_weights=bias, margin_weights=margin, tube_weights=tube, hard=hard
-        )
+        views: dict[str, Any] = {name: array[span] for name, array in self.arrays.items()}
+        return DualProblem(**views, **self.readings[k])
 
     def __iter__(self) -> Iterator[DualProblem]:
         return (self[k] for k in range(len(self)))
 
 
 _PER_VARIABLE = ("gram_row", "sign", "coefficient", "linear", "lower", "upper", "start", "group")
+_PER_PROBLEM = ("bias_weights", "margin_weights", "tube_weights", "scaled", "hard")
 _NONE = np.empty(0)
 
 
@@ -259,6 +259,7 @@ def _unit_sums(
         bias_weights=np.array([0.5, -0.5]) if bias else _NONE,
         margin_weights=np.array([-0.5, -0.5]) if bias else np.array([-1.0]),
         tube_weights=_NONE,
+        scaled=True,
     )
 
 
@@ -321,7 +322,7 @@ def one_class(rows: np.ndarray, weight: np.ndarray, nu: float) -> DualProblem:
         start=_filled(weight, nu * weight.sum()),
         group=np.zeros(m, dtype=np.int64),
         bias_weights=np.ones(1),
-        margin_weights=_NONE,
+        margin_weights=np.array([-1.0]),
         tube_weights=_NONE,
     )
 

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends import cpu
+from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.kernels.base import Kernel
 
 _BLOCK_BYTES = 1 << 25
 
 
+@on_one_blas_thread
 def expand(
     kernel: Kernel, X: Any, support_vectors: Any, support: np.ndarray, coefficients: np.ndarray
 ) -> np.ndarray:
@@ -47,5 +49,5 @@ def expand(
         rows = np.arange(start, min(start + step, left.n))
         block = np.empty((len(rows), right.n))
         cpu.kernel_rows(program, left, rows, right, block)
-        values[rows] = block @ coefficients.T
+        values[rows] = cpu.finite(block, kernel) @ coefficients.T
     return values

@@ -8,6 +8,7 @@ kernels over the same primitives, such as a grid of gammas, compute them once.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -20,6 +21,7 @@ from maxmargin.backends.program import Program
 from maxmargin.kernels.base import Kernel, Validity
 
 _CHECKED_POINTS = 128
+_TILE = 512
 _SYMMETRY = 1e-6
 
 
@@ -63,6 +65,7 @@ class RowStore:
             self.used += len(rows)
         else:
             slots = np.argpartition(self.stamp, len(rows) - 1)[: len(rows)]
+            self.used = self.capacity  # free slots have the oldest stamp and went first
         evicted = self.owner[slots]
         self.slot[evicted[evicted >= 0]] = -1
         self.owner[slots] = rows
@@ -114,7 +117,13 @@ class Gram:
 
     @classmethod
     def of(
-        cls, X: Any, kernel: Kernel, *, memory: int | None = None, keep_primitives: bool = False
+        cls,
+        X: Any,
+        kernel: Kernel,
+        *,
+        feature_names: Sequence[str] | None = None,
+        memory: int | None = None,
+        keep_primitives: bool = False,
     ) -> Gram:
         """Gram matrix of the rows of X.
 
@@ -123,6 +132,8 @@ class Gram:
         X : validated data: dense float32/float64, CSR, a square matrix or objects, as the kernel
             takes them
         kernel : Kernel
+        feature_names : sequence of str, optional
+            Names of the columns of X, for kernels on columns chosen by name.
         memory : int, optional
             Bytes for resident rows, of values and of primitives together; by default a quarter of
             what is free. Two rows are always held.
@@ -130,7 +141,7 @@ class Gram:
             Keep products and distances too, for :meth:`with_kernel`.
         """
         memory = _memory.budget("auto") if memory is None else memory
-        kernel = kernel.resolve(X)
+        kernel = kernel.resolve(X, feature_names)
         program = kernel.lower()
         points = cpu.Operand.prepare(program, X)
         kept = None
@@ -162,7 +173,7 @@ class Gram:
     @cached_property
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, shape (n,)."""
-        return _finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
+        return cpu.finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
 
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
@@ -215,33 +226,45 @@ class Gram:
         if not len(new):
             return
         slots = self.store.claim(new)
-        if slots[-1] - slots[0] == len(slots) - 1 and (np.diff(slots) == 1).all():
-            self._computed(new, out=self.store.data[slots[0] : slots[-1] + 1])
-        else:
-            self.store.data[slots] = self._computed(new)
+        try:
+            if (np.diff(slots) == 1).all():
+                self._computed(new, out=self.store.data[slots[0] : slots[-1] + 1])
+            else:
+                self.store.data[slots] = self._computed(new)
+        except BaseException:
+            self.store.slot[new] = -1  # interrupted or refused: these rows hold nothing
+            self.store.owner[slots] = -1
+            raise
 
     def check(self) -> None:
         """Refuse a kernel that returns NaN or is not symmetric, on a sample, before a solve.
 
         A precomputed matrix is looked at as a whole: it is there already.
         """
-        n = self.n
-        sample = np.unique(np.linspace(0, n - 1, min(n, _CHECKED_POINTS)).astype(np.int64))
-        if self.kernel.pairwise:
-            sample = np.arange(n)
-        _ = self.diagonal
-        step = self._rows_at_once()
-        for part in _parts(sample, step):
-            for other in _parts(sample, step):
-                values = self.block(part, other)
-                mirrored = self.block(other, part).T
-                difference = np.abs(values - mirrored).max()
-                if difference > _SYMMETRY * max(np.abs(values).max(), np.abs(mirrored).max()):
-                    raise ValueError(
-                        f"The kernel {self.kernel!r} is not symmetric: k(x, z) and k(z, x) differ "
-                        f"by {difference:.3g}. A kernel must be; (K + K.T) / 2 makes a matrix so."
-                    )
+        largest = float(np.abs(self.diagonal).max())
+        difference = 0.0
+        for values, mirrored in self._mirrored_pairs():
+            largest = max(largest, float(np.abs(values).max()))
+            difference = max(difference, float(np.abs(values - mirrored.T).max()))
+        if difference > _SYMMETRY * largest:
+            raise ValueError(
+                f"The kernel {self.kernel!r} is not symmetric: k(x, z) and k(z, x) differ "
+                f"by {difference:.3g}. A kernel must be; (K + K.T) / 2 makes a matrix so."
+            )
 
+    def _mirrored_pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield blocks of values with their mirror images."""
+        if self.kernel.pairwise:
+            K = self.points.primitives[0].K
+            for i in range(0, len(K), _TILE):
+                for j in range(0, i + 1, _TILE):
+                    yield K[i : i + _TILE, j : j + _TILE], K[j : j + _TILE, i : i + _TILE]
+            return
+        sample = np.unique(np.linspace(0, self.n - 1, min(self.n, _CHECKED_POINTS)).astype(int))
+        half = len(sample) // 2 + 1
+        yield self.block(sample[:half], sample), self.block(sample, sample[:half])
+
+    @cached_property
     def definiteness(self) -> Definiteness:
         """What is known about the signs of the matrix's eigenvalues.
 
@@ -271,7 +294,7 @@ class Gram:
                 cpu.kernel_values(self.program, stored, factors[:, rows[part]], factors, out[part])
         else:
             cpu.kernel_rows(self.program, self.points, rows, right, out)
-        return _finite(out, self.kernel)
+        return cpu.finite(out, self.kernel)
 
     def _primitives_of(self, rows: np.ndarray) -> np.ndarray:
         """Primitives of some rows, shape (p, q, n), computed once while they stay resident."""
@@ -296,13 +319,3 @@ def _capacity(n: int, row_length: int, memory: int) -> int:
 
 def _parts(rows: np.ndarray, step: int) -> list[np.ndarray]:
     return [rows[start : start + step] for start in range(0, len(rows), step)]
-
-
-def _finite(values: np.ndarray, kernel: Kernel) -> np.ndarray:
-    if not np.isfinite(values).all():
-        what = "NaN" if np.isnan(values).any() else "infinity"
-        raise ValueError(
-            f"The kernel {kernel!r} returned {what}. For a kernel function, look for the pair that "
-            "does; for exp, powers and polynomials, scale the data (StandardScaler) or lower gamma."
-        )
-    return values

@@ -7,12 +7,13 @@ from pathlib import Path
 
 SHARE_OF_FREE = 0.25
 _FALLBACK = 1 << 30
+_LEAST = 1 << 26
 
 
 def budget(cache_size: float | str) -> int:
     """Bytes that ``cache_size`` allows: so many MB, or for ``"auto"`` a quarter of what is free."""
     if cache_size == "auto":
-        return int(SHARE_OF_FREE * available())
+        return max(int(SHARE_OF_FREE * available()), _LEAST)
     return int(float(cache_size) * (1 << 20))
 
 
@@ -40,6 +41,8 @@ def _control_group_says() -> int | None:
     try:
         limit = (group / "memory.max").read_text().strip()
         used = int((group / "memory.current").read_text())
+        counts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        reclaimable = int(counts.get("inactive_file", 0))
     except (OSError, ValueError):
         return None
-    return None if limit == "max" else int(limit) - used
+    return None if limit == "max" else int(limit) - used + reclaimable

@@ -44,9 +44,10 @@ _ADVICE = {
         "for this tol: scale the data with StandardScaler or MinMaxScaler, lower C, or raise tol."
     ),
     Status.TRIVIAL: (
-        "nu-SVC has only the trivial solution w = 0 here: with this nu the reduced convex hulls of "
-        "the two classes meet, its margin rho is zero, and its decisions mean nothing. Raise nu, "
-        "use a richer kernel, or use SVC with a finite C."
+        "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
+        "mean nothing: with this nu the reduced convex hulls of the two classes meet or, for the "
+        "one-class machine, the reduced hull of the data holds the origin of the feature space. "
+        "Raise nu or use a richer kernel (RBF)."
     ),
 }
 

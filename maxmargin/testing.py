@@ -80,7 +80,9 @@ def _check_containers(kernel: Kernel, X: np.ndarray, K: np.ndarray, close: dict)
     try:
         values = kernel(sparse)
     except (TypeError, AttributeError, ValueError):
-        return  # a user's function inside the kernel that takes dense data only
+        if _has_functions(kernel.lower()):
+            return  # a user's function inside the kernel that takes dense data only
+        raise
     np.testing.assert_allclose(values, K, err_msg="CSR differs from dense", **close)
     np.testing.assert_allclose(kernel(X, sparse), K, err_msg="dense against CSR", **close)
 
@@ -139,7 +141,7 @@ def problem_bank(seed: int = 0) -> Iterator[tuple[str, Gram, duals.DualProblem]]
             }
             if name in ("duplicates", "constant"):
                 del problems["nu-SVC"]  # equal rows in both classes: the trivial solution only
-            if bias:
+            if bias and name != "linear":  # whose hull holds the origin: again the trivial one
                 problems["one-class"] = duals.one_class(rows, ones, 0.3)
             for kind, problem in problems.items():
                 yield f"{kind}{form} on {name} data", gram, problem

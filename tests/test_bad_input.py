@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from maxmargin.kernels import RBF, FunctionKernel, Linear, Precomputed
+from maxmargin.kernels import RBF, FunctionKernel, Linear, Polynomial, Precomputed, Sigmoid
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(20, 3))
@@ -144,6 +144,7 @@ def test_infeasible_nu_names_the_feasible_range():
 @pytest.mark.parametrize(
     ("kernel", "message"),
     [
+        (RBF, r"write RBF\(\)"),
         (lambda a, b: np.full((len(a), len(b)), np.nan), "returned NaN"),
         (lambda a, b: np.exp(1e4 * (a @ b.T) ** 2), "returned infinity"),
         (lambda a, b: a[:, :1] + 0 * b[:, 0], "not symmetric"),
@@ -238,7 +239,44 @@ def test_what_float64_cannot_resolve_says_so():
     assert model.fit_status_ == 1
 
 
-def test_warnings_point_at_the_caller():
+@pytest.mark.parametrize("machine", ALL)
+def test_warnings_point_at_the_caller(machine):
     with pytest.warns(ConvergenceWarning) as caught:
-        SVC(gamma=3.0, max_iter=1).fit(X, y)
+        machine(gamma=3.0, max_iter=1).fit(X, y)
     assert caught[0].filename == __file__
+
+
+def test_a_failing_kernel_function_is_told_what_it_gets():
+    with pytest.raises(ValueError, match=r"aligned|mismatch") as caught:
+        SVC(kernel=lambda a, b: np.dot(a, b)).fit(X, y)
+    assert "raised by the kernel function" in "".join(caught.value.__notes__)
+
+
+def test_numbers_that_overflow_are_not_called_converged():
+    for machine in ALL:
+        with pytest.raises(ValueError, match=r"infinity|not finite|NaN"):
+            machine(kernel="linear").fit(X * 3e160, y)
+    model = SVC(kernel=Polynomial(degree=200, c=0.0)).fit(X / 10, y)
+    with pytest.raises(ValueError, match="returned"):
+        model.predict(X * 1e4)
+
+
+def test_large_kernel_values_are_not_called_trivial(random):
+    points = random.normal(size=(100, 3)) * 1e3
+    with pytest.warns(ConvergenceWarning, match="Solver terminated early"):
+        model = SVC(kernel="linear", C=1e6).fit(points, random.integers(2, size=100))
+    assert model.certificate_.status == "stalled"
+    assert "not optimal" in str(model.certificate_)
+
+
+def test_negative_class_weights_and_indefinite_hard_margins():
+    with pytest.raises(ValueError, match="must not be negative"):
+        SVC(class_weight={0: -1.0, 1: 1.0}).fit(X, y)
+    with pytest.raises(ValueError, match="positive semidefinite kernel"):
+        SVC(kernel=Sigmoid(1.0, -1.0), C=np.inf).fit(X, y)
+
+
+def test_the_one_class_machine_of_centred_data_and_a_linear_kernel_is_trivial():
+    with pytest.warns(ConvergenceWarning, match="w = 0"):
+        model = OneClassSVM(kernel="linear", nu=0.2).fit(X - X.mean(axis=0))
+    assert model.certificate_.status == "trivial"

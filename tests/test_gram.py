@@ -80,12 +80,12 @@ def test_several_gammas_share_the_distances(kind, monkeypatch):
 
 
 def test_definiteness(random):
-    assert Gram.of(X, RBF(0.1)).definiteness() is Definiteness.PROVEN
-    assert Gram.of(X @ X.T, Precomputed()).definiteness() is Definiteness.COMPUTED
-    assert Gram.of(X, Sigmoid(1.0, -1.0)).definiteness() is Definiteness.INDEFINITE
+    assert Gram.of(X, RBF(0.1)).definiteness is Definiteness.PROVEN
+    assert Gram.of(X @ X.T, Precomputed()).definiteness is Definiteness.COMPUTED
+    assert Gram.of(X, Sigmoid(1.0, -1.0)).definiteness is Definiteness.INDEFINITE
     many = random.normal(size=(600, 3))
     inner = FunctionKernel(lambda a, b: a @ b.T)
-    assert Gram.of(many, inner).definiteness() is Definiteness.UNKNOWN
+    assert Gram.of(many, inner).definiteness is Definiteness.UNKNOWN
 
 
 def test_values_that_are_no_numbers_are_found():

@@ -44,15 +44,22 @@ def values(model, X):
 
 
 def fitted(model, X, y, target, **options):
-    return model.fit(X, y if isinstance(model, SVC) else target, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The only solution here is the trivial")
+        return model.fit(X, y if isinstance(model, SVC) else target, **options)
 
 
 def assert_same_function(a, b, X, sign=1.0):
     """Same values, up to the bias that the KKT conditions leave open when nothing is free."""
+    if a.certificate_.status == "trivial":
+        assert b.certificate_.status == "trivial"
+        return
     mine, other = values(a, X), sign * values(b, X)
     difference = mine - other
     scale = 1.0 + np.abs(mine).max()
     assert np.ptp(difference) <= 1e-4 * scale
+    if np.abs(a.dual_coef_).min(initial=np.inf) < 1.9 and a.certificate_.gap < 1e-9:
+        assert np.abs(difference).max() <= 1e-3 * scale  # a free support vector fixes the bias
     assert a.certificate_.dual == pytest.approx(b.certificate_.dual, rel=1e-6, abs=1e-7)
 
 
@@ -63,7 +70,7 @@ def test_dual_feasibility(data, kernel):
     for model in machines(kernel):
         fitted(model, X, y, target)
         certificate = model.certificate_
-        assert certificate.converged
+        assert certificate.converged or certificate.status == "trivial"
         assert certificate.gap >= 0
         assert certificate.primal >= certificate.dual
         scale = np.abs(model.dual_coef_).sum() + 1.0
@@ -145,7 +152,7 @@ def test_nu_bounds_errors_and_support_vectors(data, share):
     feasible = 2 * min(np.bincount(y)) / len(y)
     model = NuSVC(kernel=RBF(gamma=0.7), nu=share * feasible, tol=TOL)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="nu-SVC has only the trivial solution")
+        warnings.filterwarnings("ignore", message="The only solution here is the trivial")
         model.fit(X, y)
     if model.certificate_.status == "trivial":
         return  # duplicates in both classes: the reduced hulls meet

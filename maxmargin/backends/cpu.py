@@ -23,6 +23,7 @@ from maxmargin.backends.program import Program, View
 TILE_ENTRIES = 1 << 17  # one MB of float64: product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
 _CHUNK = 512
+_DIAGONAL_BLOCK = 16
 
 
 class Points(Protocol):
@@ -121,7 +122,13 @@ class DenseVectors(Vectors):
         return squares
 
     def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        np.dot(vectors, self._widened(slice(start, stop)).T, out=out)
+        if self.X.dtype == np.float64:
+            # (x - c) . p = x . p - c . p, where p is centred already: no copy of the tile
+            np.dot(vectors, self.X[start:stop].T, out=out)
+            if self.centre is not None:
+                out -= (vectors @ self.centre)[:, None]
+        else:
+            np.dot(vectors, self._widened(slice(start, stop)).T, out=out)
 
     def _l1_distances(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         _l1_dense(vectors, self._widened(slice(start, stop)), out)
@@ -156,23 +163,24 @@ class SparseVectors(Vectors):
 
 
 class GivenMatrix:
-    """Rows of a matrix of kernel values; ``index`` says which columns the points own."""
+    """Points of a matrix of kernel values: the ``rows`` and the columns (``index``) they own."""
 
     width = 1
 
-    def __init__(self, K: np.ndarray, index: np.ndarray | None = None):
+    def __init__(self, K: np.ndarray, rows: np.ndarray | None = None, index: Any = None):
         self.K = K
+        self.rows = np.arange(K.shape[0]) if rows is None else rows
         self.index = np.arange(K.shape[1]) if index is None else index
-        self.n = K.shape[0] if index is None else len(index)
+        self.n = len(self.rows)
 
     def take(self, rows: np.ndarray) -> GivenMatrix:
-        return GivenMatrix(self.K[rows], self.index[rows])
+        return GivenMatrix(self.K, self.rows[rows], self.index[rows])
 
     def diagonal(self) -> np.ndarray:
-        return self.K[np.arange(self.n), self.index].astype(np.float64)
+        return self.K[self.rows, self.index].astype(np.float64)
 
     def panel(self, rows: np.ndarray) -> np.ndarray:
-        return self.K[rows]
+        return self.K[self.rows[rows]]
 
     def tile(self, panel: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         out[:] = panel[:, self.index[start:stop]]
@@ -191,9 +199,10 @@ class FunctionValues:
 
     def diagonal(self) -> np.ndarray:
         values = np.empty(self.n)
-        for i in range(self.n):
-            point = self.panel(np.array([i]))
-            values[i] = self._call(point, point, (1, 1))[0, 0]
+        for start in range(0, self.n, _DIAGONAL_BLOCK):
+            part = np.arange(start, min(start + _DIAGONAL_BLOCK, self.n))
+            points = self.panel(part)
+            values[part] = np.diag(self._call(points, points, (len(part), len(part))))
         return values
 
     def panel(self, rows: np.ndarray) -> Any:
@@ -203,7 +212,15 @@ class FunctionValues:
         out[:] = self._call(panel, self.panel(np.arange(start, stop)), out.shape)
 
     def _call(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> np.ndarray:
-        values = self.function(rows, columns)
+        try:
+            values = self.function(rows, columns)
+        except Exception as error:
+            error.add_note(
+                "This was raised by the kernel function. It gets two collections of points, here "
+                f"{shape[0]} and {shape[1]} of them, and must return the matrix of its values for "
+                "all pairs, as `lambda A, B: A @ B.T` does."
+            )
+            raise
         values = np.asarray(values.toarray() if sp.issparse(values) else values)
         if values.shape != shape:
             raise ValueError(
@@ -238,7 +255,7 @@ class Operand:
         ``like`` is the operand on the other side: distances are taken from its centres.
         """
         n = X.shape[0] if hasattr(X, "shape") else len(X)
-        seen: dict[View, Any] = {}
+        seen: list[tuple[View, Any]] = []
         primitives: list[Any] = []
         for k, primitive in enumerate(program.primitives):
             data = _view(X, primitive.view, seen)
@@ -248,16 +265,16 @@ class Operand:
             elif primitive.kind == op.FUNCTION:
                 primitives.append(FunctionValues(data, n, primitive.function))
             elif sp.issparse(data):
-                primitives.append(SparseVectors(data, primitive.kind, centre))
+                primitives.append(SparseVectors(canonical(data), primitive.kind, centre))
             else:
                 primitives.append(DenseVectors(np.ascontiguousarray(data), primitive.kind, centre))
         factors = np.empty((len(program.factors), n))
         for k, factor in enumerate(program.factors):
-            values = np.asarray(factor.function(_view(X, factor.view, seen)), dtype=np.float64)
-            if values.size != n:
+            values = np.asarray(factor.function(_view(X, factor.view, seen)))
+            if values.size != n or values.dtype.kind not in "fiub":
                 raise ValueError(
-                    f"f(X) in f(x) k(x, z) f(z) returned {values.size} values for {n} rows; "
-                    "it must return one number per row."
+                    f"f(X) in f(x) k(x, z) f(z) returned {values.size} values of type "
+                    f"{values.dtype} for {n} rows; it must return one real number per row."
                 )
             factors[k] = values.reshape(n)
         return cls(primitives, factors, n)
@@ -265,8 +282,7 @@ class Operand:
     @classmethod
     def of_columns(cls, program: Program, index: np.ndarray) -> Operand:
         """Training points of which only their columns in a precomputed matrix are known."""
-        nothing = np.empty((0, 0))
-        points = [GivenMatrix(nothing, index) for _ in program.primitives]
+        points = [GivenMatrix(np.empty((0, 0)), index, index) for _ in program.primitives]
         return cls(points, np.empty((0, len(index))), len(index))
 
     def take(self, rows: np.ndarray) -> Operand:
@@ -330,7 +346,8 @@ def variance(X: Any) -> float:
     """Variance of all entries of X, as scikit-learn's ``gamma="scale"`` means it."""
     if sp.issparse(X):
         squares = float(np.square(X.data, dtype=np.float64).sum()) / (X.shape[0] * X.shape[1])
-        return squares - float(X.mean(dtype=np.float64)) ** 2
+        spread = squares - float(X.mean(dtype=np.float64)) ** 2
+        return spread if spread > 4 * np.finfo(np.float64).eps * squares else 0.0
     mean = X.mean(dtype=np.float64)
     total = sum(
         float(np.square(X[start:stop] - mean).sum())
@@ -350,14 +367,35 @@ def _column_means(X: Any) -> np.ndarray:
     return np.asarray(means).reshape(-1)
 
 
-def _view(X: Any, view: View, seen: dict[View, Any]) -> Any:
+def _view(X: Any, view: View, seen: list[tuple[View, Any]]) -> Any:
     """Apply a chain of column selections and feature maps to X, once per distinct chain."""
     if not view:
         return X
-    if view not in seen:
-        data, step = _view(X, view[:-1], seen), view[-1]
-        seen[view] = look(data, step)
-    return seen[view]
+    for known, data in seen:
+        if known == view:
+            return data
+    data = look(_view(X, view[:-1], seen), view[-1])
+    seen.append((view, data))
+    return data
+
+
+def canonical(X: Any) -> Any:
+    """CSR data with sorted, unique indices, without touching the caller's; others as they are."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def finite(values: np.ndarray, kernel: Any) -> np.ndarray:
+    """Return kernel values, or refuse them when one is NaN or infinite."""
+    if not np.isfinite(values).all():
+        what = "NaN" if np.isnan(values).any() else "infinity"
+        raise ValueError(
+            f"The kernel {kernel!r} returned {what}. For a kernel function, look for the pair that "
+            "does; for exp, powers and polynomials, scale the data (StandardScaler) or lower gamma."
+        )
+    return values
 
 
 def look(X: Any, step: op.Columns | op.Map) -> Any:
@@ -375,7 +413,7 @@ def look(X: Any, step: op.Columns | op.Map) -> Any:
         )
     if mapped.dtype.kind not in "fiub":
         raise ValueError(f"The feature map returned {mapped.dtype} values; it must return reals.")
-    return mapped if mapped.dtype.kind == "f" else mapped.astype(np.float64)
+    return mapped if mapped.dtype in (np.float32, np.float64) else mapped.astype(np.float64)
 
 
 @njit(inline="always")

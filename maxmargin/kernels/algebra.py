@@ -325,7 +325,8 @@ def _column_indices(columns: Any, n: int, names: Sequence[str] | None) -> tuple[
             if names is None:
                 raise ValueError(
                     f"The kernel is on columns {list(map(str, wanted))}, but X has no column "
-                    "names: pass a DataFrame with string column names, or choose columns by index."
+                    "names: pass a DataFrame with string column names (in a pipeline, "
+                    "StandardScaler().set_output(transform='pandas')), or choose by index."
                 )
             known = [str(name) for name in names]
             unknown = [str(name) for name in wanted if name not in known]
@@ -341,11 +342,13 @@ def _column_indices(columns: Any, n: int, names: Sequence[str] | None) -> tuple[
             if outside.size:
                 raise ValueError(f"The kernel is on column {outside[0]}, but X has {n} columns.")
             chosen = wanted % n
-        else:
+        elif wanted.size:
             raise ValueError(
                 "The columns of a kernel are chosen by indices, a slice, a mask or names, "
                 f"not by {columns!r}."
             )
+        else:
+            chosen = wanted
     if not len(chosen):
         raise ValueError(f"The selection {columns!r} leaves the kernel no column to see.")
     return tuple(int(i) for i in chosen)

@@ -24,6 +24,7 @@ from sklearn.utils import check_array
 
 from maxmargin.backends import cpu
 from maxmargin.backends.program import Program, View
+from maxmargin.backends.threads import on_one_blas_thread
 
 
 class Validity(StrEnum):
@@ -111,6 +112,7 @@ class Kernel(BaseEstimator):
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
         return clone(self)
 
+    @on_one_blas_thread
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
         """Kernel matrix between the rows of X and of Z (of X, if Z is not given).
 
@@ -131,11 +133,13 @@ class Kernel(BaseEstimator):
         if self.pairwise:
             if Z is not None:
                 raise ValueError(f"{self!r} looks its values up in one given matrix: call k(K).")
-            left = right = cpu.Operand.prepare(program, X)
+            left = cpu.Operand.prepare(program, X)
             out = np.empty(X.shape)
             right = cpu.Operand.of_columns(program, np.arange(X.shape[1]))
         else:
-            Z, _ = (X, names) if Z is None else self._checked(Z)
+            Z, other_names = (X, names) if Z is None else self._checked(Z)
+            if names is not None and other_names is not None and names != other_names:
+                raise ValueError(f"X has columns {names} and Z has {other_names}.")
             if hasattr(X, "shape") and hasattr(Z, "shape") and X.shape[1:] != Z.shape[1:]:
                 raise ValueError(
                     f"X has {X.shape[1]} features and Z has {Z.shape[1]}; they must be the same."
@@ -157,7 +161,8 @@ class Kernel(BaseEstimator):
         names = list(X.columns) if hasattr(X, "columns") else None
         if self.input is Input.OBJECTS:
             return X, names
-        return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]), names
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+        return cpu.canonical(X), names
 
     # -- the algebra ---------------------------------------------------------------------------
 
@@ -299,7 +304,7 @@ def _constant(value: Any) -> float:
 
 
 def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+    if hasattr(a, "__array__") or hasattr(b, "__array__"):
         return type(a) is type(b) and np.array_equal(a, b)
     if sp.issparse(a) or sp.issparse(b):
         return type(a) is type(b) and a.shape == b.shape and (a != b).nnz == 0

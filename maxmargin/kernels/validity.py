@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from sklearn.utils import _safe_indexing, check_array, check_random_state
 
 from maxmargin.kernels.base import Kernel
+from maxmargin.kernels.given import Precomputed
+from maxmargin.kernels.named import as_kernel
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class GramTest:
 
 
 def check_valid(
-    kernel: Kernel,
+    kernel: Kernel | str | Callable,
     X: Any,
     *,
     tol: float | None = None,
@@ -59,7 +62,7 @@ def check_valid(
 
     Parameters
     ----------
-    kernel : Kernel
+    kernel : Kernel, name or callable
     X : data of n points, or the square matrix itself for a precomputed kernel
     tol : float, optional
         Eigenvalues down to ``-tol`` count as zero; by default n times the rounding of the largest.
@@ -83,6 +86,7 @@ def check_valid(
     >>> print(check_valid(Sigmoid(a=1.0, b=-1.0), X))
     indefinite, so not a valid kernel: smallest eigenvalue -0.712, ...
     """
+    kernel = as_kernel(kernel)
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n > max_points:
         chosen = np.sort(check_random_state(random_state).choice(n, max_points, replace=False))
@@ -127,8 +131,6 @@ def gram_features(K: Any, *, tol: float | None = None) -> np.ndarray:
     array([[2., 1.],
            [1., 2.]])
     """
-    from maxmargin.kernels.given import Precomputed
-
     K = check_array(K)
     test = check_valid(Precomputed(), K, tol=tol, max_points=len(K))
     if not test:

@@ -21,13 +21,20 @@ class OneVsOne:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """``(positive class, negative class)`` of each machine."""
-        if self.n_classes == 2:
-            return [(1, 0)]
+        """``(positive class, negative class)`` of each problem."""
         return list(combinations(range(self.n_classes), 2))
 
+    @property
+    def sign(self) -> float:
+        """Sign from a problem to its machine: turned for two classes.
+
+        The problem itself keeps LIBSVM's orientation, because SMO's path depends on it, and with an
+        indefinite kernel so does the stationary point at its end.
+        """
+        return -1.0 if self.n_classes == 2 else 1.0
+
     def tasks(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows and labels (-1, +1) of each machine, given class indices y."""
+        """Rows and labels (-1, +1) of each problem, given class indices y."""
         tasks = []
         for positive, negative in self.pairs:
             rows = np.flatnonzero((y == positive) | (y == negative))

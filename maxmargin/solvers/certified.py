@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.certificate import Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Definiteness, Gram
@@ -19,6 +20,7 @@ from maxmargin.solvers.smo import SMO
 _ROUNDS = 12
 
 
+@on_one_blas_thread
 def solve_certified(
     gram: Gram, problems: list[DualProblem], solver: SMO, tol: float
 ) -> tuple[list[Evaluation], list[int]]:
@@ -27,7 +29,12 @@ def solve_certified(
     When the whole matrix fits the memory budget all problems share its rows; otherwise each one
     works on the Gram matrix of its own rows.
     """
-    definiteness = gram.definiteness()
+    definiteness = gram.definiteness
+    if definiteness is Definiteness.INDEFINITE and any(problem.hard for problem in problems):
+        raise ValueError(
+            f"The hard margin (C=inf) needs a positive semidefinite kernel, and {gram.kernel!r} is "
+            "indefinite on these data: it has no feature space to separate in. Use a finite C."
+        )
     if gram.resident or all(len(np.unique(p.gram_row)) == gram.n for p in problems):
         return _rounds(gram, problems, solver, tol, definiteness)
     evaluations, counts = [], []
@@ -102,13 +109,13 @@ def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
     rounding. A nu machine is divided by rho, so rho must be known better than tol may ask. The hard
     margin is tightened by what the certificate, now in its units, is off.
     """
-    if not evaluation.resolved:
-        return min(0.5 * wanted, 0.05 * evaluation.levels.margin)
-    if not evaluation.problem.hard:
-        return max(0.5 * wanted, tol / 8)
     violation = evaluation.certificate.kkt_violation
-    shrink = 0.5 * tol / violation if np.isfinite(violation) else 1e-3
-    return wanted * min(max(shrink, 1e-3), 0.5)
+    if evaluation.problem.hard:
+        shrink = 0.5 * tol / violation if np.isfinite(violation) else 1e-3
+        return wanted * min(max(shrink, 1e-3), 0.5)
+    if not evaluation.resolved:
+        return min(0.5 * wanted, max(0.05 * abs(evaluation.levels.margin), 1e-3 * wanted))
+    return max(0.5 * wanted, tol / 8)
 
 
 def _with_status(evaluation: Evaluation, status: Status) -> Evaluation:

@@ -93,15 +93,15 @@ def _newton(H: np.ndarray, v: np.ndarray, group: np.ndarray, n_groups: int) -> n
     A ridge at the level of rounding keeps flat directions finite; a wall ends what it leaves long.
     """
     ridge = _RIDGE * max(float(np.trace(H)), np.finfo(np.float64).tiny)
+    members = (group[:, None] == np.arange(n_groups)).astype(np.float64)
+    members = members[:, members.any(axis=0)]
     try:
         factor = cho_factor(H + ridge * np.eye(len(H)), check_finite=False)
+        solved = cho_solve(factor, np.column_stack([v, members]), check_finite=False)
+        free, spread = solved[:, 0], solved[:, 1:]
+        levels = np.linalg.lstsq(members.T @ spread, members.T @ free, rcond=None)[0]
     except np.linalg.LinAlgError:
         return np.zeros(len(v))  # an indefinite kernel: leave this face to the pairwise steps
-    if n_groups == 0:
-        return cho_solve(factor, v, check_finite=False)
-    members = (group[:, None] == np.unique(group)).astype(np.float64)
-    solved = cho_solve(factor, np.column_stack([v, members]), check_finite=False)
-    free, spread = solved[:, 0], solved[:, 1:]
-    levels = np.linalg.lstsq(members.T @ spread, members.T @ free, rcond=None)[0]
     x = free - spread @ levels
-    return x - members @ ((members.T @ x) / members.sum(axis=0))
+    x -= members @ ((members.T @ x) / np.maximum(members.sum(axis=0), 1.0))
+    return x if np.isfinite(x).all() else np.zeros(len(v))

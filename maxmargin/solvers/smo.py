@@ -169,9 +169,10 @@ class SMO:
         """Return the missing row, and with it the most violating ones: they come next.
 
         A panel of rows costs little more than one, since the data are read once for all of them.
+        Once the store is full only what is needed is fetched: the rest would evict rows in use.
         """
         count = min(max(_FETCH_ENTRIES // gram.n, _FETCH_ROWS[0]), _FETCH_ROWS[1])
-        count = min(count, gram.store.capacity - 1, len(v)) - 1
+        count = min(count, gram.store.capacity - gram.store.used, len(v)) - 1
         rows = [needed]
         if count > 1:
             absent = gram.store.slot[problem.gram_row] < 0
@@ -268,8 +269,10 @@ def _smo_steps(
                     if gain > best:
                         best = gain
                         i = t
-            if violation < tol or i < 0:
+            if violation < tol:
                 return _CONVERGED, taken, -1, violation
+            if i < 0:
+                return _STUCK, taken, -1, violation
         else:
             for g in range(n_groups):
                 highest[g] = -np.inf
@@ -287,9 +290,11 @@ def _smo_steps(
                 if highest[g] - lowest[g] > highest[widest] - lowest[widest]:
                     widest = g
             violation = highest[widest] - lowest[widest]
-            if not violation >= tol:
+            if violation < tol:
                 return _CONVERGED, taken, -1, max(violation, 0.0)
             i = first[widest]
+            if i < 0 or violation != violation:
+                return _STUCK, taken, -1, violation
         row_i = slot[gram_row[i]]
         if row_i < 0:
             return _MISSING, taken, gram_row[i], violation

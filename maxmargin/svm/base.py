@@ -23,12 +23,12 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin import memory
+from maxmargin.backends.cpu import canonical
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
 from maxmargin.gram import Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
-from maxmargin.solution import Status
 from maxmargin.solvers import SMO, solve_certified
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -98,7 +98,7 @@ class KernelMachine(BaseEstimator):
                 "Precomputed matrix must be a square matrix."
                 f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
-        return _canonical(X), y
+        return canonical(X), y
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -108,31 +108,43 @@ class KernelMachine(BaseEstimator):
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
         """Build the Gram matrix of the training data; its kernel is the resolved one."""
-        self.kernel_ = kernel.resolve(X, getattr(self, "feature_names_in_", None))
-        gram = Gram.of(X, self.kernel_, memory=memory.budget(self.cache_size))
+        gram = Gram.of(
+            X,
+            kernel,
+            feature_names=getattr(self, "feature_names_in_", None),
+            memory=memory.budget(self.cache_size),
+        )
         gram.check()
+        self.kernel_ = gram.kernel
         return gram
 
     def _solver(self) -> SMO:
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         return SMO(max_iter=self.max_iter, deadline=deadline, verbose=self.verbose)
 
-    def _solved(self, gram: Gram, problems: list[DualProblem]) -> list[Evaluation]:
+    def _solved(self, gram: Gram, problems: list[DualProblem], solver: SMO) -> list[Evaluation]:
         """Solve and certify; sets ``certificate_``, ``fit_status_`` and the step counts."""
-        evaluations, steps = solve_certified(gram, problems, self._solver(), self.tol)
+        evaluations, steps = solve_certified(gram, problems, solver, self.tol)
         self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps, dtype=np.int32)
-        if self.fit_status_:
-            advice = self.certificate_.status.advice
-            warnings.warn(
-                advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
-                + f" The KKT violation is {self.certificate_.kkt_violation:.3g} (tol {self.tol:g})."
-                " See certificate_.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        self._warn_unfinished(evaluations)
         return evaluations
+
+    def _warn_unfinished(self, evaluations: list[Evaluation], where: str = "") -> None:
+        """Warn when a problem did not converge: why, how far it is, and what to do."""
+        worst = Certificate.worst([evaluation.certificate for evaluation in evaluations])
+        if worst.converged:
+            return
+        advice = worst.status.advice.format(
+            max_iter=self.max_iter, time_limit=self.time_limit or 0.0
+        )
+        warnings.warn(
+            f"{where}{advice} The KKT violation is {worst.kkt_violation:.3g} (tol {self.tol:g}). "
+            "See certificate_.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
         """Set the attributes of the expansion, sparse where X is sparse, as scikit-learn does."""
@@ -165,7 +177,7 @@ class KernelMachine(BaseEstimator):
                 accept_sparse=not kernel.pairwise and "csr",
                 reset=False,
             )
-            X = _canonical(X)
+            X = canonical(X)
         return expand(kernel, X, self.support_vectors_, self.support_, coefficients)
 
     def _dense_dual_coef(self) -> np.ndarray:
@@ -195,14 +207,13 @@ class SingleMachine(KernelMachine):
     dual_coef_: Any
     intercept_: np.ndarray
 
-    def _fit_single(self, X: Any, gram: Gram, problem: DualProblem) -> Evaluation:
-        (evaluation,) = self._solved(gram, [problem])
+    def _keep_expansion(self, X: Any, evaluation: Evaluation) -> None:
+        """Set the attributes of the one expansion."""
         self.n_iter_ = int(self.n_iter_[0])
         support = np.flatnonzero(evaluation.coefficients)
         self._keep_support(X, support, evaluation.coefficients[support][None, :])
         self.n_support_ = np.array([len(support)], dtype=np.int32)
         self.intercept_ = np.array([evaluation.bias])
-        return evaluation
 
     def _expansion_coefficients(self) -> np.ndarray:
         return self._dense_dual_coef()
@@ -211,26 +222,15 @@ class SingleMachine(KernelMachine):
         return self._expansion(X, self._expansion_coefficients())[:, 0] + self.intercept_[0]
 
 
-def costs(C: float, lam: float | None, weight: np.ndarray) -> np.ndarray:
-    """Cost of each row's loss: ``C w_i``, or for the lambda form ``w_i / (2 N lam)``.
+def cost_per_weight(C: float, lam: float | None, weight: np.ndarray) -> float:
+    """Cost of a row of weight one: ``C``, or for the lambda form ``1 / (2 N lam)``.
 
     The lambda form minimises the mean loss plus ``lam ||w||^2``; N is the sum of the weights.
     """
     if lam is None:
-        return C * weight
+        return C
     if C != 1.0:
         raise ValueError(
             f"Give C or lam, not both (lam means C = 1 / (2 N lam)); got C={C!r} and lam={lam!r}."
         )
-    return weight / (2.0 * weight.sum() * lam)
-
-
-def _canonical(X: Any) -> Any:
-    """CSR data with sorted, unique indices, without touching the caller's."""
-    if sp.issparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-__all__ = ["POSITIVE", "KernelMachine", "SingleMachine", "Status", "costs"]
+    return 1.0 / (2.0 * float(weight.sum()) * lam)

@@ -14,11 +14,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from maxmargin.certificate import InseparableError
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
-from maxmargin.kernels import Input
 from maxmargin.multiclass import OneVsOne
-from maxmargin.solvers import solve_certified
+from maxmargin.solvers import SMO, solve_certified
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.probability import couple, platt, sigmoid
 
@@ -26,7 +26,7 @@ _FOLDS = 5
 
 
 def _wants_probability(machine: Any) -> bool:
-    if machine.probability is not True:
+    if machine.probability in (False, "deprecated"):
         raise AttributeError("predict_proba is not available when probability=False")
     return True
 
@@ -92,6 +92,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.class_weight_ = compute_class_weight(
             self.class_weight, classes=self.classes_, y=labels
         )
+        if not (self.class_weight_ >= 0).all():
+            raise ValueError(f"class_weight must not be negative, got {self.class_weight!r}.")
         weight = self._validated_weight(sample_weight, X)
         if len(np.unique(index[weight > 0])) < 2:
             raise ValueError(
@@ -103,13 +105,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         scheme = OneVsOne(len(self.classes_))
         tasks = scheme.tasks(index)
         problems = [self._problem(rows, signs, weight[rows]) for rows, signs in tasks]
-        evaluations = self._solved(gram, problems)
-        support, n_support, dual_coef = scheme.pack([e.coefficients for e in evaluations], index)
+        solver = self._solver()
+        try:
+            evaluations = self._solved(gram, problems, solver)
+        except InseparableError as error:
+            raise self._naming_classes(error, index, scheme.sign) from None
+        coefficients = [scheme.sign * evaluation.coefficients for evaluation in evaluations]
+        support, n_support, dual_coef = scheme.pack(coefficients, index)
         self._keep_support(X, support, dual_coef)
         self.n_support_ = n_support.astype(np.int32)
-        self.intercept_ = np.array([e.bias for e in evaluations])
+        self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
         self._keep_margins(evaluations, tasks, len(index))
-        self._fit_probability(gram, tasks, weight)
+        self._fit_probability(gram, tasks, weight, solver, scheme.sign)
         return self
 
     def _refuse_empty_class(self, index: np.ndarray, weight: np.ndarray) -> None:
@@ -121,6 +128,15 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "tell them from the others have nothing to learn from: remove these samples, or "
                 "give them a positive sample_weight or class_weight."
             )
+
+    def _naming_classes(
+        self, error: InseparableError, index: np.ndarray, sign: float
+    ) -> InseparableError:
+        """Return the same error with the names of the two classes, the machine's positive first."""
+        sides = (error.positive, error.negative)[:: int(sign)]
+        pair = [self.classes_[index[rows[0]]] for rows, _ in sides]
+        message = f"Classes {pair[0]!s} and {pair[1]!s}: {error}"
+        return InseparableError(message, sides[0], sides[1], error.distance)
 
     def _keep_margins(self, evaluations: list, tasks: list, n: int) -> None:
         slack = np.full((len(tasks), n), np.nan)
@@ -134,21 +150,23 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     # -- probabilities -------------------------------------------------------------------------
 
-    def _fit_probability(self, gram: Gram, tasks: list, weight: np.ndarray) -> None:
+    def _fit_probability(
+        self, gram: Gram, tasks: list, weight: np.ndarray, solver: SMO, sign: float
+    ) -> None:
         """Fit a sigmoid to each pair's out-of-fold values, as LIBSVM does."""
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
-        if self.probability is not True:
+        if self.probability in (False, "deprecated"):
             return
         random = check_random_state(self.random_state)
+        tasks = [(rows[weight[rows] > 0], signs[weight[rows] > 0]) for rows, signs in tasks]
         problems, places = [], []
         values = [np.zeros(len(rows)) for rows, _ in tasks]
         for k, (rows, signs) in enumerate(tasks):
             folds = KFold(min(_FOLDS, len(rows)), shuffle=True, random_state=random)
             for kept, held_out in folds.split(rows):
-                counted = signs[kept][weight[rows[kept]] > 0]
-                if len(np.unique(counted)) < 2:
+                if len(np.unique(signs[kept])) < 2:
                     # one class only: its label is all that can be said of the others
-                    values[k][held_out] = counted[0] if len(counted) else 0.0
+                    values[k][held_out] = signs[kept][0]
                     continue
                 part = rows[kept]
                 problems.append(
@@ -156,11 +174,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 )
                 places.append((k, held_out))
         if problems:
-            evaluations, _ = solve_certified(gram, problems, self._solver(), self.tol)
+            evaluations, _ = solve_certified(gram, problems, solver, self.tol)
+            self._warn_unfinished(evaluations, "in the folds for probability=True: ")
             for (k, held_out), evaluation in zip(places, evaluations, strict=True):
                 outside = gram.matvec(evaluation.coefficients, tasks[k][0][held_out])
                 values[k][held_out] = outside + evaluation.bias
-        sigmoids = [platt(values[k], signs) for k, (_, signs) in enumerate(tasks)]
+        sigmoids = [platt(sign * values[k], sign * signs) for k, (_, signs) in enumerate(tasks)]
         self.probA_ = np.array([A for A, _ in sigmoids])
         self.probB_ = np.array([B for _, B in sigmoids])
 
@@ -229,6 +248,3 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def _expansion_coefficients(self) -> np.ndarray:
         scheme = OneVsOne(len(self.classes_))
         return scheme.expansions(self._dense_dual_coef(), self.n_support_)
-
-
-__all__ = ["Input", "KernelClassifier"]

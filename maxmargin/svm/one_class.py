@@ -136,16 +136,24 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         weight = self._validated_weight(sample_weight, X)
         gram = self._gram(X, kernel)
         problem = duals.one_class(np.arange(gram.n), weight, self.nu)
-        evaluation = self._fit_single(X, gram, problem)
+        (evaluation,) = self._solved(gram, [problem], self._solver())
+        self._keep_expansion(X, evaluation)
         self.offset_ = -self.intercept_
+        self._noise = evaluation.noise
         rho = self.offset_[0]
         self.slack_ = np.maximum(0.0, rho - evaluation.decision)
         self.margin_ = rho * evaluation.margin
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return ``w . phi(x) - rho``, positive for inliers, shape (n_samples,)."""
-        return self._decision(X)
+        """Return ``w . phi(x) - rho``, not negative for inliers, shape (n_samples,).
+
+        Free support vectors lie exactly on the boundary: a value that is no more than rounding is
+        returned as zero, so that they are inliers however the sums were ordered.
+        """
+        values = self._decision(X)
+        values[np.abs(values) <= self._noise] = 0.0
+        return values
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return ``w . phi(x)``, the score before the offset, shape (n_samples,)."""

@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import Interval
 
 from maxmargin import duals
 from maxmargin.duals import DualProblem
-from maxmargin.svm.base import POSITIVE, costs
+from maxmargin.svm.base import POSITIVE, cost_per_weight
 from maxmargin.svm.classification import KernelClassifier
 
 
@@ -158,5 +158,5 @@ class SVC(KernelClassifier):
     ) -> DualProblem:
         if self.lam is None and np.isinf(self.C):
             return duals.hard_margin(rows, y, weight, bias=self.fit_intercept)
-        cost_per_weight = costs(self.C, self.lam, whole).sum() / whole.sum()
-        return duals.c_svc(rows, y, cost_per_weight * weight, bias=self.fit_intercept)
+        cost = cost_per_weight(self.C, self.lam, whole)
+        return duals.c_svc(rows, y, cost * weight, bias=self.fit_intercept)

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
-from maxmargin.svm.base import POSITIVE, SingleMachine, costs
+from maxmargin.svm.base import POSITIVE, SingleMachine, cost_per_weight
 
 
 class KernelRegressor(RegressorMixin, SingleMachine):
@@ -49,7 +49,8 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         y = _targets(y)
         weight = self._validated_weight(sample_weight, X)
         gram = self._gram(X, kernel)
-        evaluation = self._fit_single(X, gram, self._problem(y, weight))
+        (evaluation,) = self._solved(gram, [self._problem(y, weight)], self._solver())
+        self._keep_expansion(X, evaluation)
         residual = np.abs(evaluation.decision + evaluation.bias - y)
         self.slack_ = np.maximum(0.0, residual - self._tube(evaluation.levels.tube))
         self.margin_ = evaluation.margin
@@ -181,7 +182,7 @@ class SVR(KernelRegressor):
         self.fit_intercept = fit_intercept
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
-        cost = costs(self.C, self.lam, weight)
+        cost = cost_per_weight(self.C, self.lam, weight) * weight
         return duals.epsilon_svr(np.arange(len(y)), y, cost, self.epsilon, bias=self.fit_intercept)
 
     def _tube(self, found: float) -> float:
