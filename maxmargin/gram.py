@@ -46,7 +46,7 @@ class RowStore:
         self.owner = np.full(capacity, -1, dtype=np.int64)
         self.stamp = np.zeros(capacity, dtype=np.int64)
         self.clock = np.zeros(1, dtype=np.int64)
-        self.data = np.empty((capacity, *row_shape))
+        self.data = np.empty((0, *row_shape))  # all of it with the first row
         self.used = 0
 
     @property
@@ -54,12 +54,19 @@ class RowStore:
         """Number of rows that fit."""
         return len(self.owner)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the store when it is full."""
+        return 8 * self.capacity * int(np.prod(self.data.shape[1:]))
+
     def missing(self, rows: np.ndarray) -> np.ndarray:
         """Return those of the rows that are not resident."""
         return rows[self.slot[rows] < 0]
 
     def claim(self, rows: np.ndarray) -> np.ndarray:
         """Give slots to new rows, evicting the least recently used; the caller fills them."""
+        if not len(self.data):
+            self.data = np.empty((self.capacity, *self.data.shape[1:]))
         if self.used + len(rows) <= self.capacity:
             slots = np.arange(self.used, self.used + len(rows))
             self.used += len(rows)
@@ -112,7 +119,7 @@ class Gram:
         self.n = points.n
         self.memory = memory
         self.primitives = primitives
-        spent = 0 if primitives is None else primitives.data.nbytes
+        spent = 0 if primitives is None else primitives.nbytes
         self.store = RowStore(self.n, (self.n,), _capacity(self.n, self.n, memory - spent))
 
     @classmethod
@@ -305,7 +312,8 @@ class Gram:
         if len(new):
             values = np.empty((len(self.program.primitives), len(new), self.n))
             cpu.primitive_rows(self.points, new, self.points, values)
-            kept.data[kept.claim(new)] = values.swapaxes(0, 1)
+            slots = kept.claim(new)
+            kept.data[slots] = values.swapaxes(0, 1)
         return np.ascontiguousarray(kept.data[kept.slot[rows]].swapaxes(0, 1))
 
     def _rows_at_once(self) -> int:

@@ -1,12 +1,15 @@
 """The Gram matrix: precision, budget, sharing, checks before the solve."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import Gram
+from maxmargin import SVC, Gram
 from maxmargin.backends import cpu
-from maxmargin.gram import Definiteness
+from maxmargin.gram import Definiteness, RowStore
 from maxmargin.kernels import RBF, FunctionKernel, Laplacian, Linear, Precomputed, Sigmoid
 
 RANDOM = np.random.default_rng(2)
@@ -97,3 +100,65 @@ def test_values_that_are_no_numbers_are_found():
     lopsided = FunctionKernel(lambda a, b: a[:, :1] + 0 * b[:, 0])
     with pytest.raises(ValueError, match="not symmetric"):
         Gram.of(X, lopsided).check()
+
+
+def test_eviction_spares_what_was_just_claimed():
+    store = RowStore(50, (50,), 10)
+    for first, count in ((0, 8), (8, 3), (11, 2)):
+        store.claim(np.arange(first, first + count))
+    assert np.flatnonzero(store.slot >= 0).tolist() == [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+    assert sorted(store.owner[store.owner >= 0]) == np.flatnonzero(store.slot >= 0).tolist()
+
+
+def test_rows_that_failed_are_not_resident():
+    calls = []
+
+    def fails_later(a, b):
+        calls.append(len(a))
+        return a @ b.T if len(calls) < 2 else np.full((len(a), len(b)), np.nan)
+
+    gram = Gram.of(X, FunctionKernel(fails_later))
+    gram.require(np.array([0]))
+    with pytest.raises(ValueError, match="NaN"):
+        gram.require(np.array([1, 2]))
+    assert np.flatnonzero(gram.store.slot >= 0).tolist() == [0]
+
+
+def test_the_verdict_on_symmetry_does_not_depend_on_the_budget():
+    K = np.full((300, 300), 1e-9)
+    K[:5, :5] = 1.0
+    K[200, 100] += 6e-13
+    for memory in (0, 1 << 20, 1 << 30):
+        Gram.of(K, Precomputed(), memory=memory).check()
+    K[200, 100] += 1e-3
+    with pytest.raises(ValueError, match="not symmetric"):
+        Gram.of(K, Precomputed(), memory=0).check()
+
+
+@pytest.mark.parametrize("precomputed", [False, True])
+def test_a_fit_stays_near_its_budget(precomputed, random):
+    points = random.normal(size=(3000, 10))
+    labels = random.integers(3, size=3000)
+    data = RBF(0.1)(points) if precomputed else points
+    kernel = "precomputed" if precomputed else RBF(0.1)
+    model = SVC(kernel=kernel, cache_size=4, max_iter=300, probability=True)
+    model.fit(data[:90, :90], labels[:90])  # what is loaded or compiled is not the fit's
+    tracemalloc.start()
+    try:
+        with pytest.warns(ConvergenceWarning):
+            model.fit(data, labels)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 12 * 2**20  # 4 MB of rows, and vectors and tiles beside them
+
+
+@pytest.mark.parametrize("kernel", [RBF(0.1), Linear(), Laplacian(0.1), RBF()], ids=str)
+def test_duplicate_entries_of_a_sparse_matrix_count_as_their_sum(kernel):
+    duplicated = sp.csr_matrix(
+        (np.array([1.0, 2.0, 5.0, 1.0]), np.array([0, 0, 2, 1]), np.array([0, 2, 3, 4])), (3, 3)
+    )
+    dense = np.array([[3.0, 0, 0], [0, 0, 5.0], [0, 1.0, 0]])
+    np.testing.assert_allclose(kernel(duplicated), kernel(dense))
+    np.testing.assert_allclose(kernel.diag(duplicated), kernel.diag(dense))
+    assert duplicated.nnz == 4

@@ -1,6 +1,7 @@
 """Kernels: values, construction rules, validity, manners."""
 
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -308,3 +309,30 @@ def test_a_kernel_of_objects():
     k = FunctionKernel(lambda a, b: np.array([[len(set(u) & set(v)) for v in b] for u in a]))
     assert k(words, ["kern"]).tolist() == [[4.0], [2.0], [2.0], [1.0], [0.0], [0.0]]
     check_kernel(k, words)
+
+
+def test_frames_with_other_columns_do_not_mix():
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    with pytest.raises(ValueError, match="has columns"):
+        Linear().on("a")(frame, frame[list("bacde")])
+
+
+def test_feature_maps_of_any_kind(random):
+    @dataclass
+    class Scale:  # not hashable
+        factor: float
+
+        def __call__(self, points):
+            return (points * self.factor).astype(np.longdouble)
+
+    k = RBF(0.1).after(Scale(2.0)) + Linear().after(Scale(2.0))
+    np.testing.assert_allclose(k(X), RBF(0.1)(2 * X) + Linear()(2 * X))
+    assert k == k.resolve(X)
+    with pytest.raises(ValueError, match="real number per row"):
+        Linear().conformal(lambda points: points[:, 0] * 1j)(X)
+
+
+def test_a_kernel_by_name_can_be_tested():
+    assert check_valid("rbf", X)
+    with pytest.raises(ValueError, match=r"write RBF\(\)"):
+        check_valid(RBF, X)

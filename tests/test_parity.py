@@ -88,7 +88,9 @@ def test_binary_and_single_machines(machine, kernel, scale, random):
         value, reference = dual_objective(ours, K, y), dual_objective(theirs, K, y)
         assert ours.certificate_.dual == pytest.approx(value, rel=1e-9)
         if ours.certificate_.definiteness is Definiteness.INDEFINITE:
-            continue  # two stationary points need not be the same one
+            # two stationary points need not be the same one, but on LIBSVM's path they are near
+            assert value >= reference - 0.05 * abs(reference)
+            continue
         assert value >= reference - 1e-5 * abs(reference)
         if theirs.fit_status_ == 0:
             compare_predictions(ours, theirs, points)
@@ -98,12 +100,13 @@ def test_binary_and_single_machines(machine, kernel, scale, random):
 def compare_predictions(ours, theirs, points):
     values = "decision_function" if hasattr(ours, "decision_function") else "predict"
     mine, other = getattr(ours, values)(points), getattr(theirs, values)(points)
-    certain = np.abs(mine) > 0.05 * np.abs(mine).max()
+    scale = max(np.abs(mine).max(), 1.0 if isinstance(ours, maxmargin.SVC | maxmargin.SVR) else 0.0)
+    certain = np.abs(mine) > 0.02 * scale
     if values == "decision_function":
         np.testing.assert_array_equal(
             ours.predict(points)[certain], theirs.predict(points)[certain]
         )
-    np.testing.assert_allclose(mine, other, atol=0.05 * np.abs(other).max())
+    np.testing.assert_allclose(mine, other, rtol=0, atol=0.02 * scale)
 
 
 def compare_support(ours, theirs, points, y):
@@ -231,3 +234,22 @@ def test_one_class_scores():
     np.testing.assert_allclose(ours.offset_, theirs.offset_, atol=1e-5)
     inside = np.abs(ours.decision_function(X)) > 1e-4
     np.testing.assert_array_equal(ours.predict(X)[inside], theirs.predict(X)[inside])
+
+
+def test_rows_of_weight_zero_take_no_part_in_probabilities(random):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X[:120]), y[:120]
+    weight = np.where(np.arange(120) < 100, 1.0, 0.0)
+    flipped = np.where(weight > 0, y, 1 - y)
+    settings = {"probability": np.True_, "random_state": 0}
+    first = maxmargin.SVC(**settings).fit(X, y, sample_weight=weight)
+    second = maxmargin.SVC(**settings).fit(X, flipped, sample_weight=weight)
+    np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
+
+
+def test_unfinished_folds_warn():
+    X, y = load_breast_cancer(return_X_y=True)
+    fine = maxmargin.SVC(gamma=0.05).fit(X, y).n_iter_.max()
+    with pytest.warns(ConvergenceWarning) as caught:
+        maxmargin.SVC(gamma=0.05, probability=True, max_iter=int(fine) // 3).fit(X, y)
+    assert any("folds for probability" in str(warning.message) for warning in caught)
