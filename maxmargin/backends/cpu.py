@@ -179,11 +179,14 @@ class GivenMatrix:
     def diagonal(self) -> np.ndarray:
         return self.K[self.rows, self.index].astype(np.float64)
 
-    def panel(self, rows: np.ndarray) -> np.ndarray:
-        return self.K[self.rows[rows]]
+    def panel(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.K, self.rows[rows]
 
-    def tile(self, panel: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        out[:] = panel[:, self.index[start:stop]]
+    def tile(
+        self, panel: tuple[np.ndarray, np.ndarray], start: int, stop: int, out: np.ndarray
+    ) -> None:
+        K, rows = panel
+        out[:] = K[rows[:, None], self.index[start:stop]]
 
 
 class FunctionValues:
