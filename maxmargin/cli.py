@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 import sys
 import textwrap
 import time
@@ -47,7 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser.print_help()
         return 0
-    return _demo(arguments.data, None if arguments.no_plot else Path(arguments.output))
+    try:
+        return _demo(arguments.data, None if arguments.no_plot else Path(arguments.output))
+    except BrokenPipeError:  # whoever read the output has gone, as with `| head`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is still buffered goes nowhere
+        return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -97,6 +103,10 @@ class _Trial:
 def _demo(data: str, output: Path | None) -> int:
     from maxmargin.plotting.marks import require_matplotlib
 
+    if output is not None and not output.absolute().parent.is_dir():
+        folder = output.absolute().parent
+        print(f"maxmargin demo: cannot write the picture: no folder {folder}", file=sys.stderr)
+        return 1
     trial = _train(data)
     _say(f"maxmargin {__version__}: a support vector machine on {data}\n")
     for name, text in _summary(trial).items():
@@ -170,7 +180,8 @@ def _summary(trial: _Trial) -> dict[str, str]:
     return {
         "data": f"{len(y) + len(y_held_out)} points, {X.shape[1]} features, "
         f"{len(trial.class_names)} classes; {len(y)} for training, {len(y_held_out)} held out",
-        "machine": f"StandardScaler, then SVC with C = {machine.C:g}, kernel {machine.kernel_!r}",
+        "machine": f"StandardScaler, then SVC with C = {machine.C:g}, kernel "
+        + re.sub(r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.5g}", repr(machine.kernel_)),
         "accuracy": f"held out {_share(trial.predicted == y_held_out)}, training {_share(fitted)}",
         "support vectors": _support(machine, len(y)),
         "margin": _margin(machine),
@@ -276,7 +287,7 @@ def _draw_plane(trial: _Trial, ax: Axes) -> None:
     first, second = pca.explained_variance_ratio_
     ax.set_xlabel(f"first principal component ({first:.0%} of the variance)")
     ax.set_ylabel(f"second principal component ({second:.0%})")
-    ax.set_title(f"Such a machine on two principal components\n{ax.get_title()}")
+    ax.set_title(f"Another machine of this kind, on two principal components\n{ax.get_title()}")
     if not marked:
         note = f"{len(machine.support_)} support vectors, not marked"
         ax.text(0.99, 0.98, note, transform=ax.transAxes, ha="right", va="top", fontsize="small")

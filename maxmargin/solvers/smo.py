@@ -329,6 +329,8 @@ def _smo_steps(
                     if gain > best:
                         best = gain
                         j = t
+        if j < 0:
+            return _STUCK, taken, -1, violation
         row_j = slot[gram_row[j]]
         if row_j < 0:
             return _MISSING, taken, gram_row[j], violation
