@@ -137,6 +137,14 @@ class DualBatch:
     """Several problems over one Gram matrix as ragged arrays: problem k is ``offset[k:k+2]``.
 
     This is what crosses to a solver: pairs of classes and folds are solved together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.duals import DualBatch, one_class
+    >>> batch = DualBatch.of([one_class(np.arange(n), np.ones(n), nu=0.5) for n in (2, 4)])
+    >>> len(batch), batch.offset, batch[1].start
+    (2, array([0, 2, 6]), array([1., 1., 0., 0.]))
     """
 
     offset: np.ndarray
@@ -188,6 +196,14 @@ def c_svc(rows: np.ndarray, y: np.ndarray, C: np.ndarray, *, bias: bool = True) 
         Cost of each row's slack; with ``lam`` of the lambda form ``C_i = w_i / (2 N lam)``.
     bias : bool
         Without it b = 0 and only the box remains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.duals import c_svc
+    >>> problem = c_svc(np.arange(3), np.array([1.0, -1.0, 1.0]), C=np.ones(3))
+    >>> problem.n_groups, problem.linear, problem.upper
+    (1, array([-1., -1., -1.]), array([1., 1., 1.]))
     """
     m = len(rows)
     return DualProblem(
@@ -212,6 +228,14 @@ def nu_svc(
 
     nu bounds the share of margin errors from above and that of support vectors from below. With a
     bias each class must be able to hold half of the mass, so ``nu <= 2 min(N+, N-) / N``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.duals import nu_svc
+    >>> problem = nu_svc(np.arange(4), np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4), nu=0.5)
+    >>> problem.group, problem.start
+    (array([0, 0, 1, 1]), array([1., 0., 1., 0.]))
     """
     total = weight.sum()
     positive, negative = weight[y > 0].sum(), weight[y < 0].sum()
@@ -231,6 +255,13 @@ def hard_margin(
     Minimises the squared distance between a convex combination of either class (without a bias:
     between a convex combination of the ``y_i phi_i`` and the origin). Rows of weight zero take no
     part.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.duals import hard_margin
+    >>> hard_margin(np.arange(3), np.array([1.0, -1.0, -1.0]), np.ones(3)).start
+    array([1., 1., 0.])
     """
     upper = np.where(weight > 0, np.inf, 0.0)
     problem = _unit_sums(rows, y, upper, 2.0 if bias else 1.0, bias=bias)
@@ -266,7 +297,16 @@ def _unit_sums(
 def epsilon_svr(
     rows: np.ndarray, target: np.ndarray, C: np.ndarray, epsilon: float, *, bias: bool = True
 ) -> DualProblem:
-    """SVR: ``min 1/2 ||w||^2 + sum_i C_i max(0, |w . phi_i + b - t_i| - epsilon)``."""
+    """SVR: ``min 1/2 ||w||^2 + sum_i C_i max(0, |w . phi_i + b - t_i| - epsilon)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.duals import epsilon_svr
+    >>> problem = epsilon_svr(np.arange(2), np.array([1.0, 2.0]), C=np.ones(2), epsilon=0.5)
+    >>> problem.gram_row, problem.linear
+    (array([0, 1, 0, 1]), array([-0.5, -1.5,  1.5,  2.5]))
+    """
     m = len(rows)
     sign = np.repeat([1.0, -1.0], m)
     return DualProblem(
@@ -290,6 +330,13 @@ def nu_svr(
     """nu-SVR: ``min 1/2 ||w||^2 + nu sum(C) e + sum_i C_i max(0, |w . phi_i + b - t_i| - e)``.
 
     The width e of the tube is found, not given: nu is the share of points that may leave it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.duals import nu_svr
+    >>> nu_svr(np.arange(2), np.array([1.0, 2.0]), C=np.ones(2), nu=0.5).start
+    array([0.5, 0. , 0.5, 0. ])
     """
     m = len(rows)
     sign = np.repeat([1.0, -1.0], m)
@@ -310,7 +357,15 @@ def nu_svr(
 
 
 def one_class(rows: np.ndarray, weight: np.ndarray, nu: float) -> DualProblem:
-    """One-class SVM: ``min 1/2 ||w||^2 - nu N rho + sum_i w_i max(0, rho - w . phi_i)``."""
+    """One-class SVM: ``min 1/2 ||w||^2 - nu N rho + sum_i w_i max(0, rho - w . phi_i)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.duals import one_class
+    >>> one_class(np.arange(4), np.ones(4), nu=0.5).start
+    array([1., 1., 0., 0.])
+    """
     m = len(rows)
     return DualProblem(
         gram_row=rows,

@@ -33,6 +33,15 @@ def expand(
     Returns
     -------
     values : float64 array (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.expansion import expand
+    >>> from maxmargin.kernels import Linear
+    >>> points, rows = np.array([[1.0], [2.0]]), np.array([0, 1])
+    >>> expand(Linear(), np.array([[3.0]]), points, rows, np.array([[1.0, -1.0]]))
+    array([[-3.]])
     """
     if not len(support):
         return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), len(coefficients)))

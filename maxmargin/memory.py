@@ -11,7 +11,13 @@ _LEAST = 1 << 26
 
 
 def budget(cache_size: float | str) -> int:
-    """Bytes that ``cache_size`` allows: so many MB, or for ``"auto"`` a quarter of what is free."""
+    """Bytes that ``cache_size`` allows: so many MB, or for ``"auto"`` a quarter of what is free.
+
+    >>> budget(200)
+    209715200
+    >>> budget("auto") >= 2**26
+    True
+    """
     if cache_size == "auto":
         return max(int(SHARE_OF_FREE * available()), _LEAST)
     return int(float(cache_size) * (1 << 20))

@@ -47,7 +47,14 @@ class Combination(Kernel):
 
 
 class Sum(Combination):
-    """``k1(x, z) + k2(x, z)``, rules (6.17) and, on sub-vectors, (6.21)."""
+    """``k1(x, z) + k2(x, z)``, rules (6.17) and, on sub-vectors, (6.21).
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear, Polynomial
+    >>> (Linear() + Polynomial(degree=2))([[1.0]], [[2.0]])
+    array([[11.]])
+    """
 
     _precedence = 0
 
@@ -61,7 +68,14 @@ class Sum(Combination):
 
 
 class Product(Combination):
-    """``k1(x, z) k2(x, z)``, rules (6.18) and, on sub-vectors, (6.22)."""
+    """``k1(x, z) k2(x, z)``, rules (6.18) and, on sub-vectors, (6.22).
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear
+    >>> (Linear().on([0]) * Linear().on([1]))([[2.0, 3.0]])
+    array([[36.]])
+    """
 
     _precedence = 1
 
@@ -107,7 +121,16 @@ class Modification(Kernel):
 
 
 class Scaled(Modification):
-    """``constant * k(x, z)``, rule (6.13): valid for a constant that is not negative."""
+    """``constant * k(x, z)``, rule (6.13): valid for a constant that is not negative.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear
+    >>> (0.5 * Linear())([[2.0]])
+    array([[2.]])
+    >>> print((-1 * Linear()).validity)
+    not proven
+    """
 
     _precedence = 1
 
@@ -127,7 +150,14 @@ class Scaled(Modification):
 
 
 class Shifted(Modification):
-    """``k(x, z) + constant``: the sum with the constant kernel, valid if that is not negative."""
+    """``k(x, z) + constant``: the sum with the constant kernel, valid if that is not negative.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear
+    >>> (Linear() + 1)([[2.0]])
+    array([[5.]])
+    """
 
     _precedence = 0
 
@@ -147,7 +177,14 @@ class Shifted(Modification):
 
 
 class Power(Modification):
-    """``k(x, z) ** exponent`` with a whole exponent, a case of rule (6.15)."""
+    """``k(x, z) ** exponent`` with a whole exponent, a case of rule (6.15).
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Linear
+    >>> (Linear() ** 3)([[2.0]])
+    array([[64.]])
+    """
 
     _precedence = 2
 
@@ -191,7 +228,15 @@ class PolynomialOf(Modification):
 
 
 class Exponential(Modification):
-    """``exp(k(x, z))``, rule (6.16)."""
+    """``exp(k(x, z))``, rule (6.16).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.kernels import Linear
+    >>> np.exp(Linear())([[1.0]]).round(3)
+    array([[2.718]])
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

@@ -15,7 +15,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class OneVsOne:
-    """The pairs of K classes: which rows each sees, and how their machines are put together."""
+    """The pairs of K classes: which rows each sees, and how their machines are put together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.multiclass import OneVsOne
+    >>> scheme = OneVsOne(3)
+    >>> scheme.pairs
+    [(0, 1), (0, 2), (1, 2)]
+    >>> scheme.vote(np.array([[1.0, 1.0, -1.0], [-1.0, -1.0, -1.0]]))
+    array([0, 2])
+    """
 
     n_classes: int
 

@@ -28,6 +28,18 @@ def solve_certified(
 
     When the whole matrix fits the memory budget all problems share its rows; otherwise each one
     works on the Gram matrix of its own rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram, duals
+    >>> from maxmargin.kernels import Linear
+    >>> from maxmargin.solvers import SMO, solve_certified
+    >>> gram = Gram.of(np.array([[-1.0], [0.0], [1.0]]), Linear())
+    >>> problem = duals.c_svc(np.arange(3), np.array([-1.0, -1.0, 1.0]), C=np.full(3, 10.0))
+    >>> (evaluation,), (steps,) = solve_certified(gram, [problem], SMO(), tol=1e-3)
+    >>> evaluation.coefficients, round(evaluation.bias, 6), round(evaluation.margin, 6)
+    (array([ 0., -2.,  2.]), -1.0, 0.5)
     """
     definiteness = gram.definiteness
     if definiteness is Definiteness.INDEFINITE and any(problem.hard for problem in problems):
@@ -65,7 +77,9 @@ def _rounds(
     open_problems = np.arange(len(problems))
     for last in [False] * (_ROUNDS - 1) + [True]:
         batch = DualBatch.of([current[k] for k in open_problems])
-        solutions = solver.solve(gram, batch, wanted[open_problems], steps[open_problems])
+        solutions = solver.solve(
+            gram, batch, wanted[open_problems].tolist(), steps[open_problems].tolist()
+        )
         unfinished = []
         for k, solution in zip(open_problems, solutions, strict=True):
             steps[k] += solution.n_iter

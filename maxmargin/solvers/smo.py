@@ -29,6 +29,7 @@ References: Platt, 1999; Keerthi et al., Neural Computation 13(3), 2001; Fan, Ch
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,7 +42,7 @@ from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
 
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
-_SLICE_SECONDS = 0.05
+_SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
 _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
@@ -58,6 +59,18 @@ class SMO:
         ``time.monotonic()`` at which to stop.
     verbose : bool or int, default=False
         Print a line per second of work and one per problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram, duals
+    >>> from maxmargin.kernels import Linear
+    >>> from maxmargin.solvers import SMO
+    >>> gram = Gram.of(np.array([[-1.0], [1.0]]), Linear())
+    >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
+    >>> (solution,) = SMO().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
+    >>> solution.alpha
+    array([0.5, 0.5])
     """
 
     max_iter: int = -1
@@ -65,7 +78,7 @@ class SMO:
     verbose: bool | int = False
 
     def solve(
-        self, gram: Gram, batch: DualBatch, tol: np.ndarray, spent: np.ndarray
+        self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
     ) -> list[Solution]:
         """Solve every problem of the batch from its start.
 
@@ -73,9 +86,9 @@ class SMO:
         ----------
         gram : Gram
         batch : DualBatch
-        tol : float array, one per problem
+        tol : sequence of float, one per problem
             KKT violation to reach.
-        spent : int array, one per problem
+        spent : sequence of int, one per problem
             Steps already taken; they count towards ``max_iter``.
         """
         return [
@@ -97,7 +110,8 @@ class SMO:
         diagonal = gram.diagonal[problem.gram_row]
         may_rise = rising(problem, alpha)
         may_fall = falling(problem, alpha)
-        steps, slice_steps, status, violation = 0, 64, Status.CONVERGED, np.inf
+        steps, status, violation = 0, Status.CONVERGED, np.inf
+        slice_steps = max(_FIRST_SLICE // len(alpha), 1)
         started = reported = now = time.monotonic()
         stall = _StallWatch(problem, len(alpha))
         next_descent, polished = 10 * len(alpha), False
@@ -144,7 +158,7 @@ class SMO:
             elif now - before < _SLICE_SECONDS and allowed == slice_steps:
                 slice_steps *= 2
             elif now - before > 2 * _SLICE_SECONDS:
-                slice_steps = max(slice_steps // 2, 16)
+                slice_steps = max(slice_steps // 2, 1)
             if code == _CONVERGED or (code == _PAUSED and steps >= next_descent):
                 polished = code == _CONVERGED
                 descend_faces(gram, problem, alpha, v)
