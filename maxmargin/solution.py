@@ -47,7 +47,8 @@ _ADVICE = {
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
         "mean nothing: with this nu the reduced convex hulls of the two classes meet or, for the "
         "one-class machine, the reduced hull of the data holds the origin of the feature space. "
-        "Raise nu or use a richer kernel (RBF)."
+        "Raise nu or use a richer kernel (RBF); with an indefinite kernel, rho itself may have no "
+        "meaning: use SVC."
     ),
 }
 

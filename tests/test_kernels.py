@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise
 
 import maxmargin.kernels as kernels
+from maxmargin import SVC
 from maxmargin.kernels import (
     RBF,
     FunctionKernel,
@@ -281,6 +282,14 @@ def test_nested_parameters():
     assert str(k) == "2 * RBF(gamma=7.0) + Linear() * Polynomial(degree=4)"
     assert k != clone(k).set_params(k1__constant=3.0)
     assert pickle.loads(pickle.dumps(k)) == k
+    k.set_params(k1=Polynomial(), k1__degree=5)
+    assert k.k1 == Polynomial(5)
+    for unknown in ("k3", "k1__gama", "k1__degree__x"):
+        with pytest.raises(ValueError, match="is not a parameter of"):
+            k.set_params(**{unknown: 1})
+    assert repr(SVC(kernel=0.5 * RBF(gamma=0.1) + Linear())) == (
+        "SVC(kernel=0.5 * RBF(gamma=0.1) + Linear())"
+    )
 
 
 @pytest.mark.parametrize(

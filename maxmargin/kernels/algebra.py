@@ -108,8 +108,9 @@ class Modification(Kernel):
         return self.kernel.input
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        others = {k: v for k, v in self.get_params(deep=False).items() if k != "kernel"}
-        return type(self)(kernel=self.kernel.resolve(X, feature_names), **others)
+        params = self.get_params(deep=False)
+        params["kernel"] = self.kernel.resolve(X, feature_names)
+        return type(self)(**params)
 
     def _emit(self, program: Program, view: View) -> None:
         self.kernel._emit(program, view)

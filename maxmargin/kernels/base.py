@@ -10,16 +10,16 @@ Bishop, *Pattern Recognition and Machine Learning*, chapter 6.2.
 from __future__ import annotations
 
 import operator
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from inspect import signature
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_array
 
 from maxmargin.backends import cpu
@@ -43,7 +43,7 @@ class Input(StrEnum):
     OBJECTS = "objects"
 
 
-class Kernel(BaseEstimator):
+class Kernel(ABC):
     """Base class of all kernels: evaluation, algebra, validity, parameters.
 
     A concrete kernel says how its formula is lowered to a programme (:meth:`_emit`), how data
@@ -243,7 +243,38 @@ class Kernel(BaseEstimator):
             return NotImplemented
         return operation(*(x.item() if isinstance(x, np.generic) else x for x in inputs))
 
-    # -- identity and printing -----------------------------------------------------------------
+    # -- parameters, identity and printing ------------------------------------------------------
+
+    @classmethod
+    def _parameters(cls) -> list[Parameter]:
+        return [p for p in signature(cls).parameters.values() if p.name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, if ``deep`` also of kernels inside: ``k1__gamma``."""
+        params = {parameter.name: getattr(self, parameter.name) for parameter in self._parameters()}
+        if deep:
+            for name, value in list(params.items()):
+                if isinstance(value, Kernel):
+                    inner = value.get_params().items()
+                    params |= {f"{name}__{key}": inside for key, inside in inner}
+        return params
+
+    def set_params(self, **params: Any) -> Kernel:
+        """Set parameters by name, those of kernels inside as ``k1__gamma``; returns the kernel."""
+        known = self.get_params(deep=False)
+        for name in sorted(params, key=lambda name: "__" in name):  # whole kernels before their own
+            own, _, inner = name.partition("__")
+            if own not in known or (inner and not isinstance(getattr(self, own), Kernel)):
+                raise ValueError(
+                    f"{own!r} is not a parameter of {self!r}"
+                    + (" that has parameters itself" if own in known else "")
+                    + f"; it has {sorted(self.get_params())}."
+                )
+            if inner:
+                getattr(self, own).set_params(**{inner: params[name]})
+            else:
+                setattr(self, own, params[name])
+        return self
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -254,13 +285,13 @@ class Kernel(BaseEstimator):
     def __hash__(self) -> int:
         return hash(type(self))  # parameters can be set, so they must not enter the hash
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+    def __repr__(self) -> str:
         return str(self)
 
     def __str__(self) -> str:
         given = [
             f"{parameter.name}={shown(getattr(self, parameter.name))}"
-            for parameter in list(signature(type(self).__init__).parameters.values())[1:]
+            for parameter in self._parameters()
             if not _same(getattr(self, parameter.name), parameter.default)
         ]
         return f"{type(self).__name__}({', '.join(given)})"
