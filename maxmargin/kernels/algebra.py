@@ -121,7 +121,19 @@ class Modification(Kernel):
         """Append the instructions that change the value on top of the stack."""
 
 
-class Scaled(Modification):
+class WithConstant(Modification):
+    """A kernel and a constant, which must not be negative for the result to stay valid."""
+
+    def __init__(self, kernel: Kernel, constant: float) -> None:
+        self.kernel = kernel
+        self.constant = constant
+
+    @property
+    def _keeps_validity(self) -> bool:
+        return self.constant >= 0
+
+
+class Scaled(WithConstant):
     """``constant * k(x, z)``, rule (6.13): valid for a constant that is not negative.
 
     Examples
@@ -135,14 +147,6 @@ class Scaled(Modification):
 
     _precedence = 1
 
-    def __init__(self, kernel: Kernel, constant: float) -> None:
-        self.kernel = kernel
-        self.constant = constant
-
-    @property
-    def _keeps_validity(self) -> bool:
-        return self.constant >= 0
-
     def _modify(self, program: Program, view: View) -> None:
         program.scale(finite_number("constant", self.constant))
 
@@ -150,7 +154,7 @@ class Scaled(Modification):
         return f"{self.constant:g} * {self.kernel._within(1)}"
 
 
-class Shifted(Modification):
+class Shifted(WithConstant):
     """``k(x, z) + constant``: the sum with the constant kernel, valid if that is not negative.
 
     Examples
@@ -161,14 +165,6 @@ class Shifted(Modification):
     """
 
     _precedence = 0
-
-    def __init__(self, kernel: Kernel, constant: float) -> None:
-        self.kernel = kernel
-        self.constant = constant
-
-    @property
-    def _keeps_validity(self) -> bool:
-        return self.constant >= 0
 
     def _modify(self, program: Program, view: View) -> None:
         program.shift(finite_number("constant", self.constant))
