@@ -97,6 +97,14 @@ class DualProblem:
         """Return the same problem with another feasible start."""
         return replace(self, start=alpha)
 
+    def restricted(self, index: np.ndarray) -> DualProblem:
+        """Return the problem of some of the variables, the others staying where they are.
+
+        Its ``linear`` does not know of the others: gradients are to be carried over.
+        """
+        arrays: dict[str, Any] = {name: getattr(self, name)[index] for name in _PER_VARIABLE}
+        return replace(self, **arrays)
+
     def renumbered(self, rows: np.ndarray) -> DualProblem:
         """Return the same problem over ``gram.take(rows)``; ``rows`` must be sorted."""
         return replace(self, gram_row=np.searchsorted(rows, self.gram_row))

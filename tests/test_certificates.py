@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
 from maxmargin.certificate import Certificate
 from maxmargin.gram import Definiteness
 from maxmargin.kernels import RBF, Linear, Sigmoid
-from maxmargin.solvers import SMO, solve_certified
+from maxmargin.solvers import SMO, smo, solve_certified
 from maxmargin.testing import check_solver
 
 RANDOM = np.random.default_rng(6)
@@ -211,3 +212,36 @@ def test_verbose_prints_progress(capsys):
     assert "KKT violation" in capsys.readouterr().out
     SVC().fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "model",
+    [SVC(C=50.0), SVC(C=50.0, fit_intercept=False), SVR(C=50.0), NuSVC(nu=0.6), NuSVR(C=50.0)],
+    ids=str,
+)
+@pytest.mark.parametrize("cache_size", ["auto", 0.2])
+def test_shrinking_changes_no_answer(model, cache_size, random, monkeypatch):
+    points = random.normal(size=(300, 2))
+    labels = (points[:, 0] + random.normal(size=300) > 0).astype(int)
+    aims = labels if isinstance(model, SVC | NuSVC) else points[:, 0] + random.normal(size=300)
+    sizes = []
+    original = smo._State.shrunk
+
+    def watched(self, violation):
+        state = original(self, violation)
+        sizes.append(len(state.alpha))
+        return state
+
+    monkeypatch.setattr(smo._State, "shrunk", watched)
+    monkeypatch.setattr(smo, "_SHRINK_AFTER", 50)
+    monkeypatch.setattr(smo, "descend_faces", lambda *_: 0)
+    monkeypatch.setattr(smo, "_FIRST_SLICE", 3000)
+    model.set_params(gamma=1.0, tol=1e-5, cache_size=cache_size)
+    with_it = clone(model).fit(points, aims)
+    size = 300 * (2 if isinstance(model, SVR | NuSVR) else 1)
+    assert min(sizes) < 0.7 * size
+    sizes.clear()
+    without = clone(model).set_params(shrinking=False).fit(points, aims)
+    assert not sizes
+    assert with_it.certificate_.dual == pytest.approx(without.certificate_.dual, rel=1e-6)
+    np.testing.assert_allclose(with_it.intercept_, without.intercept_, atol=1e-3)

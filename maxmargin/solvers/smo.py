@@ -17,6 +17,7 @@ slope ``-(v_i - v_j)`` and curvature ``K_ii + K_jj - 2 o_i o_j K_ij``, where ``o
         v  =  v - step * o * (o_i K_i - o_j K_j)
     until  v_i - (the smallest v that may fall)  <  tol
 
+Variables at a wall that cannot be part of a violating pair are set aside now and then (shrinking).
 Without any constraint one variable moves at a time, chosen by its own decrease ``v^2 / K_ii``.
 
 Where steps of two crawl, and once at the end, the minimum on the current face is taken at one
@@ -44,6 +45,7 @@ from maxmargin.solvers.face import descend_faces
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
+_SHRINK_AFTER, _WORTH_SHRINKING = 1000, 0.7
 _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
 
@@ -57,6 +59,9 @@ class SMO:
         Steps allowed for each problem; -1 for no limit.
     deadline : float, optional
         ``time.monotonic()`` at which to stop.
+    shrinking : bool, default=True
+        Set variables aside that are at a wall and far from leaving it, and look at them again when
+        the others are solved. Faster where many steps are needed; the answer is the same.
     verbose : bool or int, default=False
         Print a line per second of work and one per problem.
 
@@ -75,6 +80,7 @@ class SMO:
 
     max_iter: int = -1
     deadline: float | None = None
+    shrinking: bool = True
     verbose: bool | int = False
 
     def solve(
@@ -99,22 +105,14 @@ class SMO:
     def _solve_one(
         self, gram: Gram, problem: DualProblem, tol: float, spent: int, label: str
     ) -> Solution:
-        alpha = problem.start.copy()
-        beta = problem.on_rows(alpha, gram.n)
-        rows = np.unique(problem.gram_row)
-        decision = np.zeros(gram.n)
-        if beta.any():
-            decision[rows] = gram.matvec(beta, rows)
-        v = -problem.coefficient * problem.gradient(decision)
-        orientation = problem.sign * problem.coefficient
-        diagonal = gram.diagonal[problem.gram_row]
-        may_rise = rising(problem, alpha)
-        may_fall = falling(problem, alpha)
+        whole = state = _State.begin(gram, problem)
+        size = len(problem.sign)
         steps, status, violation = 0, Status.CONVERGED, np.inf
-        slice_steps = max(_FIRST_SLICE // len(alpha), 1)
+        slice_steps = max(_FIRST_SLICE // size, 1)
         started = reported = now = time.monotonic()
-        stall = _StallWatch(problem, len(alpha))
-        next_descent, polished = 10 * len(alpha), False
+        stall = _StallWatch(size)
+        next_descent, polished = 10 * size, False
+        next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
         while True:
             allowed = min(slice_steps, max(next_descent - steps, 1))
             if self.max_iter >= 0:
@@ -123,80 +121,44 @@ class SMO:
                 status = Status.MAX_ITER
                 break
             before = time.monotonic()
-            code, done, needed, violation = _smo_steps(
-                gram.store.data,
-                gram.store.slot,
-                gram.store.stamp,
-                gram.store.clock,
-                problem.gram_row,
-                orientation,
-                problem.coefficient,
-                problem.lower,
-                problem.upper,
-                problem.group,
-                problem.n_groups,
-                diagonal,
-                alpha,
-                v,
-                may_rise,
-                may_fall,
-                tol,
-                allowed,
-            )
+            code, done, needed, violation = state.advance(gram, tol, allowed)
             now = time.monotonic()
             steps += done
+            if code == _CONVERGED and state is not whole:
+                state = whole.absorb(gram, state)  # what was set aside may violate by now
+                next_shrinking = steps + max(size, _SHRINK_AFTER)
+                continue
             if code == _CONVERGED and (polished or not violation):
                 break
-            if code == _STUCK or stall.unchanged(alpha, v, steps):
+            if stall.due(steps):
+                state = whole.absorb(gram, state)
+            if code == _STUCK or stall.unchanged(state, steps):
                 status = Status.STALLED
                 break
             if self.deadline is not None and now > self.deadline:
                 status = Status.TIME_LIMIT
                 break
             if code == _MISSING:
-                gram.require(self._rows_to_fetch(gram, problem, v, may_rise, may_fall, needed))
+                gram.require(state.rows_to_fetch(gram, needed))
             elif now - before < _SLICE_SECONDS and allowed == slice_steps:
                 slice_steps *= 2
             elif now - before > 2 * _SLICE_SECONDS:
                 slice_steps = max(slice_steps // 2, 1)
             if code == _CONVERGED or (code == _PAUSED and steps >= next_descent):
                 polished = code == _CONVERGED
-                descend_faces(gram, problem, alpha, v)
-                may_rise[:], may_fall[:] = rising(problem, alpha), falling(problem, alpha)
-                next_descent = steps + 10 * len(alpha)
+                state.descend(gram)
+                next_descent = steps + 10 * size
+            if code == _PAUSED and steps >= next_shrinking and (gram.resident or state is whole):
+                # looking again costs products with rows that moved: cheap while they are resident
+                state = whole.absorb(gram, state).shrunk(violation)
+                next_shrinking += max(size, _SHRINK_AFTER)
             if self.verbose and now - reported > 1.0:
                 reported = now
-                self._print(label, steps, violation, alpha, now - started)
+                self._print(label, steps, violation, state.alpha, now - started)
+        alpha = whole.absorb(gram, state).alpha
         if self.verbose:
             self._print(label, steps, violation, alpha, now - started, status)
         return Solution(alpha, steps, status)
-
-    def _rows_to_fetch(
-        self,
-        gram: Gram,
-        problem: DualProblem,
-        v: np.ndarray,
-        may_rise: np.ndarray,
-        may_fall: np.ndarray,
-        needed: int,
-    ) -> np.ndarray:
-        """Return the missing row, and with it the most violating ones: they come next.
-
-        A panel of rows costs little more than one, since the data are read once for all of them.
-        Once the store is full only what is needed is fetched: the rest would evict rows in use.
-        """
-        count = min(max(_FETCH_ENTRIES // gram.n, _FETCH_ROWS[0]), _FETCH_ROWS[1])
-        count = min(count, gram.store.capacity - gram.store.used, len(v)) - 1
-        rows = [needed]
-        if count > 1:
-            absent = gram.store.slot[problem.gram_row] < 0
-            half = count // 2
-            highest = np.where(may_rise & absent, v, -np.inf)
-            lowest = np.where(may_fall & absent, -v, -np.inf)
-            for score in (highest, lowest):
-                best = np.argpartition(-score, half - 1)[:half]
-                rows.extend(problem.gram_row[best[np.isfinite(score[best])]])
-        return np.unique(np.array(rows, dtype=np.int64))
 
     def _print(
         self,
@@ -215,27 +177,157 @@ class SMO:
         )
 
 
+@dataclass
+class _State:
+    """Where a solve is: ``alpha``, the scores ``v`` and what each variable may do.
+
+    A *shrunk* state holds the variables at ``index`` of the whole one. The others are at a wall and
+    far from leaving it; they wait until the smaller problem is solved.
+    """
+
+    problem: DualProblem
+    alpha: np.ndarray
+    v: np.ndarray
+    diagonal: np.ndarray
+    index: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.n_groups = self.problem.n_groups
+        self.orientation = self.problem.sign * self.problem.coefficient
+        self._look()
+
+    def _look(self) -> None:
+        self.may_rise = rising(self.problem, self.alpha)
+        self.may_fall = falling(self.problem, self.alpha)
+
+    @classmethod
+    def begin(cls, gram: Gram, problem: DualProblem) -> _State:
+        """Begin at the problem's start, with its gradient."""
+        decision = _decision(gram, problem, problem.start)
+        v = -problem.coefficient * problem.gradient(decision)
+        return cls(problem, problem.start.copy(), v, gram.diagonal[problem.gram_row])
+
+    def advance(self, gram: Gram, tol: float, steps: int) -> tuple[int, int, int, float]:
+        """Take up to so many steps; see :func:`_smo_steps`."""
+        store, problem = gram.store, self.problem
+        return _smo_steps(
+            store.data,
+            store.slot,
+            store.stamp,
+            store.clock,
+            problem.gram_row,
+            self.orientation,
+            problem.coefficient,
+            problem.lower,
+            problem.upper,
+            problem.group,
+            self.n_groups,
+            self.diagonal,
+            self.alpha,
+            self.v,
+            self.may_rise,
+            self.may_fall,
+            tol,
+            steps,
+        )
+
+    def descend(self, gram: Gram) -> None:
+        """Take Newton steps on the face of the free variables."""
+        descend_faces(gram, self.problem, self.alpha, self.v)
+        self._look()
+
+    def shrunk(self, violation: float) -> _State:
+        """Return a state of the variables that can still be part of a violating pair."""
+        v, keep = self.v, np.zeros(len(self.v), dtype=bool)
+        for j in range(self.n_groups):
+            member = self.problem.group == j
+            highest = v[member & self.may_rise].max(initial=-np.inf)
+            lowest = v[member & self.may_fall].min(initial=np.inf)
+            keep |= member & ((self.may_rise & (v > lowest)) | (self.may_fall & (v < highest)))
+        if not self.n_groups:
+            keep = (self.may_rise & (v > -violation)) | (self.may_fall & (v < violation))
+        if keep.sum() > _WORTH_SHRINKING * len(v):
+            return self
+        index = np.flatnonzero(keep)
+        problem = self.problem.restricted(index)
+        return _State(problem, self.alpha[index], v[index], self.diagonal[index], index)
+
+    def absorb(self, gram: Gram, part: _State) -> _State:
+        """Take a shrunk state's progress into this whole one, and return it."""
+        if part.index is None:
+            return self
+        before = self.alpha[part.index]
+        waiting = np.ones(len(self.alpha), dtype=bool)
+        waiting[part.index] = False
+        self.alpha[part.index], self.v[part.index] = part.alpha, part.v
+        others = self.problem.restricted(np.flatnonzero(waiting))
+        moved = part.problem.on_rows(part.alpha - before, gram.n)
+        if moved.any() and len(others.sign):
+            decision = _on_rows_of(gram, others, moved)
+            self.v[waiting] -= self.orientation[waiting] * decision[others.gram_row]
+        self._look()
+        return self
+
+    def rows_to_fetch(self, gram: Gram, needed: int) -> np.ndarray:
+        """Return the missing row, and with it the most violating ones: they come next.
+
+        A panel of rows costs little more than one, since the data are read once for all of them.
+        Once the store is full only what is needed is fetched: the rest would evict rows in use.
+        """
+        count = min(max(_FETCH_ENTRIES // gram.n, _FETCH_ROWS[0]), _FETCH_ROWS[1])
+        count = min(count, gram.store.capacity - gram.store.used, len(self.v)) - 1
+        rows = [needed]
+        if count > 1:
+            absent = gram.store.slot[self.problem.gram_row] < 0
+            half = count // 2
+            highest = np.where(self.may_rise & absent, self.v, -np.inf)
+            lowest = np.where(self.may_fall & absent, -self.v, -np.inf)
+            for score in (highest, lowest):
+                best = np.argpartition(-score, half - 1)[:half]
+                rows.extend(self.problem.gram_row[best[np.isfinite(score[best])]])
+        return np.unique(np.array(rows, dtype=np.int64))
+
+
 class _StallWatch:
     """Notices when many steps in a row have not changed the objective in float64."""
 
-    def __init__(self, problem: DualProblem, m: int) -> None:
-        self.problem = problem
-        self.patience = 10_000 + 20 * m
+    def __init__(self, size: int) -> None:
+        self.patience = 10_000 + 20 * size
         self.checked = 0
         self.best: float | None = None
 
-    def unchanged(self, alpha: np.ndarray, v: np.ndarray, steps: int) -> bool:
-        if steps - self.checked < self.patience:
+    def due(self, steps: int) -> bool:
+        """Whether it is time to look; the state looked at must be the whole one."""
+        return steps - self.checked >= self.patience
+
+    def unchanged(self, state: _State, steps: int) -> bool:
+        """Whether the objective has stayed what it was when last looked at."""
+        if not self.due(steps):
             return False
         self.checked = steps
-        gradient = -self.problem.coefficient * v
-        quadratic = 0.5 * float(alpha @ (gradient - self.problem.linear))
-        linear = float(alpha @ self.problem.linear)
+        problem = state.problem
+        gradient = -problem.coefficient * state.v
+        quadratic = 0.5 * float(state.alpha @ (gradient - problem.linear))
+        linear = float(state.alpha @ problem.linear)
         value, scale = quadratic + linear, abs(quadratic) + abs(linear)
         if self.best is None or value < self.best - _PROGRESS * scale:
             self.best = value
             return False
         return True
+
+
+def _decision(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
+    """``K beta`` on the problem's rows, for the beta of these dual variables."""
+    return _on_rows_of(gram, problem, problem.on_rows(alpha, gram.n))
+
+
+def _on_rows_of(gram: Gram, problem: DualProblem, beta: np.ndarray) -> np.ndarray:
+    """``K beta`` on the problem's rows, zero elsewhere."""
+    rows = np.unique(problem.gram_row)
+    decision = np.zeros(gram.n)
+    if beta.any():
+        decision[rows] = gram.matvec(beta, rows)
+    return decision
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

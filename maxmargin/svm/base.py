@@ -46,6 +46,7 @@ class KernelMachine(BaseEstimator):
     degree: int
     coef0: float
     tol: float
+    shrinking: bool
     cache_size: Any
     verbose: Any
     max_iter: int
@@ -120,7 +121,7 @@ class KernelMachine(BaseEstimator):
 
     def _solver(self) -> SMO:
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
-        return SMO(max_iter=self.max_iter, deadline=deadline, verbose=self.verbose)
+        return SMO(self.max_iter, deadline, bool(self.shrinking), self.verbose)
 
     def _solved(self, gram: Gram, problems: list[DualProblem], solver: SMO) -> list[Evaluation]:
         """Solve and certify; sets ``certificate_``, ``fit_status_`` and the step counts."""

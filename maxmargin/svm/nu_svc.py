@@ -36,7 +36,7 @@ class NuSVC(KernelClassifier):
     coef0 : float, default=0.0
         Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
     shrinking : bool, default=True
-        For compatibility: without effect on the answer.
+        Let the solver set points aside that are unlikely to change; without effect on the answer.
     probability : bool, default=False
         Fit Platt's sigmoid by 5-fold cross-validation, for :meth:`predict_proba`.
     tol : float, default=1e-3

@@ -35,7 +35,7 @@ class NuSVR(KernelRegressor):
     coef0 : float, default=0.0
         Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
     shrinking : bool, default=True
-        For compatibility: without effect on the answer.
+        Let the solver set points aside that are unlikely to change; without effect on the answer.
     tol : float, default=1e-3
         Largest KKT violation of an answer that counts as converged, as in scikit-learn.
     cache_size : "auto" or float, default="auto"

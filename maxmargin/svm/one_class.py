@@ -38,7 +38,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     nu : float, default=0.5
         Upper bound on the share of outliers, lower bound on that of support vectors; in (0, 1].
     shrinking : bool, default=True
-        For compatibility: without effect on the answer.
+        Let the solver set points aside that are unlikely to change; without effect on the answer.
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     verbose : bool or int, default=False

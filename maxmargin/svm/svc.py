@@ -37,7 +37,7 @@ class SVC(KernelClassifier):
     coef0 : float, default=0.0
         Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
     shrinking : bool, default=True
-        For compatibility: without effect on the answer.
+        Let the solver set points aside that are unlikely to change; without effect on the answer.
     probability : bool, default=False
         Fit Platt's sigmoid by 5-fold cross-validation, for :meth:`predict_proba`. (scikit-learn
         deprecates it in favour of ``CalibratedClassifierCV``.)

@@ -95,7 +95,7 @@ class SVR(KernelRegressor):
     epsilon : float, default=0.1
         Half width of the tube in which errors cost nothing.
     shrinking : bool, default=True
-        For compatibility: without effect on the answer.
+        Let the solver set points aside that are unlikely to change; without effect on the answer.
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     verbose : bool or int, default=False
