@@ -24,7 +24,8 @@ from maxmargin.gram import Definiteness, Gram
 from maxmargin.solution import Solution, Status
 
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
-_RESOLVED = 64.0  # roundings of the kernel's size below which a squared distance is zero
+_RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
+_KNOWN = 0.1  # violation, as a share of rho, up to which rho counts as known
 
 
 class InseparableError(ValueError):
@@ -69,7 +70,8 @@ class Certificate:
     infeasibility : float
         Largest violation of a dual constraint (box or equality).
     status : str
-        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"`` or (nu-SVC) ``"trivial"``.
+        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"``, or for nu-SVC and the
+        one-class machine ``"trivial"``: w = 0.
     tol : float
         What the violation was asked to be.
     definiteness : str
@@ -185,7 +187,7 @@ class Evaluation:
     def resolved(self) -> bool:
         """Whether a margin that is not fixed at one is larger than what is uncertain of it."""
         violation = self.certificate.kkt_violation
-        return not self.problem.margin_weights.size or violation <= 0.1 * abs(self.levels.margin)
+        return not self.problem.margin_weights.size or violation <= _KNOWN * abs(self.levels.margin)
 
     @property
     def margin(self) -> float:
@@ -217,12 +219,17 @@ def evaluate(
         alpha, beta, decision = alpha / rho, beta / rho, decision / rho
         levels = _levels(problem, alpha, problem.gradient(decision))
     gradient = problem.gradient(decision)
+    # a tube cannot be narrower than nothing: rounding below zero is taken out of the levels
+    levels = levels - min(read_levels(problem, levels).tube, 0.0)
     read = read_levels(problem, levels)
+    violation = _violation(problem, alpha, gradient)
+    noise = _noise(gram, problem, alpha)
     status, unit = solution.status, read.margin if problem.scaled else 1.0
-    noise = _RESOLVED * _rounding(gram, problem) * alpha.sum()
-    if problem.margin_weights.size and (abs(read.margin) <= noise or unit <= 0):
-        # rho is zero to rounding: there is no machine of margin one to scale to
-        status, unit = (Status.TRIVIAL if status is Status.CONVERGED else status), 1.0
+    zero = problem.margin_weights.size > 0 and abs(read.margin) <= noise
+    if zero or (unit <= 0 and violation <= _KNOWN * -unit):
+        # rho is zero to rounding, or for good not positive: nothing can be scaled to margin one
+        status = Status.TRIVIAL if status is Status.CONVERGED else status
+    unit = unit if unit > 0 and not zero else 1.0
     squared_norm = float(beta[rows] @ decision[rows])
     dual = -(0.5 * squared_norm + float(problem.linear @ alpha))
     if problem.hard:
@@ -241,8 +248,8 @@ def evaluate(
         primal=float(primal),
         dual=dual,
         gap=float(gap),
-        relative_gap=_relative(gap, primal, dual, gram.diagonal[problem.gram_row], alpha),
-        kkt_violation=_violation(problem, alpha, gradient),
+        relative_gap=_relative(gap, primal, dual, _size(gram, problem, alpha)),
+        kkt_violation=violation,
         infeasibility=_infeasibility(problem, alpha),
         status=status,
         tol=tol,
@@ -345,22 +352,33 @@ def _infeasibility(problem: DualProblem, alpha: np.ndarray) -> float:
     return float(worst)
 
 
-def _relative(
-    gap: float, primal: float, dual: float, diagonal: np.ndarray, alpha: np.ndarray
-) -> float:
+def _relative(gap: float, primal: float, dual: float, size: float) -> float:
     """Gap over the larger objective; a gap that is rounding itself, over the terms that cancel."""
     if not np.isfinite(gap):
         return float("inf")
     scale = max(abs(primal), abs(dual))
-    rounding = 1e-14 * 0.5 * float(np.sqrt(np.abs(diagonal)) @ np.abs(alpha)) ** 2
+    rounding = 1e-14 * 0.5 * size**2
     if gap <= rounding:
         scale = max(scale, rounding)
     return float(gap / scale) if scale > 0 else 0.0
 
 
-def _rounding(gram: Gram, problem: DualProblem) -> float:
-    """Rounding of one kernel value of this problem."""
-    return np.finfo(np.float64).eps * float(np.abs(gram.diagonal[problem.gram_row]).max())
+def _size(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> float:
+    """``sum_t |a_t| sqrt(K_tt)``: the length that w would have if nothing in it cancelled."""
+    return float(np.sqrt(np.abs(gram.diagonal[problem.gram_row])) @ np.abs(alpha))
+
+
+def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> float:
+    """Rounding of a decision value ``sum_t s_t a_t K_tx`` at the support vectors.
+
+    At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
+    few rows with huge values do not count.
+    """
+    diagonal = np.abs(gram.diagonal[problem.gram_row])
+    longest = float(np.sqrt(diagonal[alpha != 0].max(initial=0.0)))
+    common = float(np.quantile(diagonal[problem.upper > 0], 0.9)) * float(np.abs(alpha).sum())
+    largest = max(_size(gram, problem, alpha) * longest, common)
+    return _RESOLVED * np.finfo(np.float64).eps * largest
 
 
 def _refuse_touching_hulls(
@@ -371,20 +389,20 @@ def _refuse_touching_hulls(
     The distance comes from numbers of the kernel's size, so below their rounding it is zero. As
     long as the normal between the two points still separates all rows, the data are separable.
     """
-    scale = _rounding(gram, problem)
+    resolution = _RESOLVED * np.finfo(np.float64).eps * _size(gram, problem, alpha) ** 2
     values = decision[problem.gram_row]
     squared = max(float(alpha @ (problem.sign * values)), 0.0)
     counted = problem.upper > 0
     lowest = values[counted & (problem.sign > 0)].min()
     highest = values[counted & (problem.sign < 0)].max()
     apart = lowest - highest if problem.n_groups == 2 else min(lowest, -highest)
-    if squared > _RESOLVED * scale or apart > _RESOLVED * scale:
+    if squared > resolution or apart > resolution:
         return
     sides = []
     for side in (problem.sign > 0, problem.sign < 0):
         used = np.flatnonzero(side & (alpha > 0))
         sides.append((problem.gram_row[used], alpha[used]))
-    distance, resolution = squared**0.5, (_RESOLVED * scale) ** 0.5
+    distance, resolution = squared**0.5, resolution**0.5
     raise InseparableError(
         "The hard margin (C=inf) cannot be had: to float64's resolution no hyperplane of the "
         f"feature space separates the two classes. A convex combination of {len(sides[0][0])} "

@@ -280,3 +280,27 @@ def test_the_one_class_machine_of_centred_data_and_a_linear_kernel_is_trivial():
     with pytest.warns(ConvergenceWarning, match="w = 0"):
         model = OneClassSVM(kernel="linear", nu=0.2).fit(X - X.mean(axis=0))
     assert model.certificate_.status == "trivial"
+
+
+@pytest.mark.parametrize("degree", [3, 4])
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_one_huge_row_does_not_blur_the_others(degree, weight, random):
+    points = random.normal(size=(200, 3)) + 3
+    points[0] = 300.0
+    weights = np.where(np.arange(200) == 0, weight, 1.0)
+    settings = {"kernel": "poly", "degree": degree, "gamma": 1.0, "coef0": 1.0}
+    model = OneClassSVM(**settings, nu=0.1, tol=1e-6).fit(points, sample_weight=weights)
+    assert model.certificate_.converged
+    assert 15 <= (model.predict(points) == -1).sum() <= 21
+    classes = (points[:, 0] > 3).astype(int)
+    assert NuSVC(**settings, nu=0.3).fit(points, classes).certificate_.converged
+
+
+def test_a_small_margin_is_not_called_trivial():
+    random = np.random.default_rng(178)
+    points = random.normal(size=(20, 8))
+    classes = (points[:, 0] + 0.5 * random.normal(size=20) > 0).astype(int)
+    model = NuSVC(kernel="linear", nu=0.4).fit(points * 0.01, classes)
+    assert model.certificate_.converged
+    exact = NuSVC(kernel="linear", nu=0.4, tol=1e-9).fit(points * 0.01, classes)
+    assert (model.predict(points) == exact.predict(points)).all()

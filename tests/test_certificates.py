@@ -245,3 +245,15 @@ def test_shrinking_changes_no_answer(model, cache_size, random, monkeypatch):
     assert not sizes
     assert with_it.certificate_.dual == pytest.approx(without.certificate_.dual, rel=1e-6)
     np.testing.assert_allclose(with_it.intercept_, without.intercept_, atol=1e-3)
+
+
+def test_a_tube_is_never_narrower_than_nothing(random):
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        points = random.normal(size=(30, 5))
+        aims = points[:, 0] + 0.3 * random.normal(size=30)
+        model = NuSVR(nu=0.2, C=100.0).fit(points, aims)
+        assert model.epsilon_ >= 0
+        excess = np.maximum(0, np.abs(model.predict(points) - aims) - model.epsilon_)
+        value = squared_norm(model) / 2 + 100.0 * (0.2 * 30 * model.epsilon_ + excess.sum())
+        assert model.certificate_.primal == pytest.approx(value, rel=1e-9)

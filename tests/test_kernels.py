@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
+import sklearn.svm
 from sklearn.base import clone
 from sklearn.metrics import pairwise
 
@@ -345,3 +346,30 @@ def test_a_kernel_by_name_can_be_tested():
     assert check_valid("rbf", X)
     with pytest.raises(ValueError, match=r"write RBF\(\)"):
         check_valid(RBF, X)
+
+
+def test_numbers_and_arrays_beside_a_kernel():
+    assert str(sum([RBF(0.5), Linear()])) == "RBF(gamma=0.5) + Linear()"
+    assert np.array(2.0) * RBF(0.5) == 2 * RBF(0.5)
+    assert np.float64(1.0) != RBF(0.5)
+    assert str(0.123456789 * Linear()) == "0.123456789 * Linear()"
+    for nonsense in (lambda: np.ones(3) * RBF(0.5), lambda: RBF(0.5) + np.ones(3)):
+        with pytest.raises(TypeError):
+            nonsense()
+
+
+def test_what_depends_on_data_is_taken_from_the_reference_points():
+    whole = RBF()(Z, X)
+    np.testing.assert_allclose(RBF()(Z[:1], X), whole[:1])
+    np.testing.assert_allclose(whole, RBF(1 / (5 * X.var()))(Z, X))
+    theirs = sklearn.svm.SVC(kernel=RBF()).fit(X, X[:, 0] > 0)
+    ours = SVC(kernel=RBF()).fit(X, X[:, 0] > 0)
+    np.testing.assert_allclose(
+        theirs.decision_function(Z[:1]), ours.decision_function(Z)[:1], atol=5e-3
+    )
+
+
+def test_scale_of_float32_sparse_data_far_from_zero(random):
+    far = (random.normal(size=(500, 5)) + 1000).astype(np.float32)
+    dense = RBF().resolve(far).gamma
+    assert RBF().resolve(sp.csr_matrix(far)).gamma == pytest.approx(dense, rel=1e-9)

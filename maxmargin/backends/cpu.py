@@ -348,9 +348,10 @@ def kernel_diagonal(program: Program, points: Operand) -> np.ndarray:
 def variance(X: Any) -> float:
     """Variance of all entries of X, as scikit-learn's ``gamma="scale"`` means it."""
     if sp.issparse(X):
-        squares = float(np.square(X.data, dtype=np.float64).sum()) / (X.shape[0] * X.shape[1])
-        spread = squares - float(X.mean(dtype=np.float64)) ** 2
-        return spread if spread > 4 * np.finfo(np.float64).eps * squares else 0.0
+        size = X.shape[0] * X.shape[1]
+        mean = float(X.data.sum(dtype=np.float64)) / size
+        stored = float(np.square(X.data - np.float64(mean)).sum())
+        return (stored + (size - X.nnz) * mean**2) / size
     mean = X.mean(dtype=np.float64)
     total = sum(
         float(np.square(X[start:stop] - mean).sum())

@@ -16,6 +16,7 @@ from maxmargin.kernels.base import (
     Kernel,
     Validity,
     _same_input,
+    brief,
     finite_number,
     joint_input,
     joint_validity,
@@ -151,7 +152,7 @@ class Scaled(WithConstant):
         program.scale(finite_number("constant", self.constant))
 
     def __str__(self) -> str:
-        return f"{self.constant:g} * {self.kernel._within(1)}"
+        return f"{brief(self.constant)} * {self.kernel._within(1)}"
 
 
 class Shifted(WithConstant):
@@ -170,7 +171,7 @@ class Shifted(WithConstant):
         program.shift(finite_number("constant", self.constant))
 
     def __str__(self) -> str:
-        return f"{self.kernel} + {self.constant:g}"
+        return f"{self.kernel} + {brief(self.constant)}"
 
 
 class Power(Modification):

@@ -124,15 +124,14 @@ class Kernel(ABC):
         Returns
         -------
         K : ndarray of shape (n, m)
-            In float64. Parameters such as ``gamma="scale"`` are taken from X: :meth:`resolve` the
-            kernel on the training data first when X is something else.
+            In float64. What depends on data, such as ``gamma="scale"``, is taken from the columns'
+            points: from Z if it is given, as in ``k(X_test, X_train)``, else from X.
         """
         X, names = self._checked(X)
-        kernel = self.resolve(X, names)
-        program = kernel.lower()
         if self.pairwise:
             if Z is not None:
                 raise ValueError(f"{self!r} looks its values up in one given matrix: call k(K).")
+            program = self.resolve(X).lower()
             left = cpu.Operand.prepare(program, X)
             out = np.empty(X.shape)
             right = cpu.Operand.of_columns(program, np.arange(X.shape[1]))
@@ -144,6 +143,7 @@ class Kernel(ABC):
                 raise ValueError(
                     f"X has {X.shape[1]} features and Z has {Z.shape[1]}; they must be the same."
                 )
+            program = self.resolve(Z, other_names).lower()
             right = cpu.Operand.prepare(program, Z)
             left = right if Z is X else cpu.Operand.prepare(program, X, like=right)
             out = np.empty((left.n, right.n))
@@ -173,7 +173,8 @@ class Kernel(ABC):
             return Sum(*_same_input(self, other))
         return Shifted(self, _constant(other)) if _is_number(other) else NotImplemented
 
-    __radd__ = __add__
+    def __radd__(self, other: Any) -> Kernel:
+        return self if _is_number(other) and other == 0 else self + other  # sum() starts at 0
 
     def __sub__(self, other: Any) -> Kernel:
         if isinstance(other, Kernel):
@@ -239,9 +240,10 @@ class Kernel(ABC):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         # numpy scalars ask here before Python would ask __rmul__ and its kin
         operation = _UFUNCS.get(ufunc)
-        if operation is None or method != "__call__" or kwargs:
+        if operation is None or method != "__call__" or kwargs or any(map(np.ndim, inputs)):
             return NotImplemented
-        return operation(*(x.item() if isinstance(x, np.generic) else x for x in inputs))
+        scalars = (np.generic, np.ndarray)
+        return operation(*(x.item() if isinstance(x, scalars) else x for x in inputs))
 
     # -- parameters, identity and printing ------------------------------------------------------
 
@@ -261,19 +263,25 @@ class Kernel(ABC):
 
     def set_params(self, **params: Any) -> Kernel:
         """Set parameters by name, those of kernels inside as ``k1__gamma``; returns the kernel."""
-        known = self.get_params(deep=False)
-        for name in sorted(params, key=lambda name: "__" in name):  # whole kernels before their own
-            own, _, inner = name.partition("__")
-            if own not in known or (inner and not isinstance(getattr(self, own), Kernel)):
+        own = {name: value for name, value in params.items() if "__" not in name}
+        unknown = sorted(set(own) - set(self.get_params(deep=False)))
+        if unknown:
+            names = sorted(self.get_params())
+            raise ValueError(f"{unknown[0]!r} is not a parameter of {self!r}; it has {names}.")
+        for name, value in own.items():  # whole kernels before what is inside them
+            setattr(self, name, value)
+        inside: dict[str, dict[str, Any]] = {}
+        for name in params.keys() - own.keys():
+            outer, _, inner = name.partition("__")
+            inside.setdefault(outer, {})[inner] = params[name]
+        for name, values in inside.items():
+            kernel = getattr(self, name, None)
+            if not isinstance(kernel, Kernel):
                 raise ValueError(
-                    f"{own!r} is not a parameter of {self!r}"
-                    + (" that has parameters itself" if own in known else "")
-                    + f"; it has {sorted(self.get_params())}."
+                    f"{name!r} is not a parameter of {self!r} that has parameters itself; "
+                    f"it has {sorted(self.get_params())}."
                 )
-            if inner:
-                getattr(self, own).set_params(**{inner: params[name]})
-            else:
-                setattr(self, own, params[name])
+            kernel.set_params(**values)
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -319,6 +327,8 @@ _UFUNCS: dict[Any, Callable] = {
     np.divide: operator.truediv,
     np.power: operator.pow,
     np.negative: operator.neg,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
     np.exp: exp,
 }
 
@@ -356,6 +366,11 @@ def _same_input(k1: Kernel, k2: Kernel) -> tuple[Kernel, Kernel]:
 def shown(value: Any) -> str:
     """Printed form of a parameter; functions go by their name, not their address."""
     return value.__name__ if callable(value) and hasattr(value, "__name__") else repr(value)
+
+
+def brief(number: float) -> str:
+    """Shortest printed form of a number that means it exactly."""
+    return f"{number:g}" if float(f"{number:g}") == number else repr(float(number))
 
 
 def joint_input(*kernels: Kernel) -> Input:

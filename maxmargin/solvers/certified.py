@@ -18,6 +18,7 @@ from maxmargin.solution import Status
 from maxmargin.solvers.smo import SMO
 
 _ROUNDS = 12
+_SMALL, _REFINED = 2000, 1e-5
 
 
 @on_one_blas_thread
@@ -75,6 +76,7 @@ def _rounds(
     evaluations: list[Evaluation | None] = [None] * len(problems)
     current = list(problems)
     open_problems = np.arange(len(problems))
+    refined: set[int] = set()
     for last in [False] * (_ROUNDS - 1) + [True]:
         batch = DualBatch.of([current[k] for k in open_problems])
         solutions = solver.solve(
@@ -90,6 +92,11 @@ def _rounds(
                 continue
             if violation <= tol and evaluation.resolved:
                 evaluations[k] = _with_status(evaluation, Status.CONVERGED)
+                if _worth_refining(evaluation) and k not in refined and not last:
+                    refined.add(int(k))
+                    current[k] = problems[k].started_from(solution.alpha)
+                    wanted[k] *= 1e-2
+                    unfinished.append(k)
             elif solution.status is Status.CONVERGED and not last:
                 current[k] = problems[k].started_from(solution.alpha)
                 wanted[k] = _next_tolerance(wanted[k], evaluation, tol)
@@ -100,6 +107,20 @@ def _rounds(
         if not len(open_problems):
             break
     return [evaluation for evaluation in evaluations if evaluation is not None], steps.tolist()
+
+
+def _worth_refining(evaluation: Evaluation) -> bool:
+    """Whether a small problem that converged is still short of the optimum, for one more round.
+
+    ``tol`` can be loose against a problem's own unit (a tiny C, tiny kernel values). Where a round
+    costs next to nothing, the answer then gets the digits that it lacks.
+    """
+    certificate = evaluation.certificate
+    return (
+        len(evaluation.alpha) <= _SMALL
+        and certificate.relative_gap > _REFINED
+        and certificate.definiteness is not Definiteness.INDEFINITE
+    )
 
 
 def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
