@@ -201,53 +201,26 @@ def evaluate(
     """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix."""
     alpha = solution.alpha
     beta = problem.on_rows(alpha, gram.n)
-    rows = np.unique(problem.gram_row)
-    decision = np.full(gram.n, np.nan)
-    decision[rows] = gram.matvec(beta, rows)
-    if not np.isfinite(decision[rows]).all():
-        raise ValueError(
-            "The dual coefficients or intercepts are not finite. The input data may contain large "
-            "values and need to be preprocessed."
-        )
-    levels = _levels(problem, alpha, problem.gradient(decision))
+    decision = _decision(gram, problem, beta)
     if problem.hard:
-        rho = read_levels(problem, levels).margin
         _refuse_touching_hulls(gram, problem, alpha, decision)
+        rho = read_levels(problem, _levels(problem, alpha, problem.gradient(decision))).margin
         if not rho > 0:
             return _failed(problem, alpha, beta, decision, solution, tol, definiteness)
         problem = problem.normalised(rho)
         alpha, beta, decision = alpha / rho, beta / rho, decision / rho
-        levels = _levels(problem, alpha, problem.gradient(decision))
     gradient = problem.gradient(decision)
-    # a tube cannot be narrower than nothing: rounding below zero is taken out of the levels
-    levels = levels - min(read_levels(problem, levels).tube, 0.0)
+    levels = _levels(problem, alpha, gradient)
     read = read_levels(problem, levels)
+    squared_norm = float(np.nansum(beta * decision))
+    primal, dual, gap = _objectives(problem, alpha, decision, levels, squared_norm)
     violation = _violation(problem, alpha, gradient)
     noise = _noise(gram, problem, alpha)
-    status, unit = solution.status, read.margin if problem.scaled else 1.0
-    zero = problem.margin_weights.size > 0 and abs(read.margin) <= noise
-    if zero or (unit <= 0 and violation <= _KNOWN * -unit):
-        # rho is zero to rounding, or for good not positive: nothing can be scaled to margin one
-        status = Status.TRIVIAL if status is Status.CONVERGED else status
-    unit = unit if unit > 0 and not zero else 1.0
-    squared_norm = float(beta[rows] @ decision[rows])
-    dual = -(0.5 * squared_norm + float(problem.linear @ alpha))
-    if problem.hard:
-        # the returned w scaled until no constraint is violated is a feasible point of the primal
-        margins = problem.sign * (decision[problem.gram_row] + read.bias)
-        slackest = float(margins[problem.upper > 0].min())
-        primal = 0.5 * squared_norm / slackest**2 if slackest > 0 else np.inf
-        gap = max(primal - dual, 0.0)
-    else:
-        offset = levels[problem.group] if problem.n_groups else 0.0
-        residual = gradient + problem.coefficient * offset
-        costs = residual * alpha - np.minimum(residual * problem.lower, residual * problem.upper)
-        gap = float(np.maximum(costs, 0.0).sum())
-        primal = dual + gap
+    status, unit = _scaling(problem, solution.status, read.margin, violation, noise)
     certificate = Certificate(
-        primal=float(primal),
+        primal=primal,
         dual=dual,
-        gap=float(gap),
+        gap=gap,
         relative_gap=_relative(gap, primal, dual, _size(gram, problem, alpha)),
         kkt_violation=violation,
         infeasibility=_infeasibility(problem, alpha),
@@ -266,6 +239,59 @@ def evaluate(
         noise=noise / unit,
         certificate=certificate,
     )
+
+
+def _decision(gram: Gram, problem: DualProblem, beta: np.ndarray) -> np.ndarray:
+    """``K beta`` on the problem's rows, nan elsewhere; refused when it overflows."""
+    rows = np.unique(problem.gram_row)
+    decision = np.full(gram.n, np.nan)
+    decision[rows] = gram.matvec(beta, rows)
+    if not np.isfinite(decision[rows]).all():
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite. The input data may contain large "
+            "values and need to be preprocessed."
+        )
+    return decision
+
+
+def _objectives(
+    problem: DualProblem,
+    alpha: np.ndarray,
+    decision: np.ndarray,
+    levels: np.ndarray,
+    squared_norm: float,
+) -> tuple[float, float, float]:
+    """Primal, dual and gap, by the formula at the top of this file.
+
+    For the hard margin any violated constraint makes the primal infinite. There the primal is that
+    of w scaled until no constraint is violated.
+    """
+    dual = -(0.5 * squared_norm + float(problem.linear @ alpha))
+    if problem.hard:
+        bias = read_levels(problem, levels).bias
+        margins = problem.sign * (decision[problem.gram_row] + bias)
+        slackest = float(margins[problem.upper > 0].min())
+        primal = 0.5 * squared_norm / slackest**2 if slackest > 0 else float("inf")
+        return primal, dual, max(primal - dual, 0.0)
+    offset = levels[problem.group] if problem.n_groups else 0.0
+    residual = problem.gradient(decision) + problem.coefficient * offset
+    least = np.minimum(residual * problem.lower, residual * problem.upper)
+    gap = float(np.maximum(residual * alpha - least, 0.0).sum())
+    return dual + gap, dual, gap
+
+
+def _scaling(
+    problem: DualProblem, status: Status, rho: float, violation: float, noise: float
+) -> tuple[Status, float]:
+    """Status, and the number that brings a machine whose margin is rho to margin one.
+
+    Where rho is zero to rounding, or for good not positive, there is no such number: trivial.
+    """
+    zero = problem.margin_weights.size > 0 and abs(rho) <= noise
+    negative = problem.scaled and rho <= 0
+    if status is Status.CONVERGED and (zero or (negative and violation <= _KNOWN * -rho)):
+        status = Status.TRIVIAL
+    return status, rho if problem.scaled and not zero and not negative else 1.0
 
 
 def _failed(
@@ -313,7 +339,8 @@ def _levels(problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray) -> np
     """Level of each group: the mean of v over its free variables.
 
     Without a free variable every level between the two extremes satisfies the KKT conditions:
-    their midpoint is taken, or the one that is finite.
+    their midpoint is taken, or the one that is finite. A tube cannot be narrower than nothing:
+    rounding below zero is taken out.
     """
     levels = np.zeros(problem.n_groups)
     free = (alpha > problem.lower) & (alpha < problem.upper)
@@ -324,7 +351,7 @@ def _levels(problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray) -> np
         else:
             ends = [end for end in _extremes(problem, alpha, gradient, j) if np.isfinite(end)]
             levels[j] = np.mean(ends) if ends else 0.0
-    return levels
+    return levels - min(read_levels(problem, levels).tube, 0.0)
 
 
 def _violation(problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray) -> float:
