@@ -201,7 +201,12 @@ def evaluate(
     """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix."""
     alpha = solution.alpha
     beta = problem.on_rows(alpha, gram.n)
-    decision = _decision(gram, problem, beta)
+    decision = problem.decision(gram, beta)
+    if not np.isfinite(decision[problem.gram_row]).all():
+        raise ValueError(
+            "The dual coefficients or intercepts are not finite. The input data may contain large "
+            "values and need to be preprocessed."
+        )
     if problem.hard:
         _refuse_touching_hulls(gram, problem, alpha, decision)
         rho = read_levels(problem, _levels(problem, alpha, problem.gradient(decision))).margin
@@ -239,19 +244,6 @@ def evaluate(
         noise=noise / unit,
         certificate=certificate,
     )
-
-
-def _decision(gram: Gram, problem: DualProblem, beta: np.ndarray) -> np.ndarray:
-    """``K beta`` on the problem's rows, nan elsewhere; refused when it overflows."""
-    rows = np.unique(problem.gram_row)
-    decision = np.full(gram.n, np.nan)
-    decision[rows] = gram.matvec(beta, rows)
-    if not np.isfinite(decision[rows]).all():
-        raise ValueError(
-            "The dual coefficients or intercepts are not finite. The input data may contain large "
-            "values and need to be preprocessed."
-        )
-    return decision
 
 
 def _objectives(

@@ -40,6 +40,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.gram import Gram
+
 
 @dataclass(frozen=True)
 class DualProblem:
@@ -88,6 +90,13 @@ class DualProblem:
     def on_rows(self, alpha: np.ndarray, n: int) -> np.ndarray:
         """Return the ``beta`` of ``w = sum_i beta_i phi_i``: the sum of ``s_t a_t`` on each row."""
         return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
+
+    def decision(self, gram: Gram, beta: np.ndarray) -> np.ndarray:
+        """``K beta`` on this problem's rows of the Gram matrix, nan on the others."""
+        rows = np.unique(self.gram_row)
+        decision = np.full(gram.n, np.nan)
+        decision[rows] = gram.matvec(beta, rows)
+        return decision
 
     def gradient(self, decision: np.ndarray) -> np.ndarray:
         """``Q a + p``, from ``decision = K beta``."""

@@ -65,9 +65,7 @@ def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.nda
         inside[k[wall]] = False
     if steps:
         _restore_sums(problem, alpha, start, free[inside])
-        everything = np.unique(problem.gram_row)
-        decision = np.zeros(gram.n)
-        decision[everything] = gram.matvec(problem.on_rows(alpha - start, gram.n), everything)
+        decision = problem.decision(gram, problem.on_rows(alpha - start, gram.n))
         v -= orientation * decision[problem.gram_row]
     return steps
 

@@ -203,7 +203,7 @@ class _State:
     @classmethod
     def begin(cls, gram: Gram, problem: DualProblem) -> _State:
         """Begin at the problem's start, with its gradient."""
-        decision = _decision(gram, problem, problem.start)
+        decision = problem.decision(gram, problem.on_rows(problem.start, gram.n))
         v = -problem.coefficient * problem.gradient(decision)
         return cls(problem, problem.start.copy(), v, gram.diagonal[problem.gram_row])
 
@@ -263,7 +263,7 @@ class _State:
         others = self.problem.restricted(np.flatnonzero(waiting))
         moved = part.problem.on_rows(part.alpha - before, gram.n)
         if moved.any() and len(others.sign):
-            decision = _on_rows_of(gram, others, moved)
+            decision = others.decision(gram, moved)
             self.v[waiting] -= self.orientation[waiting] * decision[others.gram_row]
         self._look()
         return self
@@ -314,20 +314,6 @@ class _StallWatch:
             self.best = value
             return False
         return True
-
-
-def _decision(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
-    """``K beta`` on the problem's rows, for the beta of these dual variables."""
-    return _on_rows_of(gram, problem, problem.on_rows(alpha, gram.n))
-
-
-def _on_rows_of(gram: Gram, problem: DualProblem, beta: np.ndarray) -> np.ndarray:
-    """``K beta`` on the problem's rows, zero elsewhere."""
-    rows = np.unique(problem.gram_row)
-    decision = np.zeros(gram.n)
-    if beta.any():
-        decision[rows] = gram.matvec(beta, rows)
-    return decision
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
