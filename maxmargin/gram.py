@@ -19,8 +19,9 @@ from maxmargin import memory as _memory
 from maxmargin.backends import cpu
 from maxmargin.backends.program import Program
 from maxmargin.kernels.base import Kernel, Validity
+from maxmargin.kernels.validity import examine
 
-_CHECKED_POINTS = 128
+_CHECKED_POINTS, _EXAMINED_POINTS = 128, 512
 _TILE = 512
 _SYMMETRY = 1e-6
 
@@ -267,7 +268,7 @@ class Gram:
                 for j in range(0, i + 1, _TILE):
                     yield K[i : i + _TILE, j : j + _TILE], K[j : j + _TILE, i : i + _TILE]
             return
-        sample = np.unique(np.linspace(0, self.n - 1, min(self.n, _CHECKED_POINTS)).astype(int))
+        sample = _sample(self.n, _CHECKED_POINTS)
         half = len(sample) // 2 + 1
         yield self.block(sample[:half], sample), self.block(sample, sample[:half])
 
@@ -280,11 +281,10 @@ class Gram:
         """
         if self.kernel.validity is Validity.VALID:
             return Definiteness.PROVEN
-        sample = np.unique(np.linspace(0, self.n - 1, min(self.n, 512)).astype(np.int64))
-        K = self.block(sample, sample)
-        eigenvalues = np.linalg.eigvalsh((K + K.T) / 2)
-        scale = max(abs(eigenvalues[0]), abs(eigenvalues[-1]))
-        if eigenvalues[0] < -1e-10 * scale:
+        sample = _sample(self.n, _EXAMINED_POINTS)
+        test = examine(self.block(sample, sample))
+        scale = max(abs(test.smallest_eigenvalue), abs(test.largest_eigenvalue))
+        if test.smallest_eigenvalue < -1e-10 * scale:
             return Definiteness.INDEFINITE
         return Definiteness.COMPUTED if len(sample) == self.n else Definiteness.UNKNOWN
 
@@ -323,6 +323,11 @@ class Gram:
 
 def _capacity(n: int, row_length: int, memory: int) -> int:
     return int(min(n, max(memory // (8 * max(row_length, 1)), 2)))
+
+
+def _sample(n: int, count: int) -> np.ndarray:
+    """At most ``count`` of n rows, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
 
 
 def _parts(rows: np.ndarray, step: int) -> list[np.ndarray]:

@@ -247,7 +247,7 @@ def test_shrinking_changes_no_answer(model, cache_size, random, monkeypatch):
     np.testing.assert_allclose(with_it.intercept_, without.intercept_, atol=1e-3)
 
 
-def test_a_tube_is_never_narrower_than_nothing(random):
+def test_a_tube_is_never_narrower_than_nothing():
     for seed in range(20):
         random = np.random.default_rng(seed)
         points = random.normal(size=(30, 5))

@@ -161,4 +161,5 @@ def test_duplicate_entries_of_a_sparse_matrix_count_as_their_sum(kernel):
     dense = np.array([[3.0, 0, 0], [0, 0, 5.0], [0, 1.0, 0]])
     np.testing.assert_allclose(kernel(duplicated), kernel(dense))
     np.testing.assert_allclose(kernel.diag(duplicated), kernel.diag(dense))
+    np.testing.assert_allclose(Gram.of(duplicated, kernel).rows([0, 1, 2]), kernel(dense))
     assert duplicated.nnz == 4

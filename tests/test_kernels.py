@@ -327,7 +327,7 @@ def test_frames_with_other_columns_do_not_mix():
         Linear().on("a")(frame, frame[list("bacde")])
 
 
-def test_feature_maps_of_any_kind(random):
+def test_feature_maps_of_any_kind():
     @dataclass
     class Scale:  # not hashable
         factor: float

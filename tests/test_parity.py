@@ -237,7 +237,7 @@ def test_one_class_scores():
     np.testing.assert_array_equal(ours.predict(X)[inside], theirs.predict(X)[inside])
 
 
-def test_rows_of_weight_zero_take_no_part_in_probabilities(random):
+def test_rows_of_weight_zero_take_no_part_in_probabilities():
     X, y = load_breast_cancer(return_X_y=True)
     X, y = StandardScaler().fit_transform(X[:120]), y[:120]
     weight = np.where(np.arange(120) < 100, 1.0, 0.0)

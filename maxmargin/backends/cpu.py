@@ -2,7 +2,8 @@
 
 A tile is a handful of rows of the left data set against a stretch of the right one, small enough
 to stay in the cache from the product to the finished kernel value. Data stay as they are, dense
-float32 or float64 or CSR: only the tile in work is widened to float64, and for distances centred.
+float32 or float64 or CSR: only the tile in work is widened to float64, and for distances at least
+its left side is centred.
 """
 
 from __future__ import annotations
@@ -348,6 +349,7 @@ def kernel_diagonal(program: Program, points: Operand) -> np.ndarray:
 def variance(X: Any) -> float:
     """Variance of all entries of X, as scikit-learn's ``gamma="scale"`` means it."""
     if sp.issparse(X):
+        X = canonical(X)
         size = X.shape[0] * X.shape[1]
         mean = float(X.data.sum(dtype=np.float64)) / size
         stored = float(np.square(X.data - np.float64(mean)).sum())

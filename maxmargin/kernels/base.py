@@ -161,8 +161,7 @@ class Kernel(ABC):
         names = list(X.columns) if hasattr(X, "columns") else None
         if self.input is Input.OBJECTS:
             return X, names
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return cpu.canonical(X), names
+        return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]), names
 
     # -- the algebra ---------------------------------------------------------------------------
 

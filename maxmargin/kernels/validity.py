@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils import _safe_indexing, check_array, check_random_state
 
 from maxmargin.kernels.base import Kernel
-from maxmargin.kernels.given import Precomputed
 from maxmargin.kernels.named import as_kernel
 
 
@@ -91,7 +90,12 @@ def check_valid(
     if n > max_points:
         chosen = np.sort(check_random_state(random_state).choice(n, max_points, replace=False))
         X = np.asarray(X)[np.ix_(chosen, chosen)] if kernel.pairwise else _safe_indexing(X, chosen)
-    K = check_array(kernel(X), input_name="the Gram matrix")
+    return examine(kernel(X), tol=tol)
+
+
+def examine(K: np.ndarray, *, tol: float | None = None) -> GramTest:
+    """Test one Gram matrix, as :func:`check_valid` does."""
+    K = check_array(K, input_name="the Gram matrix")
     if K.shape[0] != K.shape[1]:
         raise ValueError(f"A Gram matrix is square; got shape {K.shape}.")
     eigenvalues = np.linalg.eigvalsh((K + K.T) / 2)
@@ -131,8 +135,8 @@ def gram_features(K: Any, *, tol: float | None = None) -> np.ndarray:
     array([[2., 1.],
            [1., 2.]])
     """
-    K = check_array(K)
-    test = check_valid(Precomputed(), K, tol=tol, max_points=len(K))
+    K = check_array(K, dtype=np.float64)
+    test = examine(K, tol=tol)
     if not test:
         raise ValueError(f"The matrix has no feature map: it is {test}.")
     eigenvalues, vectors = np.linalg.eigh((K + K.T) / 2)

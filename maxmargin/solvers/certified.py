@@ -131,9 +131,8 @@ def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
     """
     if not problem.hard:
         return tol
-    rows = np.unique(problem.gram_row)
     beta = problem.on_rows(problem.start, gram.n)
-    squared = float(beta[rows] @ gram.matvec(beta, rows))
+    squared = float(np.nansum(beta * problem.decision(gram, beta)))
     return max(0.5 * tol * squared, np.finfo(np.float64).tiny)
 
 

@@ -154,10 +154,12 @@ class SMO:
                 next_shrinking += max(size, _SHRINK_AFTER)
             if self.verbose and now - reported > 1.0:
                 reported = now
-                self._print(label, steps, violation, state.alpha, now - started)
+                nonzero = whole.count_nonzero(state)
+                self._print(label, steps, violation, nonzero, now - started)
         alpha = whole.absorb(gram, state).alpha
         if self.verbose:
-            self._print(label, steps, violation, alpha, now - started, status)
+            nonzero = int(np.count_nonzero(alpha))
+            self._print(label, steps, violation, nonzero, now - started, status)
         return Solution(alpha, steps, status)
 
     def _print(
@@ -165,14 +167,14 @@ class SMO:
         label: str,
         steps: int,
         violation: float,
-        alpha: np.ndarray,
+        nonzero: int,
         seconds: float,
         status: Status | None = None,
     ) -> None:
         end = "" if status is None else f", {status}"
         print(
             f"[SMO] problem {label}: {steps} steps, KKT violation {violation:.3g}, "
-            f"{np.count_nonzero(alpha)} nonzero, {seconds:.1f} s{end}",
+            f"{nonzero} nonzero, {seconds:.1f} s{end}",
             flush=True,
         )
 
@@ -251,6 +253,13 @@ class _State:
         index = np.flatnonzero(keep)
         problem = self.problem.restricted(index)
         return _State(problem, self.alpha[index], v[index], self.diagonal[index], index)
+
+    def count_nonzero(self, part: _State) -> int:
+        """Nonzero variables of this whole state, some of them as a shrunk one has them now."""
+        alpha = self.alpha.copy()
+        if part.index is not None:
+            alpha[part.index] = part.alpha
+        return int(np.count_nonzero(alpha))
 
     def absorb(self, gram: Gram, part: _State) -> _State:
         """Take a shrunk state's progress into this whole one, and return it."""

@@ -23,7 +23,6 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin import memory
-from maxmargin.backends.cpu import canonical
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
@@ -99,7 +98,7 @@ class KernelMachine(BaseEstimator):
                 "Precomputed matrix must be a square matrix."
                 f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
-        return canonical(X), y
+        return X, y
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -129,20 +128,19 @@ class KernelMachine(BaseEstimator):
         self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps, dtype=np.int32)
-        self._warn_unfinished(evaluations)
+        self._warn_unfinished(self.certificate_)
         return evaluations
 
-    def _warn_unfinished(self, evaluations: list[Evaluation], where: str = "") -> None:
+    def _warn_unfinished(self, certificate: Certificate, where: str = "") -> None:
         """Warn when a problem did not converge: why, how far it is, and what to do."""
-        worst = Certificate.worst([evaluation.certificate for evaluation in evaluations])
-        if worst.converged:
+        if certificate.converged:
             return
-        advice = worst.status.advice.format(
+        advice = certificate.status.advice.format(
             max_iter=self.max_iter, time_limit=self.time_limit or 0.0
         )
         warnings.warn(
-            f"{where}{advice} The KKT violation is {worst.kkt_violation:.3g} (tol {self.tol:g}). "
-            "See certificate_.",
+            f"{where}{advice} The KKT violation is {certificate.kkt_violation:.3g} "
+            f"(tol {self.tol:g}). See certificate_.",
             ConvergenceWarning,
             stacklevel=5,
         )
@@ -165,7 +163,6 @@ class KernelMachine(BaseEstimator):
 
     def _expansion(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
         """Values of kernel expansions over the support vectors at new points, (n, k)."""
-        check_is_fitted(self)
         kernel = self.kernel_
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
@@ -178,7 +175,6 @@ class KernelMachine(BaseEstimator):
                 accept_sparse=not kernel.pairwise and "csr",
                 reset=False,
             )
-            X = canonical(X)
         return expand(kernel, X, self.support_vectors_, self.support_, coefficients)
 
     def _dense_dual_coef(self) -> np.ndarray:

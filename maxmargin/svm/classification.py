@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from maxmargin.certificate import InseparableError
+from maxmargin.certificate import Certificate, InseparableError
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne
@@ -175,7 +175,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 places.append((k, held_out))
         if problems:
             evaluations, _ = solve_certified(gram, problems, solver, self.tol)
-            self._warn_unfinished(evaluations, "in the folds for probability=True: ")
+            worst = Certificate.worst([evaluation.certificate for evaluation in evaluations])
+            self._warn_unfinished(worst, "in the folds for probability=True: ")
             for (k, held_out), evaluation in zip(places, evaluations, strict=True):
                 outside = gram.matvec(evaluation.coefficients, tasks[k][0][held_out])
                 values[k][held_out] = outside + evaluation.bias

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Real
 from typing import Any
 
@@ -24,8 +25,9 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         "fit_intercept": ["boolean"],
     }
 
+    @abstractmethod
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
-        raise NotImplementedError
+        """Return the dual problem of these targets and weights."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
@@ -56,9 +58,9 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         self.margin_ = evaluation.margin
         return self
 
+    @abstractmethod
     def _tube(self, found: float) -> float:
-        """Width of the tube: given, or found by the solver."""
-        raise NotImplementedError
+        """Half width of the tube: given, or found by the solver."""
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the machine's values at the rows of X, shape (n_samples,)."""
