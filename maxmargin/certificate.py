@@ -19,12 +19,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from maxmargin.backends.cpu import spread_out
+from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem, Levels, read_levels
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.solution import Solution, Status
 
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
 _RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
+_RECOMPUTED_WHOLE, _SAMPLED = 2048, 256
+_NEAR, _SAFETY = 10.0, 4.0
 _KNOWN = 0.1  # violation, as a share of rho, up to which rho counts as known
 
 
@@ -168,11 +172,16 @@ class Certificate:
 class Evaluation:
     """A solution looked at again from the problem: its machine and its certificate.
 
-    ``alpha`` and ``problem`` are in the units of the certificate; ``coefficients`` (one per row of
-    the Gram matrix), ``bias`` and ``decision`` are those of the machine, divided by rho where the
-    margin is not fixed at one. ``noise`` is the rounding of a decision value.
+    ``rows`` are the problem's rows of the whole Gram matrix, to which ``coefficients`` and
+    ``decision`` belong. ``alpha`` and ``problem`` are in the units of the certificate;
+    ``coefficients``, ``bias`` and ``decision`` are those of the machine, divided by rho where the
+    margin is not fixed at one. ``noise`` is the rounding of a decision value. ``solution`` is what
+    was evaluated and ``recomputed`` its ``K beta``, both in the units of the solver.
     """
 
+    rows: np.ndarray
+    solution: Solution
+    recomputed: np.ndarray
     problem: DualProblem
     alpha: np.ndarray
     levels: Levels
@@ -196,13 +205,21 @@ class Evaluation:
 
 
 def evaluate(
-    gram: Gram, problem: DualProblem, solution: Solution, tol: float, definiteness: Definiteness
+    gram: Gram,
+    problem: DualProblem,
+    solution: Solution,
+    tol: float,
+    definiteness: Definiteness,
+    workers: Workers = ALONE,
 ) -> Evaluation:
-    """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix."""
-    alpha = solution.alpha
+    """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix.
+
+    The Gram matrix is that of the problem's own rows.
+    """
+    alpha, rows = solution.alpha, np.arange(gram.n)
     beta = problem.on_rows(alpha, gram.n)
-    decision = problem.decision(gram, beta)
-    if not np.isfinite(decision[problem.gram_row]).all():
+    recomputed = decision = _decision(gram, problem, solution, beta, tol, workers)
+    if not np.isfinite(decision).all():
         raise ValueError(
             "The dual coefficients or intercepts are not finite. The input data may contain large "
             "values and need to be preprocessed."
@@ -217,7 +234,7 @@ def evaluate(
     gradient = problem.gradient(decision)
     levels = _levels(problem, alpha, gradient)
     read = read_levels(problem, levels)
-    squared_norm = float(np.nansum(beta * decision))
+    squared_norm = float(beta @ decision)
     primal, dual, gap = _objectives(problem, alpha, decision, levels, squared_norm)
     violation = _violation(problem, alpha, gradient)
     noise = _noise(gram, problem, alpha)
@@ -234,6 +251,9 @@ def evaluate(
         definiteness=definiteness,
     )
     return Evaluation(
+        rows=rows,
+        solution=solution,
+        recomputed=recomputed,
         problem=problem,
         alpha=alpha,
         levels=read,
@@ -244,6 +264,58 @@ def evaluate(
         noise=noise / unit,
         certificate=certificate,
     )
+
+
+def _decision(
+    gram: Gram,
+    problem: DualProblem,
+    solution: Solution,
+    beta: np.ndarray,
+    tol: float,
+    workers: Workers,
+) -> np.ndarray:
+    """``K beta`` in float64 on every row that the certificate depends on.
+
+    These are the rows of nonzero variables, which carry both objectives, and the rows near enough
+    to the level of their group to violate a KKT condition. On the others the solver's own values
+    stand: they are further from mattering than four times the largest error that those values
+    have on the rows that are recomputed, a few of them taken at random from the rest.
+    """
+    own = solution.decision
+    if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
+        return gram.matvec(beta, workers=workers)
+    v = -problem.coefficient * problem.gradient(own)
+    distance = _distance(problem, solution.alpha, v)
+    near = np.zeros(gram.n, dtype=bool)
+    near[problem.gram_row[distance < _NEAR * tol]] = True
+    near[beta != 0] = True
+    near[spread_out(gram.n, _SAMPLED)] = True
+    decision = own.copy()
+    while True:
+        rows = np.flatnonzero(near)
+        decision[rows] = gram.matvec(beta, rows, workers)
+        error = float(np.abs(decision[rows] - own[rows]).max())
+        missed = np.zeros(gram.n, dtype=bool)
+        missed[problem.gram_row[distance < _SAFETY * error]] = True
+        missed[rows] = False
+        if not missed.any():
+            return decision
+        near |= missed
+
+
+def _distance(problem: DualProblem, alpha: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """By how much each variable's v could change before it took part in a violation."""
+    distance = np.full(len(v), np.inf)
+    rise, fall = rising(problem, alpha), falling(problem, alpha)
+    for j in range(max(problem.n_groups, 1)):
+        member = problem.group == j if problem.n_groups else np.ones(len(v), dtype=bool)
+        free = v[member & rise & fall]
+        level = free.mean() if problem.n_groups and len(free) else 0.0
+        distance[member & rise] = level - v[member & rise]
+        distance[member & fall] = np.minimum(distance, v - level)[member & fall]
+        if problem.n_groups and not len(free):
+            distance[member] = 0.0  # no level to measure from
+    return distance
 
 
 def _objectives(
@@ -300,8 +372,21 @@ def _failed(
         np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, definiteness
     )
     levels = Levels(0.0, 1.0, 0.0)
-    norm = float(np.nansum(beta * decision))
-    return Evaluation(problem, alpha, levels, beta, 0.0, decision, norm, 0.0, certificate)
+    norm = float(beta @ decision)
+    return Evaluation(
+        np.arange(len(beta)),
+        solution,
+        decision,
+        problem,
+        alpha,
+        levels,
+        beta,
+        0.0,
+        decision,
+        norm,
+        0.0,
+        certificate,
+    )
 
 
 def rising(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:

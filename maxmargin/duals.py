@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Gram
 
 
@@ -66,6 +67,8 @@ class DualProblem:
         Whether the machine is divided by rho, so that its margin is one (nu-SVC, hard margin).
     hard : bool
         Whether this is the hard margin, posed as nearest points of the hulls.
+    known_decision : float array, one entry per row of the Gram matrix, optional
+        ``K beta`` at the start, where it is known.
     """
 
     gram_row: np.ndarray
@@ -81,6 +84,7 @@ class DualProblem:
     tube_weights: np.ndarray
     scaled: bool = False
     hard: bool = False
+    known_decision: np.ndarray | None = None
 
     @property
     def n_groups(self) -> int:
@@ -98,13 +102,19 @@ class DualProblem:
         decision[rows] = gram.matvec(beta, rows)
         return decision
 
+    def decision_at_start(self, gram: Gram, workers: Workers = ALONE) -> np.ndarray:
+        """``K beta`` at the start."""
+        if self.known_decision is not None:
+            return self.known_decision.copy()
+        return gram.matvec(self.on_rows(self.start, gram.n), workers=workers)
+
     def gradient(self, decision: np.ndarray) -> np.ndarray:
         """``Q a + p``, from ``decision = K beta``."""
         return self.sign * decision[self.gram_row] + self.linear
 
-    def started_from(self, alpha: np.ndarray) -> DualProblem:
-        """Return the same problem with another feasible start."""
-        return replace(self, start=alpha)
+    def started_from(self, alpha: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
+        """Return the same problem with another feasible start, and its ``K beta`` if known."""
+        return replace(self, start=alpha, known_decision=decision)
 
     def restricted(self, index: np.ndarray) -> DualProblem:
         """Return the problem of some of the variables, the others staying where they are.
@@ -112,7 +122,7 @@ class DualProblem:
         Its ``linear`` does not know of the others: gradients are to be carried over.
         """
         arrays: dict[str, Any] = {name: getattr(self, name)[index] for name in _PER_VARIABLE}
-        return replace(self, **arrays)
+        return replace(self, **arrays, known_decision=None)
 
     def renumbered(self, rows: np.ndarray) -> DualProblem:
         """Return the same problem over ``gram.take(rows)``; ``rows`` must be sorted."""
@@ -196,7 +206,14 @@ class DualBatch:
 
 
 _PER_VARIABLE = ("gram_row", "sign", "coefficient", "linear", "lower", "upper", "start", "group")
-_PER_PROBLEM = ("bias_weights", "margin_weights", "tube_weights", "scaled", "hard")
+_PER_PROBLEM = (
+    "bias_weights",
+    "margin_weights",
+    "tube_weights",
+    "scaled",
+    "hard",
+    "known_decision",
+)
 _NONE = np.empty(0)
 
 

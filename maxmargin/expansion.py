@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from maxmargin.backends import cpu
-from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels.base import Kernel
-
-_BLOCK_BYTES = 1 << 25
 
 
 @on_one_blas_thread
 def expand(
-    kernel: Kernel, X: Any, support_vectors: Any, support: np.ndarray, coefficients: np.ndarray
+    kernel: Kernel,
+    X: Any,
+    support_vectors: Any,
+    support: np.ndarray,
+    coefficients: np.ndarray,
+    counts: Sequence[int] | None = None,
+    finish: Callable[[np.ndarray], np.ndarray] = lambda sums: sums[:, 0],
+    workers: Workers = ALONE,
 ) -> np.ndarray:
     """Values of kernel expansions at the rows of X, in memory that does not grow with them.
 
@@ -29,10 +35,16 @@ def expand(
         Their training rows: the columns of a precomputed matrix.
     coefficients : float array (k, m)
         One row per expansion.
+    counts : sequence of int, optional
+        Cuts the support vectors into stretches (the classes) that are summed apart.
+    finish : callable, optional
+        Turns these sums, (q, stretches, k) for some of the points, into their values; without it
+        there is one stretch, and its sums are the values.
+    workers : Workers
 
     Returns
     -------
-    values : float64 array (n, k)
+    values : float64 array (n, ...)
 
     Examples
     --------
@@ -43,8 +55,11 @@ def expand(
     >>> expand(Linear(), np.array([[3.0]]), points, rows, np.array([[1.0, -1.0]]))
     array([[-3.]])
     """
+    ends = np.cumsum([len(support)] if counts is None else counts)
+    stretches = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
     if not len(support):
-        return np.zeros((X.shape[0] if hasattr(X, "shape") else len(X), len(coefficients)))
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        return finish(np.zeros((n, len(stretches), len(coefficients))))
     program = kernel.lower()
     if kernel.pairwise:
         right = cpu.Operand.of_columns(program, support)
@@ -52,11 +67,6 @@ def expand(
     else:
         right = cpu.Operand.prepare(program, support_vectors)
         left = cpu.Operand.prepare(program, X, like=right)
-    values = np.empty((left.n, len(coefficients)))
-    step = max(_BLOCK_BYTES // (8 * right.n), 1)
-    for start in range(0, left.n, step):
-        rows = np.arange(start, min(start + step, left.n))
-        block = np.empty((len(rows), right.n))
-        cpu.kernel_rows(program, left, rows, right, block)
-        values[rows] = cpu.finite(block, kernel) @ coefficients.T
-    return values
+    workers = ALONE if program.calls_python else workers
+    parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)
+    return cpu.finite(np.concatenate(parts), kernel)

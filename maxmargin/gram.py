@@ -18,12 +18,14 @@ import numpy as np
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
 from maxmargin.backends.program import Program
+from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.kernels.base import Kernel, Validity
 from maxmargin.kernels.validity import examine
 
 _CHECKED_POINTS, _EXAMINED_POINTS = 128, 512
 _TILE = 512
 _SYMMETRY = 1e-6
+_NARROW_SHARE = 0.3
 
 
 class Definiteness(StrEnum):
@@ -42,12 +44,14 @@ class RowStore:
     (compiled loops write it), ``clock`` the latest stamp.
     """
 
-    def __init__(self, n_rows: int, row_shape: tuple[int, ...], capacity: int) -> None:
+    def __init__(
+        self, n_rows: int, row_shape: tuple[int, ...], capacity: int, dtype: Any = np.float64
+    ) -> None:
         self.slot = np.full(n_rows, -1, dtype=np.int64)
         self.owner = np.full(capacity, -1, dtype=np.int64)
         self.stamp = np.zeros(capacity, dtype=np.int64)
         self.clock = np.zeros(1, dtype=np.int64)
-        self.data = np.empty((0, *row_shape))  # all of it with the first row
+        self.data = np.empty((0, *row_shape), dtype=dtype)  # all of it with the first row
         self.used = 0
 
     @property
@@ -58,7 +62,7 @@ class RowStore:
     @property
     def nbytes(self) -> int:
         """Bytes of the store when it is full."""
-        return 8 * self.capacity * int(np.prod(self.data.shape[1:]))
+        return self.data.itemsize * self.capacity * int(np.prod(self.data.shape[1:]))
 
     def missing(self, rows: np.ndarray) -> np.ndarray:
         """Return those of the rows that are not resident."""
@@ -66,20 +70,24 @@ class RowStore:
 
     def claim(self, rows: np.ndarray) -> np.ndarray:
         """Give slots to new rows, evicting the least recently used; the caller fills them."""
-        if not len(self.data):
-            self.data = np.empty((self.capacity, *self.data.shape[1:]))
         if self.used + len(rows) <= self.capacity:
             slots = np.arange(self.used, self.used + len(rows))
-            self.used += len(rows)
         else:
             slots = np.argpartition(self.stamp, len(rows) - 1)[: len(rows)]
             self.used = self.capacity  # free slots have the oldest stamp and went first
+        self.place(rows, slots)
+        return slots
+
+    def place(self, rows: np.ndarray, slots: np.ndarray) -> None:
+        """Give these slots to these rows, whoever had them; the caller fills them."""
+        if not len(self.data):
+            self.data = np.empty((self.capacity, *self.data.shape[1:]), dtype=self.data.dtype)
         evicted = self.owner[slots]
         self.slot[evicted[evicted >= 0]] = -1
         self.owner[slots] = rows
         self.slot[rows] = slots
+        self.used = max(self.used, int(slots.max()) + 1)
         self.touch(rows)
-        return slots
 
     def touch(self, rows: np.ndarray) -> None:
         """Mark resident rows as just used."""
@@ -115,8 +123,10 @@ class Gram:
         *,
         memory: int,
         primitives: RowStore | None = None,
+        narrow: cpu.Operand | None = None,
     ) -> None:
         self.kernel, self.program, self.points = kernel, program, points
+        self._narrow = narrow
         self.n = points.n
         self.memory = memory
         self.primitives = primitives
@@ -203,7 +213,9 @@ class Gram:
             out[~known] = self._computed(rows[~known], self.points.take(columns))
         return out
 
-    def matvec(self, coefficients: np.ndarray, rows: Any = None) -> np.ndarray:
+    def matvec(
+        self, coefficients: np.ndarray, rows: Any = None, workers: Workers = ALONE
+    ) -> np.ndarray:
         """``K @ coefficients`` in float64, or only some rows of it."""
         active = np.flatnonzero(coefficients)
         rows = np.arange(self.n) if rows is None else np.asarray(rows, dtype=np.int64)
@@ -218,14 +230,37 @@ class Gram:
         unknown = active[~known]
         if len(unknown):
             right = self.points if everything else self.points.take(rows)
-            for part in _parts(unknown, step):
-                out += coefficients[part] @ self._computed(part, right)
+            weights = coefficients[unknown]
+            cpu.accumulate(self.program, self.points, unknown, weights, right, out, workers)
+            cpu.finite(out, self.kernel)
         return out
 
-    def take(self, rows: Any) -> Gram:
-        """Gram matrix of a subset of the points, with a store of its own."""
+    def take(self, rows: Any, memory: int | None = None) -> Gram:
+        """Gram matrix of a subset of the points: their data shared, with a store of its own."""
         rows = np.asarray(rows, dtype=np.int64)
-        return Gram(self.kernel, self.program, self.points.take(rows), memory=self.memory)
+        return Gram(
+            self.kernel,
+            self.program,
+            self.points.take(rows),
+            memory=self.memory if memory is None else memory,
+            narrow=None if self._narrow is None else self._narrow.take(rows),
+        )
+
+    def narrow(self) -> cpu.Operand:
+        """Return the points for tiles in float32, made once and shared by subsets.
+
+        A copy where it fits a part of the budget; otherwise tile after tile is converted.
+        """
+        if self._narrow is None:
+            copied = self.points.narrow_bytes <= _NARROW_SHARE * self.memory
+            self._narrow = self.points.narrow(copied)
+        return self._narrow
+
+    @property
+    def narrow_bytes(self) -> int:
+        """Memory that the float32 points of this matrix take, or will take."""
+        wanted = self.points.narrow_bytes
+        return wanted if wanted <= _NARROW_SHARE * self.memory else 0
 
     def require(self, rows: np.ndarray) -> None:
         """Make rows resident, at most as many as the store holds."""
@@ -268,7 +303,7 @@ class Gram:
                 for j in range(0, i + 1, _TILE):
                     yield K[i : i + _TILE, j : j + _TILE], K[j : j + _TILE, i : i + _TILE]
             return
-        sample = _sample(self.n, _CHECKED_POINTS)
+        sample = cpu.spread_out(self.n, _CHECKED_POINTS)
         half = len(sample) // 2 + 1
         yield self.block(sample[:half], sample), self.block(sample, sample[:half])
 
@@ -281,7 +316,7 @@ class Gram:
         """
         if self.kernel.validity is Validity.VALID:
             return Definiteness.PROVEN
-        sample = _sample(self.n, _EXAMINED_POINTS)
+        sample = cpu.spread_out(self.n, _EXAMINED_POINTS)
         test = examine(self.block(sample, sample))
         scale = max(abs(test.smallest_eigenvalue), abs(test.largest_eigenvalue))
         if test.smallest_eigenvalue < -1e-10 * scale:
@@ -323,11 +358,6 @@ class Gram:
 
 def _capacity(n: int, row_length: int, memory: int) -> int:
     return int(min(n, max(memory // (8 * max(row_length, 1)), 2)))
-
-
-def _sample(n: int, count: int) -> np.ndarray:
-    """At most ``count`` of n rows, evenly spread."""
-    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
 
 
 def _parts(rows: np.ndarray, step: int) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ class Status(StrEnum):
     CONVERGED = "converged"
     MAX_ITER = "max_iter"
     TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
     STALLED = "stalled"
     TRIVIAL = "trivial"
 
@@ -38,6 +39,10 @@ _ADVICE = {
         "Solver terminated early (time_limit={time_limit:g} s). Raise time_limit, raise tol, or "
         "scale the data with StandardScaler or MinMaxScaler."
     ),
+    Status.INTERRUPTED: (
+        "Solver stopped early, by Ctrl-C or by a callback. The model is what was found until "
+        "then; fit again with warm_start=True to go on from there."
+    ),
     Status.STALLED: (
         "Solver terminated early: in float64 no step improves the objective any more, and the KKT "
         "violation is still above tol. The kernel's values are too large or too ill-conditioned "
@@ -55,8 +60,12 @@ _ADVICE = {
 
 @dataclass(frozen=True)
 class Solution:
-    """A feasible point of a dual problem, and how the solver left it."""
+    """A feasible point of a dual problem, and how the solver left it.
+
+    ``decision`` is the solver's own ``K beta`` where it has one, to its working precision.
+    """
 
     alpha: np.ndarray
     n_iter: int
     status: Status
+    decision: np.ndarray | None = None

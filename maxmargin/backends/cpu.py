@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 from sklearn.utils import _safe_indexing
 
 from maxmargin.backends import program as op
 from maxmargin.backends.program import Program, View
+from maxmargin.backends.threads import ALONE, Workers
 
-TILE_ENTRIES = 1 << 17  # one MB of float64: product, pass and result share the L2 cache
+TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
 _CHUNK = 512
 _DIAGONAL_BLOCK = 16
+_SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.15
 
 
 class Points(Protocol):
@@ -38,6 +41,10 @@ class Points(Protocol):
 
     def take(self, rows: np.ndarray) -> Points:
         """Keep only these rows."""
+        ...
+
+    def narrow(self, copied: bool) -> Points:
+        """Return the same points for tiles in float32, their data copied or not."""
         ...
 
     def diagonal(self) -> np.ndarray:
@@ -56,18 +63,49 @@ class Points(Protocol):
 class Vectors(ABC):
     """Rows of a real matrix, for products and distances.
 
+    ``index`` are the rows of X that belong to the data set: a subset is a view, not a copy.
     Distances are taken between rows less their common ``centre``: the products that a squared
-    distance is made of then have the size of the distance, not of the mean.
+    distance is made of then have the size of the distance, not of the mean. Tiles are made in
+    ``dtype``: float64, or float32 after :meth:`narrow`.
     """
 
-    def __init__(self, X: Any, kind: str, centre: np.ndarray | None = None):
-        self.X, self.kind, self.n = X, kind, X.shape[0]
-        self.centre = _column_means(X) if kind == op.SQUARED_DISTANCE and centre is None else centre
-        self.squares = np.zeros(self.n) if kind == op.L1_DISTANCE else self._squares()
+    def __init__(
+        self,
+        X: Any,
+        kind: str,
+        centre: np.ndarray | None = None,
+        index: np.ndarray | None = None,
+        squares: np.ndarray | None = None,
+        dtype: Any = np.float64,
+    ):
+        self.X, self.kind, self.centre, self.index = X, kind, centre, index
+        self.dtype = np.dtype(dtype)
+        self.n = X.shape[0] if index is None else len(index)
+        if squares is None:
+            squares = np.zeros(self.n) if kind == op.L1_DISTANCE else self._squares()
+        self.squares = squares.astype(dtype, copy=False)
+
+    @classmethod
+    def prepare(cls, X: Any, kind: str, centre: np.ndarray | None = None) -> Vectors:
+        """Vectors of all rows of X; without a given centre distances are centred on the mean."""
+        if kind == op.SQUARED_DISTANCE and centre is None:
+            centre = _column_means(X)
+        kept = SparseVectors if sp.issparse(X) else DenseVectors
+        return kept(X, kind, centre if kind == op.SQUARED_DISTANCE else None)
 
     @abstractmethod
-    def _widened(self, rows: Any) -> np.ndarray:
-        """Return these rows, dense, in float64, less the centre."""
+    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return these rows, dense, in ``dtype``, less the centre."""
+
+    def narrow(self, copied: bool) -> Vectors:
+        squares = self.squares.astype(np.float32)
+        if not copied:
+            return type(self)(self.X, self.kind, self.centre, self.index, squares, np.float32)
+        return self._narrow_copy(squares)
+
+    @abstractmethod
+    def _narrow_copy(self, squares: np.ndarray) -> Vectors:
+        """Return a float32 copy of these rows, in the form whose products are fastest."""
 
     @abstractmethod
     def _squares(self) -> np.ndarray:
@@ -82,13 +120,17 @@ class Vectors(ABC):
         """Write L1 distances into ``out``."""
 
     def take(self, rows: np.ndarray) -> Vectors:
-        return type(self)(self.X[rows], self.kind, self.centre)
+        index = rows if self.index is None else self.index[rows]
+        squares = self.squares[rows]
+        return type(self)(self.X, self.kind, self.centre, index, squares, self.dtype)
 
     def diagonal(self) -> np.ndarray:
-        return self.squares if self.kind == op.DOT else np.zeros(self.n)
+        if self.kind != op.DOT:
+            return np.zeros(self.n)
+        return self.squares.astype(np.float64, copy=False)
 
     def panel(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._widened(rows), self.squares[rows]
+        return self.dense(rows), self.squares[rows]
 
     def tile(
         self, panel: tuple[np.ndarray, np.ndarray], start: int, stop: int, out: np.ndarray
@@ -101,6 +143,33 @@ class Vectors(ABC):
         if self.kind == op.SQUARED_DISTANCE:
             _squared_distances(squares, self.squares[start:stop], out)
 
+    def gaussian_tile(
+        self,
+        panel: tuple[np.ndarray, np.ndarray],
+        start: int,
+        stop: int,
+        rate: float,
+        out: np.ndarray,
+    ) -> None:
+        """Write ``exp(rate * squared distance)`` into ``out``: the whole RBF kernel in one pass."""
+        vectors, squares = panel
+        self._products(vectors, start, stop, out)
+        _gaussian(squares, self.squares[start:stop], out.dtype.type(rate), out)
+
+    def gathered(self) -> Vectors:
+        """Return the same rows, next to each other in memory."""
+        if self.index is None:
+            return self
+        return self._gathered()
+
+    @abstractmethod
+    def _gathered(self) -> Vectors:
+        """Return a copy of the indexed rows."""
+
+    def _at(self, rows: slice | np.ndarray) -> slice | np.ndarray:
+        """Places of these rows in X."""
+        return rows if self.index is None else self.index[rows]
+
 
 class DenseVectors(Vectors):
     """Dense rows, float32 or float64."""
@@ -109,30 +178,44 @@ class DenseVectors(Vectors):
     def width(self) -> int:
         return self.X.shape[1]
 
-    def _widened(self, rows: slice | np.ndarray) -> np.ndarray:
-        block = self.X[rows]
-        if self.centre is None:
-            return block.astype(np.float64, copy=False)
-        return block - self.centre  # float32 becomes float64 here, one tile at a time
+    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
+        block = self.X[self._at(rows)]
+        if self.centre is not None:
+            block = block - self.centre  # float32 becomes float64 here, one tile at a time
+        return block.astype(self.dtype, copy=False)
+
+    def _gathered(self) -> Vectors:
+        block = self.dense(slice(None))
+        return DenseVectors(block, self.kind, squares=self.squares, dtype=self.dtype)
+
+    def _narrow_copy(self, squares: np.ndarray) -> Vectors:
+        sample = self.X[self._at(spread_out(self.n, _SAMPLED_ROWS))]
+        if np.count_nonzero(sample) < _SPARSE_BELOW * sample.size:
+            X = self.X if self.index is None else self.X[self.index]
+            return SparseVectors.narrowed(sp.csr_array(X), self.kind)
+        block = np.empty((self.n, self.width), dtype=np.float32)
+        for start, stop in _stretches(self.n, self.width):
+            block[start:stop] = self.dense(slice(start, stop))
+        return DenseVectors(block, self.kind, squares=squares, dtype=np.float32)
 
     def _squares(self) -> np.ndarray:
         squares = np.empty(self.n)
         for start, stop in _stretches(self.n, self.width):
-            block = self._widened(slice(start, stop))
+            block = self.dense(slice(start, stop))
             np.einsum("ij,ij->i", block, block, out=squares[start:stop])
         return squares
 
     def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        if self.X.dtype == np.float64:
+        if self.X.dtype == self.dtype and self.index is None:
             # (x - c) . p = x . p - c . p, where p is centred already: no copy of the tile
             np.dot(vectors, self.X[start:stop].T, out=out)
             if self.centre is not None:
                 out -= (vectors @ self.centre)[:, None]
         else:
-            np.dot(vectors, self._widened(slice(start, stop)).T, out=out)
+            np.dot(vectors, self.dense(slice(start, stop)).T, out=out)
 
     def _l1_distances(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        _l1_dense(vectors, self._widened(slice(start, stop)), out)
+        _l1_dense(vectors, self.dense(slice(start, stop)), out)
 
 
 class SparseVectors(Vectors):
@@ -140,11 +223,27 @@ class SparseVectors(Vectors):
 
     @property
     def width(self) -> int:
-        return max(self.X.nnz // max(self.n, 1), 1)
+        return max(self.X.nnz // max(self.X.shape[0], 1), 1)
 
-    def _widened(self, rows: np.ndarray) -> np.ndarray:
-        block = self.X[rows].toarray().astype(np.float64, copy=False)
-        return block if self.centre is None else block - self.centre
+    @classmethod
+    def narrowed(cls, X: Any, kind: str) -> SparseVectors:
+        """Vectors in float32, not centred: sparse data have their mean near zero."""
+        squares = cls(X, kind).squares
+        return cls(X.astype(np.float32), kind, squares=squares, dtype=np.float32)
+
+    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
+        block = self.X[self._at(rows)].toarray()
+        if self.centre is not None:
+            block = block - self.centre
+        return block.astype(self.dtype, copy=False)
+
+    def _gathered(self) -> Vectors:
+        X = self.X[self.index]
+        return SparseVectors(X, self.kind, self.centre, None, self.squares, self.dtype)
+
+    def _narrow_copy(self, squares: np.ndarray) -> Vectors:
+        X = self.X if self.index is None else self.X[self.index]
+        return SparseVectors.narrowed(X, self.kind)
 
     def _squares(self) -> np.ndarray:
         centre = np.zeros(self.X.shape[1]) if self.centre is None else self.centre
@@ -153,14 +252,19 @@ class SparseVectors(Vectors):
     def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         offset = np.zeros(len(vectors)) if self.centre is None else vectors @ self.centre
         columns = np.ascontiguousarray(vectors.T)  # the inner loop runs over the panel's rows
-        X = self.X
-        _csr_dot(X.indptr, X.indices, X.data, start, stop, columns, offset, out)
+        _csr_dot(*self._stretch(start, stop), columns, offset.astype(self.dtype), out)
 
     def _l1_distances(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         norms = np.abs(vectors).sum(axis=1)
         columns = np.ascontiguousarray(vectors.T)
-        X = self.X
-        _csr_l1(X.indptr, X.indices, X.data, start, stop, columns, norms, out)
+        _csr_l1(*self._stretch(start, stop), columns, norms, out)
+
+    def _stretch(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """``(indptr, indices, data)`` of rows ``start:stop``."""
+        if self.index is None:
+            return self.X.indptr[start : stop + 1], self.X.indices, self.X.data
+        part = self.X[self.index[start:stop]]
+        return part.indptr, part.indices, part.data
 
 
 class GivenMatrix:
@@ -176,6 +280,9 @@ class GivenMatrix:
 
     def take(self, rows: np.ndarray) -> GivenMatrix:
         return GivenMatrix(self.K, self.rows[rows], self.index[rows])
+
+    def narrow(self, copied: bool) -> GivenMatrix:
+        return self
 
     def diagonal(self) -> np.ndarray:
         return self.K[self.rows, self.index].astype(np.float64)
@@ -200,6 +307,9 @@ class FunctionValues:
 
     def take(self, rows: np.ndarray) -> FunctionValues:
         return FunctionValues(_safe_indexing(self.X, rows), len(rows), self.function)
+
+    def narrow(self, copied: bool) -> FunctionValues:
+        return self
 
     def diagonal(self) -> np.ndarray:
         values = np.empty(self.n)
@@ -243,8 +353,9 @@ class FunctionValues:
 class Operand:
     """One side of a kernel matrix: a data set as every primitive of a programme sees it."""
 
-    def __init__(self, primitives: list, factors: np.ndarray, n: int):
+    def __init__(self, primitives: list, factors: np.ndarray, n: int, dtype: Any = np.float64):
         self.primitives, self.factors, self.n = primitives, factors, n
+        self.dtype = np.dtype(dtype)
 
     @property
     def dimension(self) -> int:
@@ -268,10 +379,9 @@ class Operand:
                 primitives.append(GivenMatrix(data))
             elif primitive.kind == op.FUNCTION:
                 primitives.append(FunctionValues(data, n, primitive.function))
-            elif sp.issparse(data):
-                primitives.append(SparseVectors(canonical(data), primitive.kind, centre))
             else:
-                primitives.append(DenseVectors(np.ascontiguousarray(data), primitive.kind, centre))
+                data = canonical(data) if sp.issparse(data) else np.ascontiguousarray(data)
+                primitives.append(Vectors.prepare(data, primitive.kind, centre))
         factors = np.empty((len(program.factors), n))
         for k, factor in enumerate(program.factors):
             values = np.asarray(factor.function(_view(X, factor.view, seen)))
@@ -290,41 +400,184 @@ class Operand:
         return cls(points, np.empty((0, len(index))), len(index))
 
     def take(self, rows: np.ndarray) -> Operand:
-        """Return the operand of a subset of the points."""
+        """Return the operand of a subset of the points, sharing their data."""
         taken = [primitive.take(rows) for primitive in self.primitives]
-        return Operand(taken, self.factors[:, rows], len(rows))
+        return Operand(taken, self.factors[:, rows], len(rows), self.dtype)
+
+    def gathered(self) -> Operand:
+        """Return the same points with their data next to each other in memory."""
+        gathered = [p.gathered() if isinstance(p, Vectors) else p for p in self.primitives]
+        return Operand(gathered, self.factors, self.n, self.dtype)
+
+    def narrow(self, copied: bool = True) -> Operand:
+        """Return the same points for tiles in float32, their data copied or converted by tile."""
+        narrowed = [primitive.narrow(copied) for primitive in self.primitives]
+        return Operand(narrowed, self.factors.astype(np.float32), self.n, np.float32)
+
+    @property
+    def narrow_bytes(self) -> int:
+        """What :meth:`narrow` allocates."""
+        vectors = [points for points in self.primitives if isinstance(points, Vectors)]
+        return sum(4 * points.n * (points.width + 1) for points in vectors)
 
 
 def primitive_rows(left: Operand, rows: np.ndarray, right: Operand, out: np.ndarray) -> None:
     """Write every primitive between ``left[rows]`` and all of ``right`` into ``out`` (p, q, n)."""
-    for part, columns, tiles in _tiles(left, rows, right):
-        out[:, part, columns] = tiles
+    for part, panels in _panels(left, rows):
+        for start, stop in _stretches(right.n, _tile_width(right, part)):
+            tiles = np.empty((len(panels), part.stop - part.start, stop - start))
+            for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):
+                points.tile(panel, start, stop, tile)
+            out[:, part, start:stop] = tiles
 
 
 def kernel_rows(
-    program: Program, left: Operand, rows: np.ndarray, right: Operand, out: np.ndarray
+    program: Program,
+    left: Operand,
+    rows: np.ndarray,
+    right: Operand,
+    out: np.ndarray,
+    workers: Workers = ALONE,
+    places: np.ndarray | None = None,
 ) -> None:
-    """Write the kernel values between ``left[rows]`` and all of ``right`` into ``out`` (q, n)."""
-    for part, columns, tiles in _tiles(left, rows, right):
-        row_factors, column_factors = left.factors[:, rows[part]], right.factors[:, columns]
-        kernel_values(program, tiles, row_factors, column_factors, out[part, columns])
+    """Write the kernel values between ``left[rows]`` and all of ``right`` into ``out`` (q, n).
+
+    Row k goes to ``out[places[k]]``, or to ``out[k]`` without places.
+    """
+    for part, panels in _panels(left, rows):
+        place: Any = part if places is None else places[part]
+
+        def fill(span: tuple[int, int], part: slice = part, panels: list = panels) -> None:
+            for start, stop, values in _values(program, left, rows[part], panels, right, span):
+                out[place, start:stop] = values  # noqa: B023 - run before the next panel
+
+        workers.map(fill, spans(right.n, workers.count))
 
 
-def _tiles(
-    left: Operand, rows: np.ndarray, right: Operand
-) -> Iterator[tuple[slice, slice, np.ndarray]]:
-    """Yield ``(rows, columns, primitives)`` tile by tile, the primitives of shape (p, q, m)."""
-    width = max((points.width for points in right.primitives), default=1)
-    step = min(PANEL_ROWS, max(PANEL_ENTRIES // left.dimension, 1))
+def kernel_square(
+    program: Program, points: Operand, rows: np.ndarray, out: np.ndarray, workers: Workers = ALONE
+) -> None:
+    """Write the symmetric matrix of the kernel values among ``points[rows]`` into ``out``."""
+    chosen = points.take(rows).gathered()
+    order = np.arange(len(rows))
+    parts = list(_panels(chosen, order))
+
+    def fill(k: int) -> None:
+        part, panels = parts[k]
+        span = (part.start, len(rows))
+        for start, stop, values in _values(program, chosen, order[part], panels, chosen, span):
+            out[part, start:stop] = values
+            out[max(start, part.stop) : stop, part] = values[:, max(part.stop - start, 0) :].T
+
+    workers.map(fill, range(len(parts)))
+
+
+def accumulate(
+    program: Program,
+    left: Operand,
+    rows: np.ndarray,
+    coefficients: np.ndarray,
+    right: Operand,
+    out: np.ndarray,
+    workers: Workers = ALONE,
+) -> None:
+    """Add ``sum_i coefficients_i k(left[rows_i], x)`` to ``out`` at every x of ``right``.
+
+    No value leaves the cache: each tile is made, summed and forgotten.
+    """
+    for part, panels in _panels(left, rows):
+        weights = coefficients[part].astype(left.dtype)
+
+        def add(span: tuple[int, int], part: slice = part, panels: list = panels) -> None:
+            for start, stop, values in _values(program, left, rows[part], panels, right, span):
+                out[start:stop] += weights @ values  # noqa: B023 - run before the next panel
+
+        workers.map(add, spans(right.n, workers.count))
+
+
+def expand(
+    program: Program,
+    left: Operand,
+    right: Operand,
+    coefficients: np.ndarray,
+    stretches: list[tuple[int, int]],
+    finish: Callable[[np.ndarray], np.ndarray],
+    workers: Workers = ALONE,
+) -> list[np.ndarray]:
+    """Kernel expansions over stretches of ``right``, at every point of ``left``.
+
+    For each panel of points ``finish`` gets the sums ``K[:, stretch] @ coefficients[:, stretch].T``
+    as an array (q, stretches, k); what it returns is collected.
+    """
+    rows = np.arange(left.n)
+
+    def values(first: int) -> np.ndarray:
+        part = rows[first : first + step]
+        ((_, panels),) = _panels(left, part)
+        sums = np.zeros((len(part), len(stretches), len(coefficients)))
+        for s, span in enumerate(stretches):
+            for start, stop, tile in _values(program, left, part, panels, right, span):
+                sums[:, s] += tile @ coefficients[:, start:stop].T
+        return finish(sums)
+
+    step = _panel_rows(left)
+    return workers.map(values, range(0, left.n, step))
+
+
+def _panel_rows(left: Operand) -> int:
+    return min(PANEL_ROWS, max(PANEL_ENTRIES // left.dimension, 1))
+
+
+def _panels(left: Operand, rows: np.ndarray) -> Iterator[tuple[slice, list]]:
+    """Yield the rows in parts small enough that their panels stay in the cache."""
+    step = _panel_rows(left)
     for first in range(0, len(rows), step):
         part = slice(first, min(first + step, len(rows)))
-        panels = [points.panel(rows[part]) for points in left.primitives]
-        q = part.stop - part.start
-        for start, stop in _stretches(right.n, max(width, q)):
-            tiles = np.empty((len(panels), q, stop - start))
+        yield part, [points.panel(rows[part]) for points in left.primitives]
+
+
+def _tile_width(right: Operand, part: slice) -> int:
+    """Entries that one point of ``right`` brings into the cache."""
+    width = max((points.width for points in right.primitives), default=1)
+    return max(width, part.stop - part.start)
+
+
+def spans(n: int, count: int) -> list[tuple[int, int]]:
+    """Cut ``range(n)`` into so many stripes of whole cache lines."""
+    step = -(-n // count)
+    step = -(-step // 64) * 64
+    return [(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _values(
+    program: Program,
+    left: Operand,
+    rows: np.ndarray,
+    panels: list,
+    right: Operand,
+    span: tuple[int, int],
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yield ``(start, stop, kernel values)`` over a stripe of ``right``, tile by tile."""
+    q, (first, last) = len(rows), span
+    width = max((points.width for points in right.primitives), default=1)
+    step = min(max(TILE_BYTES // left.dtype.itemsize // max(width, q), 16), 4096)
+    buffer = np.empty((len(panels) + 1) * q * min(step, last - first), dtype=left.dtype)
+    row_factors = np.ascontiguousarray(left.factors[:, rows])
+    for start in range(first, last, step):
+        stop = min(start + step, last)
+        size = q * (stop - start)
+        values = buffer[:size].reshape(q, stop - start)
+        if program.gaussian_rate is not None:
+            right.primitives[0].gaussian_tile(
+                panels[0], start, stop, program.gaussian_rate, values
+            )
+        else:
+            tiles = buffer[size : size * (len(panels) + 1)].reshape(len(panels), q, stop - start)
             for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):
                 points.tile(panel, start, stop, tile)
-            yield part, slice(start, stop), tiles
+            column_factors = np.ascontiguousarray(right.factors[:, start:stop])
+            run(*program.arrays(left.dtype), tiles, row_factors, column_factors, values)
+        yield start, stop, values
 
 
 def kernel_values(
@@ -332,7 +585,7 @@ def kernel_values(
 ) -> None:
     """Run the programme over stored primitives (p, q, n), with the factors of both sides."""
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)  # one compiled form
-    run(*program.arrays, primitives, left, right, out)
+    run(*program.arrays(out.dtype), primitives, left, right, out)
 
 
 def kernel_diagonal(program: Program, points: Operand) -> np.ndarray:
@@ -364,8 +617,13 @@ def variance(X: Any) -> float:
 
 def _stretches(n: int, row_length: int) -> list[tuple[int, int]]:
     """Cut ``range(n)`` so that a stretch of rows of this length fits the cache."""
-    step = min(max(TILE_ENTRIES // max(row_length, 1), 16), 4096)
+    step = min(max(TILE_BYTES // 8 // max(row_length, 1), 16), 4096)
     return [(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def spread_out(n: int, count: int) -> np.ndarray:
+    """At most ``count`` of n rows, evenly spread."""
+    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
 
 
 def _column_means(X: Any) -> np.ndarray:
@@ -422,9 +680,40 @@ def look(X: Any, step: op.Columns | op.Map) -> Any:
     return mapped if mapped.dtype in (np.float32, np.float64) else mapped.astype(np.float64)
 
 
+def exponential(x: Any) -> Any:
+    """Exponential by arithmetic alone, so that loops over it vectorise; error below 2 ulp."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(exponential, inline="always")
+def _exponential_of(x):
+    return (lambda x: _exp32(x)) if x == types.float32 else (lambda x: _exp64(x))
+
+
 @njit(inline="always")
-def _exp(x):
-    """Exponential by arithmetic alone, so that loops over it vectorise; error below 2 ulp.
+def _exp32(x):
+    """Exponential in float32 (Cephes' polynomial); see :func:`_exp64`."""
+    one = np.float32(1.0)
+    shifted = x * np.float32(1.44269504088896341) + np.float32(12582912.0)
+    k = shifted - np.float32(12582912.0)
+    r = x - k * np.float32(0.693359375)
+    r = r + k * np.float32(2.12194440e-4)
+    p = np.float32(1.9875691500e-4)
+    p = p * r + np.float32(1.3981999507e-3)
+    p = p * r + np.float32(8.3334519073e-3)
+    p = p * r + np.float32(4.1665795894e-2)
+    p = p * r + np.float32(1.6666665459e-1)
+    p = p * r + np.float32(5.0000001201e-1)
+    p = p * r * r + r + one
+    exponent = np.int32(np.float32(shifted).view(np.int32) + np.int32(127))
+    value = p * np.int32(exponent << np.int32(23)).view(np.float32)
+    value = np.float32(0.0) if x < np.float32(-87.0) else value
+    return np.float32(np.inf) if x > np.float32(88.0) else value
+
+
+@njit(inline="always")
+def _exp64(x):
+    """Exponential in float64.
 
     ``x = k ln 2 + r`` with ``|r| <= ln(2) / 2``; the added constant ``1.5 * 2**52`` leaves k in the
     low bits of the sum, ready to become the exponent of ``2**k``.
@@ -457,7 +746,7 @@ def _exp(x):
 def run(instructions, constants, coefficients, depth, primitives, row_factors, column_factors, out):
     """Interpret a programme over a tile; writes ``out`` (q, n) from ``primitives`` (p, q, n)."""
     q, n = out.shape
-    stack = np.empty((depth, _CHUNK))
+    stack = np.empty((depth, _CHUNK), dtype=out.dtype)
     for i in range(q):
         for start in range(0, n, _CHUNK):
             width = min(_CHUNK, n - start)
@@ -489,7 +778,7 @@ def run(instructions, constants, coefficients, depth, primitives, row_factors, c
                     height -= 1
                 elif opcode == op.EXP:
                     for t in range(width):
-                        top[t] = _exp(top[t])
+                        top[t] = exponential(top[t])
                 elif opcode == op.TANH:
                     for t in range(width):
                         top[t] = math.tanh(top[t])
@@ -527,10 +816,21 @@ def _power(values, width, exponent):
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _squared_distances(row_squares, column_squares, out):
     """Turn products in ``out`` into squared distances, in place; rounding never goes below zero."""
+    zero = out.dtype.type(0.0)
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
-            distance = row_squares[i] + column_squares[j] - 2.0 * out[i, j]
-            out[i, j] = distance if distance > 0.0 else 0.0
+            distance = row_squares[i] + column_squares[j] - (out[i, j] + out[i, j])
+            out[i, j] = distance if distance > zero else zero
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _gaussian(row_squares, column_squares, rate, out):
+    """Turn products in ``out`` into ``exp(rate * squared distance)``, in place."""
+    zero = out.dtype.type(0.0)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            distance = row_squares[i] + column_squares[j] - (out[i, j] + out[i, j])
+            out[i, j] = exponential(rate * (distance if distance > zero else zero))
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
@@ -544,38 +844,46 @@ def _l1_dense(panel, block, out):
             out[i, j] = total
 
 
+_LINE = 16  # columns of a tile finished together: whole cache lines are written
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
-def _csr_dot(indptr, indices, data, start, stop, columns, offset, out):
-    """Write products of rows ``start:stop`` with the panel's ``columns`` (d, q) less ``offset``."""
+def _csr_dot(indptr, indices, data, columns, offset, out):
+    """Write products of CSR rows with the panel's ``columns`` (d, q), less ``offset``."""
     q = columns.shape[1]
-    total = np.empty(q)
-    for j in range(start, stop):
-        for i in range(q):
-            total[i] = -offset[i]
-        for entry in range(indptr[j], indptr[j + 1]):
-            value = data[entry]
-            column = columns[indices[entry]]
+    total = np.empty((_LINE, q), dtype=columns.dtype)
+    for first in range(0, out.shape[1], _LINE):
+        width = min(_LINE, out.shape[1] - first)
+        for k in range(width):
+            line = total[k]
             for i in range(q):
-                total[i] += value * column[i]
+                line[i] = -offset[i]
+            for entry in range(indptr[first + k], indptr[first + k + 1]):
+                value = columns.dtype.type(data[entry])
+                column = columns[indices[entry]]
+                for i in range(q):
+                    line[i] += value * column[i]
         for i in range(q):
-            out[i, j - start] = total[i]
+            row = out[i, first : first + width]
+            for k in range(width):
+                row[k] = total[k, i]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
-def _csr_l1(indptr, indices, data, start, stop, columns, base, out):
-    """Write L1 distances of rows ``start:stop`` to the panel; ``base`` is its rows' L1 norm."""
+def _csr_l1(indptr, indices, data, columns, base, out):
+    """Write L1 distances of CSR rows to the panel; ``base`` is its rows' L1 norm."""
     q = columns.shape[1]
-    total = np.empty(q)
-    for j in range(start, stop):
+    total = np.empty(q, dtype=columns.dtype)
+    for j in range(out.shape[1]):
         for i in range(q):
             total[i] = base[i]
         for entry in range(indptr[j], indptr[j + 1]):
-            value = data[entry]
+            value = columns.dtype.type(data[entry])
             column = columns[indices[entry]]
             for i in range(q):
                 total[i] += abs(column[i] - value) - abs(column[i])
         for i in range(q):
-            out[i, j - start] = total[i]
+            out[i, j] = total[i]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")

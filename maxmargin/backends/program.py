@@ -115,9 +115,26 @@ class Program:
     def _emit(self, opcode: int, first: int = 0, second: int = 0, constant: float = 0.0) -> None:
         self.code.append((opcode, first, second, float(constant)))
 
-    @cached_property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    def arrays(self, dtype: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """``(instructions, constants, coefficients, stack depth)`` for the compiled interpreter."""
+        instructions, constants, coefficients, depth = self._arrays
+        return instructions, constants.astype(dtype), coefficients.astype(dtype), depth
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether every tile needs a function of the user's: one thread at a time, then."""
+        return any(primitive.kind == FUNCTION for primitive in self.primitives)
+
+    @cached_property
+    def gaussian_rate(self) -> float | None:
+        """``-gamma`` where the whole programme is ``exp(-gamma * squared distance)``."""
+        opcodes = [step[0] for step in self.code]
+        if opcodes == [PUSH, SCALE, EXP] and self.primitives[0].kind == SQUARED_DISTANCE:
+            return self.code[1][3]
+        return None
+
+    @cached_property
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         instructions = np.array([step[:3] for step in self.code], dtype=np.int64).reshape(-1, 3)
         constants = np.array([step[3] for step in self.code], dtype=np.float64)
         coefficients = np.array(self.coefficients or [0.0], dtype=np.float64)

@@ -53,9 +53,16 @@ class OneVsOne:
         return tasks
 
     def pack(
-        self, coefficients: list[np.ndarray], y: np.ndarray
+        self, machines: list[tuple[np.ndarray, np.ndarray]], y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Bring the machines' coefficients (each over all rows) into scikit-learn's layout.
+        """Bring the machines' coefficients into scikit-learn's layout.
+
+        Parameters
+        ----------
+        machines : list of (rows, coefficients)
+            For each pair, some training rows and their coefficients.
+        y : int array (n,)
+            Class indices of all training rows.
 
         Returns
         -------
@@ -66,16 +73,27 @@ class OneVsOne:
             Column of a vector of class c: its coefficients against the other classes, in order.
         """
         used = np.zeros(len(y), dtype=bool)
-        for values in coefficients:
-            used |= values != 0
-        support = np.concatenate([np.flatnonzero(used & (y == c)) for c in range(self.n_classes)])
-        n_support = np.array([np.count_nonzero(y[support] == c) for c in range(self.n_classes)])
+        machines = [(rows[values != 0], values[values != 0]) for rows, values in machines]
+        for rows, _ in machines:
+            used[rows] = True
+        support = np.flatnonzero(used)
+        support = support[np.argsort(y[support], kind="stable")]
+        n_support = np.bincount(y[support], minlength=self.n_classes)
+        place = np.empty(len(y), dtype=np.int64)
+        place[support] = np.arange(len(support))
         dual_coef = np.zeros((self.n_classes - 1, len(support)))
-        for (first, second), values in zip(self.pairs, coefficients, strict=True):
-            for own, other in ((first, second), (second, first)):
-                members = np.flatnonzero(y[support] == own)
-                dual_coef[other - (other > own), members] = values[support[members]]
+        for (first, second), (rows, values) in zip(self.pairs, machines, strict=True):
+            other = np.where(y[rows] == first, second - 1, first)  # the class against, in order
+            dual_coef[other, place[rows]] = values
         return support, n_support, dual_coef
+
+    def combine(self, sums: np.ndarray) -> np.ndarray:
+        """Values of the pairs, (q, pairs), from each class's sums against the others.
+
+        ``sums[:, c, o]`` is the sum over the support vectors of class c of row o of ``dual_coef``.
+        """
+        first, second = np.array(self.pairs).T
+        return sums[:, first, second - 1] + sums[:, second, first]
 
     def expansions(self, dual_coef: np.ndarray, n_support: np.ndarray) -> np.ndarray:
         """Undo :meth:`pack`: coefficients of each machine over the support vectors, (K', n_SV)."""

@@ -6,29 +6,67 @@ recomputed in float64 is above ``tol``, the solver goes on from there with its g
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
-from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Definiteness, Gram
-from maxmargin.solution import Status
+from maxmargin.progress import Monitor
+from maxmargin.solution import Solution, Status
 from maxmargin.solvers.smo import SMO
+from maxmargin.solvers.working_set import WorkingSet
 
-_ROUNDS = 12
-_SMALL, _REFINED = 2000, 1e-5
+_ROUNDS, _ENGINE_ROUNDS = 12, 6
+_REFINED = 1e-5
+_ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
+_SHARED_FROM = 16384  # rows from which all threads work on one problem
+
+
+class Solver(Protocol):
+    """What solves a batch of dual problems over one Gram matrix."""
+
+    def solve(
+        self, gram: Gram, batch: DualBatch, tol: list[float], spent: list[int]
+    ) -> list[Solution]:
+        """Solve every problem from its start, to its own tolerance."""
+        ...
+
+
+@dataclass(frozen=True)
+class Auto:
+    """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
+
+    SMO works in float64 and ends exactly on its face. It also takes over where the engine's
+    float32 has come to its end, and has the hard margin to itself.
+    """
+
+    max_iter: int = -1
+    shrinking: bool = True
+    monitor: Monitor = field(default_factory=Monitor)
+
+    def for_round(self, problem: DualProblem, k: int, workers: Workers) -> Solver:
+        """Solver for the k-th round on a problem."""
+        if len(problem.sign) < _ENGINE_FROM or problem.hard or k >= _ENGINE_ROUNDS:
+            return SMO(self.max_iter, self.shrinking, self.monitor)
+        return WorkingSet(self.max_iter, self.monitor, workers)
 
 
 @on_one_blas_thread
 def solve_certified(
-    gram: Gram, problems: list[DualProblem], solver: SMO, tol: float
+    gram: Gram,
+    problems: list[DualProblem],
+    solver: Solver | Auto,
+    tol: float,
+    workers: Workers = ALONE,
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve problems over one Gram matrix; returns an evaluation and a step count for each.
 
-    When the whole matrix fits the memory budget all problems share its rows; otherwise each one
-    works on the Gram matrix of its own rows.
+    Every problem works on the Gram matrix of its own rows, which shares the data. Large problems
+    come first, one after the other with all threads inside; then the others, one to a thread.
 
     Examples
     --------
@@ -48,14 +86,20 @@ def solve_certified(
             f"The hard margin (C=inf) needs a positive semidefinite kernel, and {gram.kernel!r} is "
             "indefinite on these data: it has no feature space to separate in. Use a finite C."
         )
-    if gram.resident or all(len(np.unique(p.gram_row)) == gram.n for p in problems):
-        return _rounds(gram, problems, solver, tol, definiteness)
-    evaluations, counts = [], []
-    for problem in problems:
+    workers = ALONE if gram.program.calls_python else workers
+    threads = min(workers.count, len(problems))
+    if any(len(problem.sign) >= _ENGINE_FROM for problem in problems):
+        gram.narrow()  # before the threads that share it
+
+    def solve(k: int, workers: Workers, memory: int) -> tuple[Evaluation, int]:
+        problem = problems[k]
         rows = np.unique(problem.gram_row)
-        own = gram.take(rows)
+        if len(rows) == gram.n:
+            own = gram
+        else:
+            own, problem = gram.take(rows, memory), problem.renumbered(rows)
         try:
-            (one,), (count,) = _rounds(own, [problem.renumbered(rows)], solver, tol, definiteness)
+            evaluation, steps = _rounds(own, problem, solver, tol, definiteness, workers)
         except InseparableError as error:
             raise InseparableError(
                 str(error),
@@ -63,50 +107,48 @@ def solve_certified(
                 (rows[error.negative[0]], error.negative[1]),
                 error.distance,
             ) from None
-        evaluations.append(_spread(one, rows, gram.n))
-        counts.append(count)
-    return evaluations, counts
+        return replace(evaluation, rows=rows), steps
+
+    sizes = np.array([len(problem.sign) for problem in problems])
+    order = np.argsort(-sizes, kind="stable")
+    alone = 0 if len(problems) == 1 else _SHARED_FROM
+    large, small = order[sizes[order] >= alone], order[sizes[order] < alone]
+    answers = [solve(k, workers, gram.memory) for k in large]
+    answers += workers.map(lambda k: solve(k, ALONE, gram.memory // threads), small)
+    ordered = [answers[place] for place in np.argsort(np.concatenate([large, small]))]
+    return [evaluation for evaluation, _ in ordered], [steps for _, steps in ordered]
 
 
 def _rounds(
-    gram: Gram, problems: list[DualProblem], solver: SMO, tol: float, definiteness: Definiteness
-) -> tuple[list[Evaluation], list[int]]:
-    wanted = np.array([_first_tolerance(gram, problem, tol) for problem in problems])
-    steps = np.zeros(len(problems), dtype=np.int64)
-    evaluations: list[Evaluation | None] = [None] * len(problems)
-    current = list(problems)
-    open_problems = np.arange(len(problems))
-    refined: set[int] = set()
-    for last in [False] * (_ROUNDS - 1) + [True]:
-        batch = DualBatch.of([current[k] for k in open_problems])
-        solutions = solver.solve(
-            gram, batch, wanted[open_problems].tolist(), steps[open_problems].tolist()
-        )
-        unfinished = []
-        for k, solution in zip(open_problems, solutions, strict=True):
-            steps[k] += solution.n_iter
-            evaluation = evaluate(gram, problems[k], solution, tol, definiteness)
-            evaluations[k] = evaluation
-            violation = evaluation.certificate.kkt_violation
-            if evaluation.certificate.status is Status.TRIVIAL:
-                continue
-            if violation <= tol and evaluation.resolved:
-                evaluations[k] = _with_status(evaluation, Status.CONVERGED)
-                if _worth_refining(evaluation) and k not in refined and not last:
-                    refined.add(int(k))
-                    current[k] = problems[k].started_from(solution.alpha)
-                    wanted[k] *= 1e-2
-                    unfinished.append(k)
-            elif solution.status is Status.CONVERGED and not last:
-                current[k] = problems[k].started_from(solution.alpha)
-                wanted[k] = _next_tolerance(wanted[k], evaluation, tol)
-                unfinished.append(k)
-            elif solution.status is Status.CONVERGED:
-                evaluations[k] = _with_status(evaluation, Status.STALLED)
-        open_problems = np.array(unfinished, dtype=np.int64)
-        if not len(open_problems):
+    gram: Gram,
+    problem: DualProblem,
+    solver: Solver | Auto,
+    tol: float,
+    definiteness: Definiteness,
+    workers: Workers,
+) -> tuple[Evaluation, int]:
+    wanted, steps, refined, current = _first_tolerance(gram, problem, tol), 0, False, problem
+    for k in range(_ROUNDS):
+        last = k == _ROUNDS - 1
+        method = solver.for_round(problem, k, workers) if isinstance(solver, Auto) else solver
+        (solution,) = method.solve(gram, DualBatch.of([current]), [wanted], [steps])
+        steps += solution.n_iter
+        evaluation = evaluate(gram, problem, solution, tol, definiteness, workers)
+        if evaluation.certificate.status is Status.TRIVIAL:
             break
-    return [evaluation for evaluation in evaluations if evaluation is not None], steps.tolist()
+        if evaluation.certificate.kkt_violation <= tol and evaluation.resolved:
+            evaluation = _with_status(evaluation, Status.CONVERGED)
+            if last or refined or not _worth_refining(evaluation):
+                break
+            refined, wanted = True, 1e-2 * wanted
+        elif solution.status is not Status.CONVERGED:
+            break
+        elif last:
+            evaluation = _with_status(evaluation, Status.STALLED)
+        else:
+            wanted = _next_tolerance(wanted, evaluation, tol)
+        current = problem.started_from(solution.alpha, evaluation.recomputed)
+    return evaluation, steps
 
 
 def _worth_refining(evaluation: Evaluation) -> bool:
@@ -117,7 +159,7 @@ def _worth_refining(evaluation: Evaluation) -> bool:
     """
     certificate = evaluation.certificate
     return (
-        len(evaluation.alpha) <= _SMALL
+        len(evaluation.alpha) < _ENGINE_FROM
         and certificate.relative_gap > _REFINED
         and certificate.definiteness is not Definiteness.INDEFINITE
     )
@@ -132,7 +174,7 @@ def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
     if not problem.hard:
         return tol
     beta = problem.on_rows(problem.start, gram.n)
-    squared = float(np.nansum(beta * problem.decision(gram, beta)))
+    squared = float(beta @ problem.decision_at_start(gram))
     return max(0.5 * tol * squared, np.finfo(np.float64).tiny)
 
 
@@ -154,12 +196,3 @@ def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
 
 def _with_status(evaluation: Evaluation, status: Status) -> Evaluation:
     return replace(evaluation, certificate=replace(evaluation.certificate, status=status))
-
-
-def _spread(evaluation: Evaluation, rows: np.ndarray, n: int) -> Evaluation:
-    """Evaluation of a problem over ``gram.take(rows)`` in the rows of the whole Gram matrix."""
-    coefficients, decision = np.zeros(n), np.full(n, np.nan)
-    coefficients[rows] = evaluation.coefficients
-    decision[rows] = evaluation.decision
-    problem = replace(evaluation.problem, gram_row=rows[evaluation.problem.gram_row])
-    return replace(evaluation, coefficients=coefficients, decision=decision, problem=problem)

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
@@ -39,6 +39,7 @@ from numba import njit
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
+from maxmargin.progress import Monitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
 
@@ -57,13 +58,11 @@ class SMO:
     ----------
     max_iter : int, default=-1
         Steps allowed for each problem; -1 for no limit.
-    deadline : float, optional
-        ``time.monotonic()`` at which to stop.
     shrinking : bool, default=True
         Set variables aside that are at a wall and far from leaving it, and look at them again when
         the others are solved. Faster where many steps are needed; the answer is the same.
-    verbose : bool or int, default=False
-        Print a line per second of work and one per problem.
+    monitor : Monitor
+        Is told of the progress, and asked when to stop.
 
     Examples
     --------
@@ -79,9 +78,8 @@ class SMO:
     """
 
     max_iter: int = -1
-    deadline: float | None = None
     shrinking: bool = True
-    verbose: bool | int = False
+    monitor: Monitor = field(default_factory=Monitor)
 
     def solve(
         self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
@@ -98,18 +96,17 @@ class SMO:
             Steps already taken; they count towards ``max_iter``.
         """
         return [
-            self._solve_one(gram, problem, float(tol[k]), int(spent[k]), f"{k + 1}/{len(batch)}")
+            self._solve_one(gram, problem, float(tol[k]), int(spent[k]), k)
             for k, problem in enumerate(batch)
         ]
 
     def _solve_one(
-        self, gram: Gram, problem: DualProblem, tol: float, spent: int, label: str
+        self, gram: Gram, problem: DualProblem, tol: float, spent: int, label: int
     ) -> Solution:
         whole = state = _State.begin(gram, problem)
         size = len(problem.sign)
         steps, status, violation = 0, Status.CONVERGED, np.inf
         slice_steps = max(_FIRST_SLICE // size, 1)
-        started = reported = now = time.monotonic()
         stall = _StallWatch(size)
         next_descent, polished = 10 * size, False
         next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
@@ -135,8 +132,9 @@ class SMO:
             if code == _STUCK or stall.unchanged(state, steps):
                 status = Status.STALLED
                 break
-            if self.deadline is not None and now > self.deadline:
-                status = Status.TIME_LIMIT
+            stop = self.monitor.stopped()
+            if stop:
+                status = stop
                 break
             if code == _MISSING:
                 gram.require(state.rows_to_fetch(gram, needed))
@@ -152,31 +150,8 @@ class SMO:
                 # looking again costs products with rows that moved: cheap while they are resident
                 state = whole.absorb(gram, state).shrunk(violation)
                 next_shrinking += max(size, _SHRINK_AFTER)
-            if self.verbose and now - reported > 1.0:
-                reported = now
-                nonzero = whole.count_nonzero(state)
-                self._print(label, steps, violation, nonzero, now - started)
-        alpha = whole.absorb(gram, state).alpha
-        if self.verbose:
-            nonzero = int(np.count_nonzero(alpha))
-            self._print(label, steps, violation, nonzero, now - started, status)
-        return Solution(alpha, steps, status)
-
-    def _print(
-        self,
-        label: str,
-        steps: int,
-        violation: float,
-        nonzero: int,
-        seconds: float,
-        status: Status | None = None,
-    ) -> None:
-        end = "" if status is None else f", {status}"
-        print(
-            f"[SMO] problem {label}: {steps} steps, KKT violation {violation:.3g}, "
-            f"{nonzero} nonzero, {seconds:.1f} s{end}",
-            flush=True,
-        )
+            self.monitor.report(label, steps, violation, tol, whole.count_nonzero(state))
+        return Solution(whole.absorb(gram, state).alpha, steps, status)
 
 
 @dataclass
@@ -205,7 +180,7 @@ class _State:
     @classmethod
     def begin(cls, gram: Gram, problem: DualProblem) -> _State:
         """Begin at the problem's start, with its gradient."""
-        decision = problem.decision(gram, problem.on_rows(problem.start, gram.n))
+        decision = problem.decision_at_start(gram)
         v = -problem.coefficient * problem.gradient(decision)
         return cls(problem, problem.start.copy(), v, gram.diagonal[problem.gram_row])
 

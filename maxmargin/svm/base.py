@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
@@ -23,12 +22,14 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin import memory
+from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
 from maxmargin.gram import Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
-from maxmargin.solvers import SMO, solve_certified
+from maxmargin.progress import Monitor
+from maxmargin.solvers import Auto, solve_certified
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
@@ -50,6 +51,7 @@ class KernelMachine(BaseEstimator):
     verbose: Any
     max_iter: int
     time_limit: float | None
+    n_jobs: int | None
 
     _parameter_constraints: dict = {
         "kernel": [
@@ -66,6 +68,7 @@ class KernelMachine(BaseEstimator):
         "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "time_limit": [POSITIVE, None],
+        "n_jobs": [Integral, None],
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -118,13 +121,19 @@ class KernelMachine(BaseEstimator):
         self.kernel_ = gram.kernel
         return gram
 
-    def _solver(self) -> SMO:
-        deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
-        return SMO(self.max_iter, deadline, bool(self.shrinking), self.verbose)
+    def _solver(self) -> Auto:
+        return Auto(self.max_iter, bool(self.shrinking), Monitor(self.time_limit))
 
-    def _solved(self, gram: Gram, problems: list[DualProblem], solver: SMO) -> list[Evaluation]:
+    def _workers(self) -> Workers:
+        return Workers(thread_count(self.n_jobs))
+
+    def _solved(self, gram: Gram, problems: list[DualProblem], solver: Auto) -> list[Evaluation]:
         """Solve and certify; sets ``certificate_``, ``fit_status_`` and the step counts."""
-        evaluations, steps = solve_certified(gram, problems, solver, self.tol)
+        solver.monitor.problems = len(problems)
+        with solver.monitor.catching_interrupts():
+            evaluations, steps = solve_certified(
+                gram, problems, solver, self.tol, self._workers()
+            )
         self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps, dtype=np.int32)
@@ -161,8 +170,8 @@ class KernelMachine(BaseEstimator):
 
     # -- evaluating ----------------------------------------------------------------------------
 
-    def _expansion(self, X: Any, coefficients: np.ndarray) -> np.ndarray:
-        """Values of kernel expansions over the support vectors at new points, (n, k)."""
+    def _expansion(self, X: Any, **grouping: Any) -> np.ndarray:
+        """Values of the machine's expansions at new points; see :func:`expand` for grouping."""
         kernel = self.kernel_
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
@@ -175,7 +184,15 @@ class KernelMachine(BaseEstimator):
                 accept_sparse=not kernel.pairwise and "csr",
                 reset=False,
             )
-        return expand(kernel, X, self.support_vectors_, self.support_, coefficients)
+        return expand(
+            kernel,
+            X,
+            self.support_vectors_,
+            self.support_,
+            self._dense_dual_coef(),
+            workers=self._workers(),
+            **grouping,
+        )
 
     def _dense_dual_coef(self) -> np.ndarray:
         check_is_fitted(self)
@@ -216,7 +233,7 @@ class SingleMachine(KernelMachine):
         return self._dense_dual_coef()
 
     def _decision(self, X: Any) -> np.ndarray:
-        return self._expansion(X, self._expansion_coefficients())[:, 0] + self.intercept_[0]
+        return self._expansion(X)[:, 0] + self.intercept_[0]
 
 
 def cost_per_weight(C: float, lam: float | None, weight: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from maxmargin.certificate import Certificate, InseparableError
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne
-from maxmargin.solvers import SMO, solve_certified
+from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.probability import couple, platt, sigmoid
 
@@ -110,8 +110,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             evaluations = self._solved(gram, problems, solver)
         except InseparableError as error:
             raise self._naming_classes(error, index, scheme.sign) from None
-        coefficients = [scheme.sign * evaluation.coefficients for evaluation in evaluations]
-        support, n_support, dual_coef = scheme.pack(coefficients, index)
+        machines = [(e.rows, scheme.sign * e.coefficients) for e in evaluations]
+        support, n_support, dual_coef = scheme.pack(machines, index)
         self._keep_support(X, support, dual_coef)
         self.n_support_ = n_support.astype(np.int32)
         self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
@@ -139,19 +139,26 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return InseparableError(message, sides[0], sides[1], error.distance)
 
     def _keep_margins(self, evaluations: list, tasks: list, n: int) -> None:
-        slack = np.full((len(tasks), n), np.nan)
-        for k, ((rows, signs), evaluation) in enumerate(zip(tasks, evaluations, strict=True)):
-            decision = evaluation.decision[rows] + evaluation.bias
-            slack[k, rows] = np.maximum(0.0, 1.0 - signs * decision)
+        self._slack = [
+            (rows, np.maximum(0.0, 1.0 - signs * (e.decision + e.bias)))
+            for (rows, signs), e in zip(tasks, evaluations, strict=True)
+        ]
         margins = np.array([evaluation.margin for evaluation in evaluations])
-        single = len(tasks) == 1
-        self.slack_ = slack[0] if single else slack
-        self.margin_ = float(margins[0]) if single else margins
+        self.margin_ = float(margins[0]) if len(tasks) == 1 else margins
+
+    @property
+    def slack_(self) -> np.ndarray:
+        """``max(0, 1 - y_i f(x_i))`` of the training rows, for each pair; nan outside the pair."""
+        check_is_fitted(self)
+        slack = np.full((len(self._slack), self.shape_fit_[0]), np.nan)
+        for k, (rows, values) in enumerate(self._slack):
+            slack[k, rows] = values
+        return slack[0] if len(slack) == 1 else slack
 
     # -- probabilities -------------------------------------------------------------------------
 
     def _fit_probability(
-        self, gram: Gram, tasks: list, weight: np.ndarray, solver: SMO, sign: float
+        self, gram: Gram, tasks: list, weight: np.ndarray, solver: Auto, sign: float
     ) -> None:
         """Fit a sigmoid to each pair's out-of-fold values, as LIBSVM does."""
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
@@ -174,11 +181,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 )
                 places.append((k, held_out))
         if problems:
-            evaluations, _ = solve_certified(gram, problems, solver, self.tol)
+            evaluations, _ = solve_certified(gram, problems, solver, self.tol, self._workers())
             worst = Certificate.worst([evaluation.certificate for evaluation in evaluations])
             self._warn_unfinished(worst, "in the folds for probability=True: ")
             for (k, held_out), evaluation in zip(places, evaluations, strict=True):
-                outside = gram.matvec(evaluation.coefficients, tasks[k][0][held_out])
+                coefficients = np.zeros(gram.n)
+                coefficients[evaluation.rows] = evaluation.coefficients
+                outside = gram.matvec(coefficients, tasks[k][0][held_out])
                 values[k][held_out] = outside + evaluation.bias
         sigmoids = [platt(sign * values[k], sign * signs) for k, (_, signs) in enumerate(tasks)]
         self.probA_ = np.array([A for A, _ in sigmoids])
@@ -244,7 +253,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _pair_values(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self._expansion(X, self._expansion_coefficients()) + self.intercept_
+        scheme = OneVsOne(len(self.classes_))
+        values = self._expansion(X, counts=self.n_support_, finish=scheme.combine)
+        return values + self.intercept_
 
     def _expansion_coefficients(self) -> np.ndarray:
         scheme = OneVsOne(len(self.classes_))

@@ -51,6 +51,8 @@ class NuSVC(KernelClassifier):
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
+    n_jobs : int, optional
+        Threads: -1 for one per core; by default as many as BLAS may use.
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
     random_state : int, RandomState or None, default=None
@@ -105,6 +107,7 @@ class NuSVC(KernelClassifier):
         verbose: bool | int = False,
         max_iter: int = -1,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
@@ -123,6 +126,7 @@ class NuSVC(KernelClassifier):
         self.verbose = verbose
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state

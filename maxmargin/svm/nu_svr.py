@@ -46,6 +46,8 @@ class NuSVR(KernelRegressor):
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
+    n_jobs : int, optional
+        Threads: -1 for one per core; by default as many as BLAS may use.
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
 
@@ -104,6 +106,7 @@ class NuSVR(KernelRegressor):
         verbose: bool | int = False,
         max_iter: int = -1,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
         fit_intercept: bool = True,
     ) -> None:
         self.nu = nu
@@ -118,6 +121,7 @@ class NuSVR(KernelRegressor):
         self.verbose = verbose
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
         self.fit_intercept = fit_intercept
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:

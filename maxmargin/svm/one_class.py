@@ -47,6 +47,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
+    n_jobs : int, optional
+        Threads: -1 for one per core; by default as many as BLAS may use.
 
     Attributes
     ----------
@@ -102,6 +104,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         verbose: bool | int = False,
         max_iter: int = -1,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -114,6 +117,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self.verbose = verbose
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:

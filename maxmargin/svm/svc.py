@@ -53,6 +53,8 @@ class SVC(KernelClassifier):
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
+    n_jobs : int, optional
+        Threads: -1 for one per core; by default as many as BLAS may use.
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
         As in scikit-learn; both concern more than two classes only.
@@ -125,6 +127,7 @@ class SVC(KernelClassifier):
         verbose: bool | int = False,
         max_iter: int = -1,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
@@ -144,6 +147,7 @@ class SVC(KernelClassifier):
         self.verbose = verbose
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state

@@ -106,6 +106,8 @@ class SVR(KernelRegressor):
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
+    n_jobs : int, optional
+        Threads: -1 for one per core; by default as many as BLAS may use.
     lam : float, optional
         The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights.
     fit_intercept : bool, default=True
@@ -165,6 +167,7 @@ class SVR(KernelRegressor):
         verbose: bool | int = False,
         max_iter: int = -1,
         time_limit: float | None = None,
+        n_jobs: int | None = None,
         lam: float | None = None,
         fit_intercept: bool = True,
     ) -> None:
@@ -180,6 +183,7 @@ class SVR(KernelRegressor):
         self.verbose = verbose
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.n_jobs = n_jobs
         self.lam = lam
         self.fit_intercept = fit_intercept
 

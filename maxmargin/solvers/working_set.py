@@ -1,0 +1,332 @@
+"""The working-set engine: solve a large block in cache, touch all of the data rarely.
+
+The problem is that of :mod:`maxmargin.duals`; a step is SMO's. What differs is where the time goes.
+SMO reads two whole rows of the Gram matrix at every step, and on large data that is all it does.
+Here
+
+    repeat
+        select   the free variables and the worst violators: some thousands of them
+        block    their part of the Gram matrix, in float32, next to each other in memory
+        solve    the problem of these variables alone, by steps of two inside the block
+        update   D = K beta on all rows, by the rows of the variables that moved
+    until no pair of variables violates the KKT conditions by more than tol
+
+so that a row of the whole matrix is computed once or twice and read a handful of times. D is kept
+in float64 from float32 values: what that leaves wrong, the certificate finds and another round
+repairs (:mod:`maxmargin.solvers.certified`). A problem that fits a block takes a single round.
+
+References: Osuna, Freund and Girosi, 1997 and Joachims, 1999 (decomposition); Fan, Chen and Lin,
+JMLR 6, 2005 (the choice of two variables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from maxmargin.backends import cpu, cpu_steps
+from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.certificate import falling, rising
+from maxmargin.duals import DualBatch, DualProblem
+from maxmargin.gram import Gram, RowStore
+from maxmargin.progress import Monitor
+from maxmargin.solution import Solution, Status
+
+LARGEST, LEAST = 8192, 64  # variables of a working set
+_WHOLE = 2048  # up to so many, all variables are solved for at once
+_FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
+_ADDED = 1024  # violators that join the free variables, or as many as are free
+_BLOCK_SHARE = 4  # a quarter of the memory is for the block, the rest for rows
+_VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
+_TIGHTEN = 0.1  # a block is solved to this part of the whole problem's violation
+_SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
+_STALL_ROUNDS, _PROGRESS = 10, 1e-13
+
+
+@dataclass(frozen=True)
+class WorkingSet:
+    """Solver by large working sets.
+
+    Parameters
+    ----------
+    max_iter : int, default=-1
+        Steps of two allowed for each problem; -1 for no limit.
+    monitor : Monitor
+        Is told of the progress, and asked when to stop.
+    workers : Workers
+        Threads for blocks and updates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram, duals
+    >>> from maxmargin.kernels import Linear
+    >>> from maxmargin.solvers import WorkingSet
+    >>> gram = Gram.of(np.array([[-1.0], [1.0]]), Linear())
+    >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
+    >>> (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
+    >>> solution.alpha
+    array([0.5, 0.5])
+    """
+
+    max_iter: int = -1
+    monitor: Monitor = field(default_factory=Monitor)
+    workers: Workers = ALONE
+
+    def solve(
+        self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
+    ) -> list[Solution]:
+        """Solve every problem of the batch from its start; see :meth:`SMO.solve`."""
+        return [
+            self._solve_one(gram, problem, float(tol[k]), int(spent[k]), k)
+            for k, problem in enumerate(batch)
+        ]
+
+    def _solve_one(
+        self, gram: Gram, problem: DualProblem, tol: float, spent: int, label: int
+    ) -> Solution:
+        state = _State(gram, problem, self.workers)
+        limit = self.max_iter - spent if self.max_iter >= 0 else 1 << 62
+        steps, status, idle, best = 0, Status.CONVERGED, 0, np.inf
+        while True:
+            violation = state.survey()
+            self.monitor.report(label, steps, violation, tol, np.count_nonzero(state.alpha))
+            stop = self.monitor.stopped()
+            if violation <= tol:
+                break
+            if steps >= limit or stop:
+                status = stop or Status.MAX_ITER
+                break
+            chosen = state.select(tol)
+            wanted = max(0.5 * tol, _TIGHTEN * violation)
+            taken, moved = state.advance(chosen, wanted, limit - steps, self.monitor)
+            steps += taken
+            value, size = state.objective()
+            idle = 0 if value < best - _PROGRESS * size else idle + 1
+            best = min(best, value)
+            if not moved or idle == _STALL_ROUNDS:
+                break  # float32 sees nothing more to do: the certificate sees further
+        return Solution(state.alpha, steps, status, state.decision)
+
+
+class _State:
+    """Where a solve is: ``alpha``, the decision ``D = K beta``, and the rows computed so far."""
+
+    def __init__(self, gram: Gram, problem: DualProblem, workers: Workers) -> None:
+        self.gram, self.problem, self.workers = gram, problem, workers
+        self.points = gram.narrow().gathered() if gram.narrow_bytes else gram.narrow()
+        self.n_groups = problem.n_groups
+        self.paired = len(problem.sign) > gram.n  # two variables sit on a row
+        self.orientation = (problem.sign * problem.coefficient).astype(np.float32)
+        self.same_orientation = bool((self.orientation == self.orientation[0]).all())
+        self.diagonal = gram.diagonal.astype(np.float32)
+        self.alpha = problem.start.copy()
+        self.decision = problem.decision_at_start(gram, workers)
+        self.fresh = not self.decision.any()
+        memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * len(problem.sign)
+        side = int((max(memory, 0) // _BLOCK_SHARE // 4) ** 0.5)
+        self.largest = min(max(side, LEAST), LARGEST, len(problem.sign))
+        rows = max(memory - 4 * self.largest**2, 0) // (4 * gram.n)
+        self.store = RowStore(gram.n, (gram.n,), int(min(rows, gram.n)), np.float32)
+        self._buffer = np.empty(0, dtype=np.float32)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all variables are solved for at once."""
+        return len(self.alpha) <= min(self.largest, _WHOLE) and not self.paired
+
+    def survey(self) -> float:
+        """Look at every variable; returns the largest violation.
+
+        Sets ``score``, by how much a variable's ``v`` is on the wrong side of its group's level:
+        the mean of v over its free variables, which lies between the extremes.
+        """
+        problem = self.problem
+        v = -problem.coefficient * problem.gradient(self.decision)
+        self.may_rise = rising(problem, self.alpha)
+        self.may_fall = falling(problem, self.alpha)
+        self.free = self.may_rise & self.may_fall
+        level = np.zeros(max(self.n_groups, 1))
+        worst = 0.0
+        for j in range(self.n_groups):
+            member = problem.group == j if self.n_groups > 1 else slice(None)
+            vj, rise, fall = v[member], self.may_rise[member], self.may_fall[member]
+            highest = vj[rise].max(initial=-np.inf)
+            lowest = vj[fall].min(initial=np.inf)
+            if highest > -np.inf and lowest < np.inf:
+                worst = max(worst, float(highest - lowest))
+                inside = vj[rise & fall]
+                middle = inside.mean() if len(inside) else (highest + lowest) / 2
+                level[j] = np.clip(middle, min(lowest, highest), max(lowest, highest))
+        self.v = v - (level[problem.group] if self.n_groups > 1 else level[0])
+        rises = np.where(self.may_rise, self.v, -np.inf)
+        self.score = np.maximum(rises, np.where(self.may_fall, -self.v, -np.inf))
+        return worst if self.n_groups else float(self.score.max(initial=0.0))
+
+    def select(self, tol: float) -> np.ndarray:
+        """Choose the variables to solve for: all that are free, and the worst violators."""
+        if self.whole:
+            return np.arange(len(self.alpha))
+        if self.fresh:
+            self.fresh = False
+            return self._one_per_row(self._sample())
+        free = np.flatnonzero(self.free)
+        free = _highest(free, self.score, self.largest - min(_ADDED, self.largest // 2))
+        others = self.score > 0.5 * tol
+        others[free] = False
+        room = min(self.largest - len(free), max(_ADDED, len(free)))
+        violators = _highest(np.flatnonzero(others), self.score, room)
+        return self._one_per_row(np.concatenate([free, violators]))
+
+    def _sample(self) -> np.ndarray:
+        """Begin with a random part, half of it able to rise and half to fall."""
+        least, most = _FIRST
+        count = min(max(len(self.alpha) // _FIRST_SHARE, least), most, self.largest)
+        random = np.random.default_rng(0)
+        halves = [np.flatnonzero(self.may_rise), np.flatnonzero(self.may_fall)]
+        return np.unique(
+            np.concatenate(
+                [random.choice(half, min(count // 2, len(half)), replace=False) for half in halves]
+            )
+        )
+
+    def _one_per_row(self, chosen: np.ndarray) -> np.ndarray:
+        """Of two variables on a row keep the worse violator; its sibling can wait a round."""
+        if not self.paired:
+            return chosen
+        chosen = chosen[np.argsort(-self.score[chosen], kind="stable")]
+        _, first = np.unique(self.problem.gram_row[chosen], return_index=True)
+        return chosen[first]
+
+    def advance(
+        self, chosen: np.ndarray, wanted: float, allowed: int, monitor: Monitor
+    ) -> tuple[int, bool]:
+        """Block, solve, update; returns the steps taken and whether anything moved."""
+        problem = self.problem
+        rows = problem.gram_row[chosen]
+        K = self._block(chosen, rows)
+        alpha = self.alpha[chosen]
+        steps = self._solve_block(K, chosen, alpha, wanted, allowed, monitor)
+        change = problem.sign[chosen] * (alpha - self.alpha[chosen])
+        self.alpha[chosen] = alpha
+        moved = np.flatnonzero(change)
+        if self.whole:
+            turned = self.orientation[chosen]
+            weights = (turned * change).astype(np.float32)
+            self.decision[rows] += turned * (K @ weights)
+        else:
+            self._update(rows[moved], change[moved])
+        return steps, len(moved) > 0
+
+    def objective(self) -> tuple[float, float]:
+        """Value of the dual, as minimised, and the size of its terms."""
+        beta = self.problem.on_rows(self.alpha, self.gram.n)
+        quadratic = 0.5 * float(beta @ self.decision)
+        linear = float(self.problem.linear @ self.alpha)
+        return quadratic + linear, abs(quadratic) + abs(linear)
+
+    def _block(self, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Kernel values among the chosen variables, their orientation folded in."""
+        q = len(chosen)
+        if self._buffer.size < q * q:
+            side = min(q + q // 4, self.largest)
+            self._buffer = np.empty(side * side, dtype=np.float32)
+        K = self._buffer[: q * q].reshape(q, q)
+        cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
+        cpu.finite(K[0], self.gram.kernel)
+        if not self.same_orientation:
+            K *= self.orientation[chosen][:, None]
+            K *= self.orientation[chosen]
+        return K
+
+    def _solve_block(
+        self,
+        K: np.ndarray,
+        chosen: np.ndarray,
+        alpha: np.ndarray,
+        wanted: float,
+        allowed: int,
+        monitor: Monitor,
+    ) -> int:
+        """Solve for the chosen variables; changes ``alpha`` in place, returns the steps."""
+        problem = self.problem
+        group = problem.group[chosen]
+        member = group == np.arange(max(self.n_groups, 1))[:, None]
+        if self.n_groups < 2:
+            member[:] = True
+        barred = cpu_steps.BARRED
+        rise = np.where(member & self.may_rise[chosen], np.float32(0), -barred)
+        fall = np.where(member & self.may_fall[chosen], np.float32(0), barred)
+        arrays = (
+            K,
+            self.diagonal[problem.gram_row[chosen]],
+            self.v[chosen].astype(np.float32),
+            alpha,
+            problem.lower[chosen],
+            problem.upper[chosen],
+            problem.coefficient[chosen],
+            rise,
+            fall,
+            np.float32(wanted),
+        )
+        advance = cpu_steps.pair_steps if self.n_groups else cpu_steps.single_steps
+        steps, at_once = 0, max(_SLICE // len(chosen), 1)
+        while True:
+            code, taken, _ = advance(*arrays, min(at_once, allowed - steps))
+            steps += taken
+            if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
+                return steps
+
+    def _update(self, rows: np.ndarray, weights: np.ndarray) -> None:
+        """Add ``sum_k weights_k K[rows_k]`` to the decision, from rows kept or made now."""
+        store, program, points = self.store, self.gram.program, self.points
+        known = store.slot[rows] >= 0
+        self._add(store.slot[rows[known]], weights[known])
+        new, weights = rows[~known], weights[~known]
+        kept, slots = self._places(new)
+        if len(slots):
+            cpu.kernel_rows(program, points, new[kept], points, store.data, self.workers, slots)
+            self._add(slots, weights[kept])
+        if len(slots) < len(new):
+            once, weights = new[~kept], weights[~kept]
+            cpu.accumulate(program, points, once, weights, points, self.decision, self.workers)
+
+    def _add(self, slots: np.ndarray, weights: np.ndarray) -> None:
+        def add(span: tuple[int, int]) -> None:
+            cpu_steps.add_rows(self.store.data, slots, weights, *span, self.decision)
+
+        if len(slots):
+            self.workers.map(add, cpu.spans(self.gram.n, self.workers.count))
+
+    def _places(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which new rows to keep, and their slots: unused ones, then those of rows not free.
+
+        The rows of free variables are the ones that will be needed again.
+        """
+        store, problem = self.store, self.problem
+        unused = np.arange(store.used, min(store.used + len(new), store.capacity))
+        kept = np.zeros(len(new), dtype=bool)
+        kept[: len(unused)] = True
+        if len(unused) == len(new) or not store.capacity:
+            return kept, self._taken(new[kept], unused)
+        inside = (self.alpha > problem.lower) & (self.alpha < problem.upper)
+        free = np.zeros(self.gram.n, dtype=bool)
+        free[problem.gram_row[inside]] = True
+        wanting = np.flatnonzero(free[new] & ~kept)
+        spare = np.flatnonzero(~free[store.owner[: store.used]])[: len(wanting)]
+        kept[wanting[: len(spare)]] = True
+        return kept, self._taken(new[kept], np.concatenate([unused, spare]))
+
+    def _taken(self, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        if len(slots):
+            self.store.place(rows, slots)
+        return slots
+
+
+def _highest(index: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
+    """Those ``count`` of the indices that score highest, or all of them."""
+    if len(index) <= count:
+        return index
+    return index[np.argpartition(-score[index], count - 1)[:count]]
