@@ -360,8 +360,8 @@ class Operand:
     @property
     def dimension(self) -> int:
         """Length of the longest row that a panel of these points holds."""
-        shapes = [np.shape(p.X) for p in self.primitives if isinstance(p, Vectors)]
-        return max((shape[1] for shape in shapes), default=1)
+        vectors = [points for points in self.primitives if isinstance(points, Vectors)]
+        return max((points.X.shape[1] for points in vectors), default=1)
 
     @classmethod
     def prepare(cls, program: Program, X: Any, like: Operand | None = None) -> Operand:
@@ -467,7 +467,7 @@ def kernel_square(
         span = (part.start, len(rows))
         for start, stop, values in _values(program, chosen, order[part], panels, chosen, span):
             out[part, start:stop] = values
-            out[max(start, part.stop) : stop, part] = values[:, max(part.stop - start, 0) :].T
+            _transpose(values[:, max(part.stop - start, 0) :], out[max(start, part.stop) : stop, part])
 
     workers.map(fill, range(len(parts)))
 
@@ -842,6 +842,17 @@ def _l1_dense(panel, block, out):
             for k in range(panel.shape[1]):
                 total += abs(panel[i, k] - block[j, k])
             out[i, j] = total
+
+
+@njit(cache=True, nogil=True)
+def _transpose(values, out):
+    """Write ``values.T`` into ``out``, by squares that stay in the first-level cache."""
+    q, n = values.shape
+    for first in range(0, q, _LINE):
+        for start in range(0, n, _LINE):
+            for j in range(start, min(start + _LINE, n)):
+                for i in range(first, min(first + _LINE, q)):
+                    out[j, i] = values[i, j]
 
 
 _LINE = 16  # columns of a tile finished together: whole cache lines are written

@@ -1,8 +1,8 @@
 """The compiled steps of the working-set engine: pairs of variables inside one resident block.
 
-``K`` is the block of the working set with the signs of its variables folded in
-(``o_t o_s K_ts``, ``o = s c``), ``score`` is ``v = -c (Q a + p)`` less the level of its group. What
-a variable may do is kept as a number to add: ``rise[g, t]`` is 0 where variable t of group g may
+``K[slot[t]]`` is the row of variable t in the block of the working set, with the signs of the
+variables folded in (``o_t o_s K_ts``, ``o = s c``); a variable without one must be barred. ``score``
+is ``v = -c (Q a + p)`` less the level of its group. What a variable may do is kept as a number to add: ``rise[g, t]`` is 0 where variable t of group g may
 move along ``+c`` and hugely negative elsewhere, ``fall[g, t]`` is 0 or hugely positive. Selection
 is then a plain maximum, and the compiler uses the whole width of the vector unit: a step costs
 about half a nanosecond an entry, a fifth of the branching form.
@@ -48,8 +48,10 @@ smaller = _selecting("<")
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def pair_steps(K, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps):
-    """Take up to ``max_steps`` steps of two variables; returns ``(code, steps, violation)``.
+def pair_steps(
+    K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
+):
+    """Take up to ``max_steps`` steps of two variables; returns ``(code, steps)``.
 
     The rule is SMO's (:mod:`maxmargin.solvers.smo`). Changes ``score``, ``alpha``, ``rise`` and
     ``fall`` in place.
@@ -61,8 +63,8 @@ def pair_steps(K, diagonal, score, alpha, lower, upper, coefficient, rise, fall,
     highest = np.empty(n_groups, dtype=np.float32)
     lowest = np.empty(n_groups, dtype=np.float32)
     place = np.empty(n_groups, dtype=np.int64)
-    Ki = K[0]
-    Kj = K[0]
+    Ki = score  # any finite row: the first pass moves by nothing
+    Kj = score
     step32 = zero
     violation = zero
     for taken in range(max_steps + 1):
@@ -99,15 +101,18 @@ def pair_steps(K, diagonal, score, alpha, lower, upper, coefficient, rise, fall,
         top = highest[widest]
         violation = top - lowest[widest]
         if violation < tol:
-            return CONVERGED, taken, violation
+            return CONVERGED, taken
         if taken == max_steps:
-            return PAUSED, taken, violation
+            return PAUSED, taken
         up = rise[widest]
         down = fall[widest]
         i = place[widest]
-        while score[i] + up[i] != top:
-            i += 1
-        Ki = K[i]
+        top = score[i] + up[i]
+        for t in range(i + 1, min(i + _BLOCK, q)):
+            if score[t] + up[t] > top:
+                top = score[t] + up[t]
+                i = t
+        Ki = K[slot[i]]
         bend_i = diagonal[i]
         best = zero
         place_j = -1
@@ -123,7 +128,7 @@ def pair_steps(K, diagonal, score, alpha, lower, upper, coefficient, rise, fall,
                 best = gain
                 place_j = block * _BLOCK
         if place_j < 0:
-            return STUCK, taken, violation
+            return STUCK, taken
         j = place_j
         best = np.float32(-1.0)
         for t in range(place_j, min(place_j + _BLOCK, q)):
@@ -133,7 +138,7 @@ def pair_steps(K, diagonal, score, alpha, lower, upper, coefficient, rise, fall,
             if gain > best:
                 best = gain
                 j = t
-        Kj = K[j]
+        Kj = K[slot[j]]
         bend = larger(bend_i + diagonal[j] - (Ki[j] + Ki[j]), _LEAST_BEND)
         step = np.float64(top - score[j]) / np.float64(bend)
         room_i = upper[i] - alpha[i] if coefficient[i] > 0.0 else alpha[i] - lower[i]
@@ -151,7 +156,7 @@ def pair_steps(K, diagonal, score, alpha, lower, upper, coefficient, rise, fall,
         else:
             alpha[j] = upper[j] if step == room_j else alpha[j] + step
         if alpha[i] == before_i and alpha[j] == before_j:
-            return STUCK, taken, violation
+            return STUCK, taken
         for t in (i, j):
             below = alpha[t] < upper[t]
             above = alpha[t] > lower[t]
@@ -160,21 +165,23 @@ def pair_steps(K, diagonal, score, alpha, lower, upper, coefficient, rise, fall,
             rise[widest, t] = zero if rises else -BARRED
             fall[widest, t] = zero if falls else BARRED
         step32 = np.float32(step)
-    return PAUSED, max_steps, violation
+    return PAUSED, max_steps
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def single_steps(K, diagonal, score, alpha, lower, upper, rise, fall, tol, max_steps):
+def single_steps(
+    K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
+):
     """Take up to ``max_steps`` steps of one variable, for problems without a constraint.
 
-    Returns and changes what :func:`pair_steps` does; ``rise`` and ``fall`` have one row.
+    Takes, returns and changes what :func:`pair_steps` does; every ``coefficient`` is one.
     """
     q = score.shape[0]
     n_blocks = (q + _BLOCK - 1) // _BLOCK
     zero = np.float32(0.0)
     up = rise[0]
     down = fall[0]
-    Ki = K[0]
+    Ki = score  # any finite row: the first pass moves by nothing
     step32 = zero
     violation = zero
     for taken in range(max_steps + 1):
@@ -197,11 +204,11 @@ def single_steps(K, diagonal, score, alpha, lower, upper, rise, fall, tol, max_s
                 best = gain
                 place = block * _BLOCK
         if violation < tol:
-            return CONVERGED, taken, violation
+            return CONVERGED, taken
         if taken == max_steps:
-            return PAUSED, taken, violation
+            return PAUSED, taken
         if place < 0:
-            return STUCK, taken, violation
+            return STUCK, taken
         i = place
         best = np.float32(-1.0)
         for t in range(place, min(place + _BLOCK, q)):
@@ -219,12 +226,12 @@ def single_steps(K, diagonal, score, alpha, lower, upper, rise, fall, tol, max_s
         else:
             alpha[i] += step
         if alpha[i] == before:
-            return STUCK, taken, violation
+            return STUCK, taken
         up[i] = zero if alpha[i] < upper[i] else -BARRED
         down[i] = zero if alpha[i] > lower[i] else BARRED
         step32 = np.float32(alpha[i] - before)
-        Ki = K[i]
-    return PAUSED, max_steps, violation
+        Ki = K[slot[i]]
+    return PAUSED, max_steps
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")

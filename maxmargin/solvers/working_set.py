@@ -35,7 +35,8 @@ from maxmargin.progress import Monitor
 from maxmargin.solution import Solution, Status
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
-_WHOLE = 2048  # up to so many, all variables are solved for at once
+_WHOLE = 2048  # variables up to which a problem is a block itself
+_FIRST_GROWN, _GROWN = (64, 192), 96  # rows of such a block that begin, and that join at a time
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 1024  # violators that join the free variables, or as many as are free
 _BLOCK_SHARE = 4  # a quarter of the memory is for the block, the rest for rows
@@ -99,9 +100,7 @@ class WorkingSet:
             if steps >= limit or stop:
                 status = stop or Status.MAX_ITER
                 break
-            chosen = state.select(tol)
-            wanted = max(0.5 * tol, _TIGHTEN * violation)
-            taken, moved = state.advance(chosen, wanted, limit - steps, self.monitor)
+            taken, moved = state.advance(tol, violation, limit - steps, self.monitor)
             steps += taken
             value, size = state.objective()
             idle = 0 if value < best - _PROGRESS * size else idle + 1
@@ -131,11 +130,6 @@ class _State:
         rows = max(memory - 4 * self.largest**2, 0) // (4 * gram.n)
         self.store = RowStore(gram.n, (gram.n,), int(min(rows, gram.n)), np.float32)
         self._buffer = np.empty(0, dtype=np.float32)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all variables are solved for at once."""
-        return len(self.alpha) <= min(self.largest, _WHOLE) and not self.paired
 
     def survey(self) -> float:
         """Look at every variable; returns the largest violation.
@@ -167,11 +161,9 @@ class _State:
 
     def select(self, tol: float) -> np.ndarray:
         """Choose the variables to solve for: all that are free, and the worst violators."""
-        if self.whole:
-            return np.arange(len(self.alpha))
         if self.fresh:
             self.fresh = False
-            return self._one_per_row(self._sample())
+            return self._one_per_row(self._sample(*_FIRST))
         free = np.flatnonzero(self.free)
         free = _highest(free, self.score, self.largest - min(_ADDED, self.largest // 2))
         others = self.score > 0.5 * tol
@@ -180,9 +172,8 @@ class _State:
         violators = _highest(np.flatnonzero(others), self.score, room)
         return self._one_per_row(np.concatenate([free, violators]))
 
-    def _sample(self) -> np.ndarray:
+    def _sample(self, least: int, most: int) -> np.ndarray:
         """Begin with a random part, half of it able to rise and half to fall."""
-        least, most = _FIRST
         count = min(max(len(self.alpha) // _FIRST_SHARE, least), most, self.largest)
         random = np.random.default_rng(0)
         halves = [np.flatnonzero(self.may_rise), np.flatnonzero(self.may_fall)]
@@ -201,24 +192,58 @@ class _State:
         return chosen[first]
 
     def advance(
-        self, chosen: np.ndarray, wanted: float, allowed: int, monitor: Monitor
+        self, tol: float, violation: float, allowed: int, monitor: Monitor
     ) -> tuple[int, bool]:
-        """Block, solve, update; returns the steps taken and whether anything moved."""
-        problem = self.problem
-        rows = problem.gram_row[chosen]
-        K = self._block(chosen, rows)
-        alpha = self.alpha[chosen]
-        steps = self._solve_block(K, chosen, alpha, wanted, allowed, monitor)
-        change = problem.sign[chosen] * (alpha - self.alpha[chosen])
-        self.alpha[chosen] = alpha
+        """One round; returns the steps taken and whether anything moved."""
+        if len(self.alpha) <= min(self.largest, _WHOLE) and not self.paired:
+            return self._grow(tol, violation, allowed, monitor)
+        chosen = self.select(tol)
+        inside = self._inside(chosen)
+        wanted = max(0.5 * tol, _TIGHTEN * violation)
+        steps = inside.solve(self._block(chosen), wanted, allowed, monitor)
+        change = self.problem.sign[chosen] * (inside.alpha - self.alpha[chosen])
+        self.alpha[chosen] = inside.alpha
         moved = np.flatnonzero(change)
-        if self.whole:
-            turned = self.orientation[chosen]
-            weights = (turned * change).astype(np.float32)
-            self.decision[rows] += turned * (K @ weights)
-        else:
-            self._update(rows[moved], change[moved])
+        self._update(self.problem.gram_row[chosen[moved]], change[moved])
         return steps, len(moved) > 0
+
+    def _grow(
+        self, tol: float, violation: float, allowed: int, monitor: Monitor
+    ) -> tuple[int, bool]:
+        """Solve a problem that is a block itself, for a set of variables that grows.
+
+        The scores of all variables are kept up to date inside the block: a row is made when its
+        variable joins the set as one of the worst violators, and nothing is left to update.
+        """
+        everything = np.arange(len(self.alpha))
+        inside = self._inside(everything)
+        rise, fall = inside.rise.copy(), inside.fall.copy()
+        inside.rise[:], inside.fall[:] = -cpu_steps.BARRED, cpu_steps.BARRED
+        inside.slot[:] = -1
+        joining = self._sample(*_FIRST_GROWN) if self.fresh else np.flatnonzero(self.alpha)
+        self.fresh = False
+        K = np.empty((len(everything), len(everything)), dtype=np.float32)
+        steps = used = 0
+        while True:
+            rows = K[used : used + len(joining)]
+            cpu.kernel_rows(
+                self.gram.program, self.points, self.problem.gram_row[joining], self.points, rows
+            )
+            cpu.finite(rows, self.gram.kernel)
+            self._turn(rows, joining, everything)
+            inside.slot[joining] = np.arange(used, used + len(joining))
+            inside.rise[:, joining], inside.fall[:, joining] = rise[:, joining], fall[:, joining]
+            used += len(joining)
+            wanted = max(0.5 * tol, _TIGHTEN * violation)
+            steps += inside.solve(K, wanted, allowed - steps, monitor)
+            violation, joining = inside.joining(rise, fall, tol)
+            done = violation <= tol or (wanted == 0.5 * tol and not len(joining))
+            if done or steps >= allowed or monitor.stopped():
+                break
+        moved = inside.alpha - self.alpha
+        self.decision[self.problem.gram_row] += self.orientation * (self.v - inside.score)
+        self.alpha = inside.alpha
+        return steps, bool(moved.any())
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
@@ -227,57 +252,43 @@ class _State:
         linear = float(self.problem.linear @ self.alpha)
         return quadratic + linear, abs(quadratic) + abs(linear)
 
-    def _block(self, chosen: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def _block(self, chosen: np.ndarray) -> np.ndarray:
         """Kernel values among the chosen variables, their orientation folded in."""
         q = len(chosen)
         if self._buffer.size < q * q:
             side = min(q + q // 4, self.largest)
             self._buffer = np.empty(side * side, dtype=np.float32)
         K = self._buffer[: q * q].reshape(q, q)
+        rows = self.problem.gram_row[chosen]
         cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
         cpu.finite(K[0], self.gram.kernel)
-        if not self.same_orientation:
-            K *= self.orientation[chosen][:, None]
-            K *= self.orientation[chosen]
+        self._turn(K, chosen, chosen)
         return K
 
-    def _solve_block(
-        self,
-        K: np.ndarray,
-        chosen: np.ndarray,
-        alpha: np.ndarray,
-        wanted: float,
-        allowed: int,
-        monitor: Monitor,
-    ) -> int:
-        """Solve for the chosen variables; changes ``alpha`` in place, returns the steps."""
-        problem = self.problem
-        group = problem.group[chosen]
-        member = group == np.arange(max(self.n_groups, 1))[:, None]
+    def _turn(self, K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> None:
+        """Fold the orientation of the variables into their kernel values, in place."""
+        if not self.same_orientation:
+            K *= self.orientation[columns]
+            K *= self.orientation[rows][:, None]
+
+    def _inside(self, chosen: np.ndarray) -> _Inside:
+        """Return the problem of the chosen variables alone, as the compiled steps take it."""
+        problem, barred = self.problem, cpu_steps.BARRED
+        member = problem.group[chosen] == np.arange(max(self.n_groups, 1))[:, None]
         if self.n_groups < 2:
             member[:] = True
-        barred = cpu_steps.BARRED
-        rise = np.where(member & self.may_rise[chosen], np.float32(0), -barred)
-        fall = np.where(member & self.may_fall[chosen], np.float32(0), barred)
-        arrays = (
-            K,
-            self.diagonal[problem.gram_row[chosen]],
-            self.v[chosen].astype(np.float32),
-            alpha,
-            problem.lower[chosen],
-            problem.upper[chosen],
-            problem.coefficient[chosen],
-            rise,
-            fall,
-            np.float32(wanted),
+        return _Inside(
+            slot=np.arange(len(chosen)),
+            diagonal=self.diagonal[problem.gram_row[chosen]],
+            score=self.v[chosen].astype(np.float32),
+            alpha=self.alpha[chosen],
+            lower=problem.lower[chosen],
+            upper=problem.upper[chosen],
+            coefficient=problem.coefficient[chosen],
+            rise=np.where(member & self.may_rise[chosen], np.float32(0), -barred),
+            fall=np.where(member & self.may_fall[chosen], np.float32(0), barred),
+            constrained=self.n_groups > 0,
         )
-        advance = cpu_steps.pair_steps if self.n_groups else cpu_steps.single_steps
-        steps, at_once = 0, max(_SLICE // len(chosen), 1)
-        while True:
-            code, taken, _ = advance(*arrays, min(at_once, allowed - steps))
-            steps += taken
-            if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
-                return steps
 
     def _update(self, rows: np.ndarray, weights: np.ndarray) -> None:
         """Add ``sum_k weights_k K[rows_k]`` to the decision, from rows kept or made now."""
@@ -323,6 +334,62 @@ class _State:
         if len(slots):
             self.store.place(rows, slots)
         return slots
+
+
+@dataclass
+class _Inside:
+    """The problem of some variables alone, in the arrays that the compiled steps change."""
+
+    slot: np.ndarray
+    diagonal: np.ndarray
+    score: np.ndarray
+    alpha: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    coefficient: np.ndarray
+    rise: np.ndarray
+    fall: np.ndarray
+    constrained: bool
+
+    def solve(self, K: np.ndarray, wanted: float, allowed: int, monitor: Monitor) -> int:
+        """Take steps until no pair violates by more than ``wanted``; returns their number."""
+        advance = cpu_steps.pair_steps if self.constrained else cpu_steps.single_steps
+        steps, at_once = 0, max(_SLICE // len(self.score), 1)
+        while True:
+            code, taken = advance(
+                K,
+                self.slot,
+                self.diagonal,
+                self.score,
+                self.alpha,
+                self.lower,
+                self.upper,
+                self.coefficient,
+                self.rise,
+                self.fall,
+                np.float32(wanted),
+                min(at_once, allowed - steps),
+            )
+            steps += taken
+            if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
+                return steps
+
+    def joining(self, rise: np.ndarray, fall: np.ndarray, tol: float) -> tuple[float, np.ndarray]:
+        """Violation of all variables, and the worst violators among those without a row.
+
+        ``rise`` and ``fall`` are what those may do.
+        """
+        outside = self.slot < 0
+        high = self.score + np.where(outside, rise, self.rise)
+        low = self.score + np.where(outside, fall, self.fall)
+        if self.constrained:
+            highest, lowest = high.max(axis=1), low.min(axis=1)
+        else:
+            highest, lowest = np.zeros(1), np.zeros(1)
+        excess = np.maximum(high - lowest[:, None], highest[:, None] - low).max(axis=0)
+        violation = float(excess.max())
+        worst = np.flatnonzero(outside & (excess > tol))
+        return violation, _highest(worst, excess, _GROWN)
 
 
 def _highest(index: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:

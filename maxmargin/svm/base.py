@@ -172,6 +172,7 @@ class KernelMachine(BaseEstimator):
 
     def _expansion(self, X: Any, **grouping: Any) -> np.ndarray:
         """Values of the machine's expansions at new points; see :func:`expand` for grouping."""
+        check_is_fitted(self)
         kernel = self.kernel_
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)

@@ -1,0 +1,74 @@
+"""Cold start: what the first fit costs in a new process, beyond importing scikit-learn and Numba.
+
+    python benchmarks/cold.py small|larger
+
+is one such process and prints a JSON object. :func:`measure` runs it with an empty Numba cache,
+where everything is compiled, and again with the cache that this left. The small fit has 569 rows;
+the larger one 5,000, enough for the code that larger problems take.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+SIZES = ("small", "larger")
+
+
+def measure(size: str, repeats: int) -> dict:
+    """Times with an empty and with a filled cache, a list of each."""
+    runs: dict[str, list] = {"compiling": [], "later": []}
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory() as cache:
+            for times in runs.values():
+                times.append(_run(size, {"NUMBA_CACHE_DIR": cache}))
+    return runs
+
+
+def _run(size: str, environment: dict) -> dict:
+    done = subprocess.run(
+        [sys.executable, __file__, size],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        return {"error": done.stderr.strip().splitlines()[-1]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def first_fit(size: str) -> dict:
+    """Seconds to import the package, to import the peers, to import SVC, and to fit twice."""
+    seconds, last = {}, time.perf_counter()
+
+    def lap(name: str) -> None:
+        nonlocal last
+        seconds[name], last = time.perf_counter() - last, time.perf_counter()
+
+    import maxmargin
+
+    lap("import_package")
+    import numba  # noqa: F401
+    import sklearn.svm  # noqa: F401
+    from sklearn.datasets import load_breast_cancer, make_classification
+
+    lap("import_peers")
+    small = size == "small"
+    X, y = load_breast_cancer(return_X_y=True) if small else make_classification(5000, 20)
+    lap("data")
+    machine = maxmargin.SVC
+    lap("import_svc")
+    machine().fit(X, y)
+    lap("first_fit")
+    machine().fit(X, y)
+    lap("second_fit")
+    return seconds
+
+
+if __name__ == "__main__":
+    print(json.dumps(first_fit(sys.argv[1])))
