@@ -20,8 +20,8 @@ SIZES = ("small", "larger")
 
 
 def measure(size: str, repeats: int) -> dict:
-    """Times with an empty and with a filled cache, a list of each."""
-    runs: dict[str, list] = {"compiling": [], "later": []}
+    """Times with an empty cache and with a filled one, a list of each."""
+    runs: dict[str, list] = {"empty": [], "filled": []}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
             for times in runs.values():
@@ -58,8 +58,10 @@ def first_fit(size: str) -> dict:
     from sklearn.datasets import load_breast_cancer, make_classification
 
     lap("import_peers")
-    small = size == "small"
-    X, y = load_breast_cancer(return_X_y=True) if small else make_classification(5000, 20)
+    if size == "small":
+        X, y = load_breast_cancer(return_X_y=True)
+    else:
+        X, y = make_classification(5000, 20, random_state=0)
     lap("data")
     machine = maxmargin.SVC
     lap("import_svc")

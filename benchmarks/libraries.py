@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib import import_module
 
 import numpy as np
@@ -52,29 +52,32 @@ def _find(library: str, name: str) -> type:
         raise AbsentError(f"{library} has no {name}") from error
 
 
-@dataclass
-class Overheard:
+class Overheard(logging.Handler):
     """What a library said while it worked: warnings, and the log of scikit-learn-intelex."""
 
-    warnings: list[str] = field(default_factory=list)
-    log: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.warnings: list[str] = []
+        self.log: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a line of the log."""
+        self.log.append(record.getMessage().strip())
 
 
 @contextmanager
-def listening():
+def listening() -> Iterator[Overheard]:
     """Collect warnings and scikit-learn-intelex's log, which tells which code ran."""
-    heard = Overheard()
-    handler, logger = logging.Handler(), logging.getLogger("sklearnex")
-    handler.emit = lambda record: heard.log.append(record.getMessage().strip())
+    heard, logger = Overheard(), logging.getLogger("sklearnex")
     logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
+    logger.addHandler(heard)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield heard
         heard.warnings += [f"{item.category.__name__}: {item.message}" for item in caught]
     finally:
-        logger.removeHandler(handler)
+        logger.removeHandler(heard)
 
 
 def doubts(library: str, model, heard: Overheard, found: Examination) -> list[str]:

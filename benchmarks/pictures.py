@@ -12,6 +12,7 @@ from verdict import Row, exponent, rows
 
 COLOURS = {OURS: "#111111", SKLEARN: "#e07b00", INTELEX: "#0068b5"}
 MARKERS = {OURS: "o", SKLEARN: "o", INTELEX: "s"}
+LABELS = {SKLEARN: (0, 4), INTELEX: (0, -10)}  # above and below a marker, in points
 mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "maxmargin", "font.size": 9})
 
 
@@ -31,11 +32,11 @@ def _ratios(results: dict, path: Path, quick: bool) -> None:
     predictions = [row for row in rows(results) if _any(row, "predict")]
     if not fits:
         return
-    figure = Figure(figsize=(9.5, 1.6 + 0.27 * len(fits)), layout="constrained")
+    figure = Figure(figsize=(9.5, 1.6 + 0.33 * len(fits)), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.2, 1))
     _panel(left, fits, "fit")
     _panel(right, predictions, "predict")
-    left.legend(loc="lower right", frameon=False)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     note = " (small subsets)" if quick else ""
     figure.suptitle(f"How many times faster than each peer{note}: its time over {OURS}'s")
     _save(figure, path)
@@ -54,9 +55,10 @@ def _panel(axes, found: list[Row], name: str) -> None:
             style = {"color": COLOURS[peer], "marker": MARKERS[peer], "label": f"over {peer}"}
             axes.plot(*zip(*known, strict=True), linestyle="none", **style)
         for ratio, place in known:
-            place_text = {"xytext": (0, 5), "textcoords": "offset points", "ha": "center"}
             text = f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}"
-            axes.annotate(text, (ratio, place), fontsize=7, color=COLOURS[peer], **place_text)
+            style = {"fontsize": 7, "color": COLOURS[peer], "ha": "center"}
+            offset = {"xytext": LABELS[peer], "textcoords": "offset points"}
+            axes.annotate(text, (ratio, place), **offset, **style)
     axes.axvline(1.0, color="#888888", linewidth=1)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}x")

@@ -14,14 +14,20 @@ TITLES = {
     "nu": "NuSVC, NuSVR, OneClassSVM",
     "search": "Search over C and gamma",
 }
-DASH = "–"
+SUMMARIES = {"geometric mean": geometric_mean, "smallest": min}
+CHECKS = (
+    f"Checks, with the numbers of {' / '.join(LIBRARIES)}: how far our dual objective is below a "
+    "peer's, relative (negative: ours is better); the KKT violation; and the peak memory of the "
+    "fit beyond the data."
+)
+DASH = "-"
 
 
 def report(results: dict, quick: bool) -> str:
     """All tables, as Markdown."""
     title = "# Speed" + (", on small subsets (`--quick`): not to be quoted" if quick else "")
     parts = [title, "`python benchmarks/speed.py`", _environment(results), _rules()]
-    parts += ["## Targets", _targets(results)]
+    parts += ["## Targets", _targets(results), "![Ratios](speed.svg)"]
     for section, heading in TITLES.items():
         found = rows(results, section)
         if found:
@@ -74,26 +80,18 @@ def _targets(results: dict) -> str:
     lines = []
     for target in TARGETS:
         group = [row for row in rows(results) if target.belongs(row.workload)]
-        for peer, least in target.least.items():
-            ratios = [row.ratio(peer, target.name) for row in group]
-            lines.append(_target_line(f"{target.what}, geometric mean", peer, least, ratios))
-        if target.each:
-            smallest = _smallest([row.ratio(BETTER, target.name) for row in group])
-            lines.append(_target_line(f"{target.what}, smallest", BETTER, target.each, smallest))
-    header = ["what", "against", "to reach", "measured", "ratios", "reached"]
+        wanted = [(peer, "geometric mean", least) for peer, least in target.least.items()]
+        wanted += [(BETTER, "smallest", target.each)] if target.each else []
+        for peer, what, least in wanted:
+            known = [ratio for row in group if (ratio := row.ratio(peer, target.name))]
+            value = SUMMARIES[what](known) if known else None
+            reached = DASH if value is None else "yes" if value >= least else "no"
+            lacking = sum(bool(row.values(peer, "absent")) for row in group)
+            count = f"{len(known)} of {target.size() - lacking}"
+            cells = [target.what, peer, what, _number(value), f"{least:g}", reached, count]
+            lines.append(cells)
+    header = ["what", "against", "ratio", "measured", "to reach", "reached", "by workloads"]
     return _table(header, lines)
-
-
-def _smallest(ratios: list[float | None]) -> list[float | None]:
-    return [min(ratios)] if ratios and None not in ratios else [None]
-
-
-def _target_line(what: str, peer: str, least: float, ratios: list[float | None]) -> list[str]:
-    known = [ratio for ratio in ratios if ratio]
-    mean = geometric_mean(known) if known else None
-    reached = DASH if mean is None else "yes" if mean >= least else "no"
-    count = f"{len(known)} of {len(ratios)}"
-    return [what, peer, f"{least:g}x", _number(mean), count, reached]
 
 
 def _section(found: list[Row]) -> list[str]:
@@ -102,10 +100,10 @@ def _section(found: list[Row]) -> list[str]:
     if any(row.values(OURS, "predict") for row in found):
         parts += ["Prediction:", _times(found, "predict")]
     if any(row.values(OURS, "duals") for row in found):
-        parts += ["What was checked, and peak memory of the fit beyond the data:", _checks(found)]
+        parts += [CHECKS, _checks(found)]
     if any(row.values(OURS, "mean_test_score") for row in found):
         parts += ["Scores:", _scores(found)]
-    return [*parts, _objections(found)]
+    return [*parts, _objections(found, PEERS)]
 
 
 def _times(found: list[Row], name: str) -> str:
@@ -138,7 +136,7 @@ def _checks(found: list[Row]) -> str:
         memory = _side_by_side(row, "peak_bytes", ".0f", unit=1e6)
         gaps = [_number(row.shortfall(peer), ".1e") for peer in PEERS]
         lines.append([row.workload.name, vectors, *gaps, violations, memory])
-    return f"(Three numbers are {', '.join(LIBRARIES)}.)\n\n" + _table(header, lines)
+    return _table(header, lines)
 
 
 def _side_by_side(row: Row, name: str, form: str, unit: float = 1.0) -> str:
@@ -156,12 +154,12 @@ def _scores(found: list[Row]) -> str:
     return _table(["workload", "best score", "best parameters, ours", *apart], lines)
 
 
-def _objections(found: list[Row]) -> str:
+def _objections(found: list[Row], peers: tuple[str, ...]) -> str:
     """Say why ratios are missing."""
     notes = {
         f"- {row.workload.name}: {reason}"
         for row in found
-        for peer in PEERS
+        for peer in peers
         for reason in row.objections(peer)
     }
     return "No ratio, and why:\n\n" + "\n".join(sorted(notes)) if notes else ""
@@ -202,46 +200,32 @@ def _growth(results: dict) -> list[str]:
         for library, curve in growth_curves(results).items()
         if len(curve["rows"]) > 1
     ]
-    return [heading, _table(header, lines), " ".join(exponents), "![Growth](growth.svg)"]
+    notes = [" ".join(exponents), _objections(found, (INTELEX,)), "![Growth](growth.svg)"]
+    return [heading, _table(header, lines), *notes]
 
 
 def _cold(results: dict) -> list[str]:
     """Table of the first fit in a new process."""
-    sizes = {"small": "569 rows", "larger": "5,000 rows"}
     lines = []
-    for size, rows_text in sizes.items():
-        for state, times in results.get(f"cold/{size}", {}).get("runs", {}).items():
-            good = [time for time in times if "error" not in time]
-            errors = [time["error"] for time in times if "error" in time]
-            median = {
-                name: float(np.median([time[name] for time in good]))
-                for name in good[:1] and good[0]
-            }
-            lines.append(_cold_line(rows_text, state, median, errors, limited=size == "small"))
+    for size, what in {"small": "569 rows", "larger": "5,000 rows"}.items():
+        for cache, limit in COLD.items():
+            runs = results.get(f"cold/{size}", {}).get("runs", {}).get(cache)
+            if runs:
+                reach = f"{limit:g}" if size == "small" else DASH
+                lines.append([what, cache, reach, *_cold_times(runs)])
     if not lines:
         return []
-    header = [
-        "first fit",
-        "cache",
-        "import + first fit (s)",
-        "to reach",
-        "of it import",
-        "second fit",
-    ]
-    text = "Seconds beyond importing scikit-learn and Numba."
+    header = ["first fit", "Numba's cache", "to reach", "import and fit", "import", "second fit"]
+    text = "Seconds beyond importing scikit-learn and Numba, in a new process."
     return ["## Cold start", text, _table(header, lines)]
 
 
-def _cold_line(rows_text, state, median, errors, limited) -> list[str]:
-    if not median:
-        return [rows_text, state, errors[0], DASH, DASH, DASH]
-    total = median["import_svc"] + median["import_package"] + median["first_fit"]
-    reach = f"{COLD[state]:g}" if limited else DASH
-    return [
-        rows_text,
-        "empty" if state == "compiling" else "filled",
-        _number(total),
-        reach,
-        _number(median["import_svc"] + median["import_package"]),
-        _number(median["second_fit"]),
-    ]
+def _cold_times(runs: list[dict]) -> list[str]:
+    """Medians of the whole, of the import alone and of a second fit, or the first error."""
+    errors = [run["error"] for run in runs if "error" in run]
+    if errors:
+        return [errors[0], DASH, DASH]
+    imports = [run["import_package"] + run["import_svc"] for run in runs]
+    whole = [time + run["first_fit"] for time, run in zip(imports, runs, strict=True)]
+    second = [run["second_fit"] for run in runs]
+    return [_number(float(np.median(times))) for times in (whole, imports, second)]

@@ -28,6 +28,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import cold
+from joblib import cpu_count
 from libraries import INTELEX, OURS, PEERS
 from workloads import WORKLOADS, Workload
 
@@ -46,8 +47,16 @@ def main() -> None:
     for key in options.keys:
         print(f"{key}:", flush=True)
         results[key] = _record(key, options)
-        path.write_text(json.dumps(results, indent=1) + "\n")
+        _save(results, path)
     _write_report(results, folder, options.quick)
+
+
+def _save(results: dict, path: Path) -> None:
+    """Write one line per workload; a kill in the middle leaves the old file."""
+    lines = [f"{json.dumps(key)}: {json.dumps(record)}" for key, record in results.items()]
+    new = path.with_suffix(".new")
+    new.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    new.replace(path)
 
 
 def _options() -> argparse.Namespace:
@@ -92,13 +101,17 @@ def _record(key: str, options: argparse.Namespace) -> dict:
 
 
 def _take_turns(workload: Workload, options: argparse.Namespace) -> dict[str, list[dict]]:
-    """Run the libraries one after the other, again and again; one that failed is left out."""
+    """Run the libraries one after the other, again and again.
+
+    A peer that failed is left out from then on; if we failed there is nothing to compare.
+    """
     peers = (INTELEX,) if workload.section == "growth" else PEERS
     runs: dict[str, list[dict]] = {library: [] for library in (OURS, *peers)}
     for turn in range(max(options.repeats, options.peer_repeats)):
         for library, done in runs.items():
             repeats = options.repeats if library == OURS else options.peer_repeats
-            if turn < repeats and not (done and "fit" not in done[-1]):
+            failed = any("fit" not in run for run in runs[OURS] + done)
+            if turn < repeats and not failed:
                 done.append(_run(workload, library, options))
                 print(f"  {library:22s} {_summary(done[-1])}", flush=True)
     return runs
@@ -133,9 +146,7 @@ def _environment() -> dict:
     )
     return {
         "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": platform.platform(terse=True),
         "versions": {

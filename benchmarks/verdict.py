@@ -59,7 +59,7 @@ class Row:
         shortfall, apart = self.shortfall(peer), self.apart(peer)
         if shortfall is not None and shortfall > WORSE:
             reasons.append(f"our dual objective is worse than {peer}'s by {shortfall:.1e}")
-        if apart is not None and apart > APART:
+        if apart is not None and not apart <= APART:  # nan is no agreement
             reasons.append(f"mean scores of {OURS} and {peer} differ by up to {apart:.4f}")
         return reasons
 
@@ -86,6 +86,10 @@ class Target:
     name: str = "fit"
     each: float | None = None
 
+    def size(self) -> int:
+        """Number of workloads in the group."""
+        return sum(map(self.belongs, WORKLOADS.values()))
+
 
 TARGETS = (
     Target("SVC fit, large", lambda w: w.group == LARGE, {SKLEARN: 15, INTELEX: 3}, each=2),
@@ -95,7 +99,7 @@ TARGETS = (
     Target("nu machines fit", lambda w: w.section == "nu", {SKLEARN: 6, INTELEX: 1.5}),
     Target("search", lambda w: w.section == "search", {SKLEARN: 50, INTELEX: 15}),
 )
-COLD = {"compiling": 15.0, "later": 0.5}  # seconds that the first small fit may take
+COLD = {"empty": 15.0, "filled": 0.5}  # seconds of the first small fit, by Numba's cache
 
 
 def geometric_mean(ratios: Iterable[float]) -> float:

@@ -33,6 +33,7 @@ from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram, RowStore
 from maxmargin.progress import Monitor
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.face import descend_faces
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a problem is a block itself
@@ -42,6 +43,7 @@ _ADDED = 1024  # violators that join the free variables, or as many as are free
 _BLOCK_SHARE = 4  # a quarter of the memory is for the block, the rest for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _TIGHTEN = 0.1  # a block is solved to this part of the whole problem's violation
+_PATIENCE = 20  # steps per variable of a block, before Newton steps are tried
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
@@ -130,6 +132,7 @@ class _State:
         rows = max(memory - 4 * self.largest**2, 0) // (4 * gram.n)
         self.store = RowStore(gram.n, (gram.n,), int(min(rows, gram.n)), np.float32)
         self._buffer = np.empty(0, dtype=np.float32)
+        self._grown: tuple[np.ndarray, np.ndarray] | None = None
 
     def survey(self) -> float:
         """Look at every variable; returns the largest violation.
@@ -195,17 +198,28 @@ class _State:
         self, tol: float, violation: float, allowed: int, monitor: Monitor
     ) -> tuple[int, bool]:
         """One round; returns the steps taken and whether anything moved."""
+        before = self.alpha.copy()
         if len(self.alpha) <= min(self.largest, _WHOLE) and not self.paired:
-            return self._grow(tol, violation, allowed, monitor)
+            steps, finished = self._grow(tol, violation, allowed, monitor)
+        else:
+            steps, finished = self._exchange(tol, violation, allowed, monitor)
+        if not finished and not monitor.stopped():
+            self._descend()
+        return steps, not np.array_equal(before, self.alpha)
+
+    def _exchange(
+        self, tol: float, violation: float, allowed: int, monitor: Monitor
+    ) -> tuple[int, bool]:
+        """Select, block, solve, update; returns the steps and whether the block was solved."""
         chosen = self.select(tol)
         inside = self._inside(chosen)
         wanted = max(0.5 * tol, _TIGHTEN * violation)
-        steps = inside.solve(self._block(chosen), wanted, allowed, monitor)
+        steps, finished = inside.solve(self._block(chosen), wanted, allowed, monitor)
         change = self.problem.sign[chosen] * (inside.alpha - self.alpha[chosen])
         self.alpha[chosen] = inside.alpha
         moved = np.flatnonzero(change)
         self._update(self.problem.gram_row[chosen[moved]], change[moved])
-        return steps, len(moved) > 0
+        return steps, finished
 
     def _grow(
         self, tol: float, violation: float, allowed: int, monitor: Monitor
@@ -214,36 +228,56 @@ class _State:
 
         The scores of all variables are kept up to date inside the block: a row is made when its
         variable joins the set as one of the worst violators, and nothing is left to update.
+        Returns the steps and whether the problem was solved.
         """
         everything = np.arange(len(self.alpha))
         inside = self._inside(everything)
         rise, fall = inside.rise.copy(), inside.fall.copy()
-        inside.rise[:], inside.fall[:] = -cpu_steps.BARRED, cpu_steps.BARRED
-        inside.slot[:] = -1
+        if self._grown is None:
+            side = len(everything)
+            self._grown = np.empty((side, side), dtype=np.float32), np.full(side, -1)
+        K, inside.slot = self._grown
+        outside = inside.slot < 0
+        inside.rise[:, outside], inside.fall[:, outside] = -cpu_steps.BARRED, cpu_steps.BARRED
         joining = self._sample(*_FIRST_GROWN) if self.fresh else np.flatnonzero(self.alpha)
+        joining = joining[outside[joining]]
         self.fresh = False
-        K = np.empty((len(everything), len(everything)), dtype=np.float32)
-        steps = used = 0
+        used, steps = len(everything) - int(outside.sum()), 0
         while True:
-            rows = K[used : used + len(joining)]
-            cpu.kernel_rows(
-                self.gram.program, self.points, self.problem.gram_row[joining], self.points, rows
-            )
-            cpu.finite(rows, self.gram.kernel)
-            self._turn(rows, joining, everything)
-            inside.slot[joining] = np.arange(used, used + len(joining))
-            inside.rise[:, joining], inside.fall[:, joining] = rise[:, joining], fall[:, joining]
-            used += len(joining)
+            if len(joining):
+                rows = K[used : used + len(joining)]
+                chosen = self.problem.gram_row[joining]
+                cpu.kernel_rows(self.gram.program, self.points, chosen, self.points, rows)
+                cpu.finite(rows, self.gram.kernel)
+                self._turn(rows, joining, everything)
+                inside.slot[joining] = np.arange(used, used + len(joining))
+                inside.rise[:, joining] = rise[:, joining]
+                inside.fall[:, joining] = fall[:, joining]
+                used += len(joining)
             wanted = max(0.5 * tol, _TIGHTEN * violation)
-            steps += inside.solve(K, wanted, allowed - steps, monitor)
+            taken, finished = inside.solve(K, wanted, allowed - steps, monitor)
+            steps += taken
             violation, joining = inside.joining(rise, fall, tol)
-            done = violation <= tol or (wanted == 0.5 * tol and not len(joining))
-            if done or steps >= allowed or monitor.stopped():
+            solved = violation <= tol or (wanted == 0.5 * tol and not len(joining))
+            if solved or not finished:
                 break
-        moved = inside.alpha - self.alpha
         self.decision[self.problem.gram_row] += self.orientation * (self.v - inside.score)
         self.alpha = inside.alpha
-        return steps, bool(moved.any())
+        return steps, finished
+
+    def _descend(self) -> None:
+        """Take Newton steps on the face of the free variables, in float64.
+
+        Where steps of two crawl the problem is ill-conditioned, and float32 is then too coarse as
+        well: what has gathered in the decision by rounding is cleared first.
+        """
+        problem, gram = self.problem, self.gram
+        beta = problem.on_rows(self.alpha, gram.n)
+        self.decision = gram.matvec(beta, workers=self.workers)
+        v = -problem.coefficient * problem.gradient(self.decision)
+        if descend_faces(gram, problem, self.alpha, v):
+            gradient = -problem.coefficient * v
+            self.decision[problem.gram_row] = problem.sign * (gradient - problem.linear)
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
@@ -351,10 +385,16 @@ class _Inside:
     fall: np.ndarray
     constrained: bool
 
-    def solve(self, K: np.ndarray, wanted: float, allowed: int, monitor: Monitor) -> int:
-        """Take steps until no pair violates by more than ``wanted``; returns their number."""
+    def solve(
+        self, K: np.ndarray, wanted: float, allowed: int, monitor: Monitor
+    ) -> tuple[int, bool]:
+        """Take steps until no pair violates by more than ``wanted``, but not for ever.
+
+        Returns their number and whether that was reached.
+        """
         advance = cpu_steps.pair_steps if self.constrained else cpu_steps.single_steps
         steps, at_once = 0, max(_SLICE // len(self.score), 1)
+        allowed = min(allowed, _PATIENCE * len(self.score))
         while True:
             code, taken = advance(
                 K,
@@ -372,7 +412,7 @@ class _Inside:
             )
             steps += taken
             if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
-                return steps
+                return steps, code != cpu_steps.PAUSED
 
     def joining(self, rise: np.ndarray, fall: np.ndarray, tol: float) -> tuple[float, np.ndarray]:
         """Violation of all variables, and the worst violators among those without a row.
