@@ -116,6 +116,26 @@ class DualProblem:
         """Return the same problem with another feasible start, and its ``K beta`` if known."""
         return replace(self, start=alpha, known_decision=decision)
 
+    def started_near(self, alpha: np.ndarray) -> DualProblem:
+        """Return the same problem started as near to ``alpha`` as the constraints allow.
+
+        What the box or a constraint forbids is taken back evenly over the group.
+        """
+        near = np.clip(alpha, self.lower, self.upper)
+        for j in range(self.n_groups):
+            member = np.flatnonzero(self.group == j)
+            c = self.coefficient[member]
+            drift = float(c @ (near - self.start)[member])
+            up = np.minimum(self.upper[member], np.abs(self.start[member]).sum()) - near[member]
+            down = near[member] - self.lower[member]
+            room = np.maximum(np.where(drift * c > 0, down, up), 0.0)
+            if drift and room.sum() > 0:
+                share = min(abs(drift) / room.sum(), 1.0)
+                near[member] -= np.sign(drift) * c * share * room
+            if abs(float(c @ (near - self.start)[member])) > 1e-9 * (1 + np.abs(near).sum()):
+                return self  # no room: begin where we would have
+        return self.started_from(np.clip(near, self.lower, self.upper))
+
     def restricted(self, index: np.ndarray) -> DualProblem:
         """Return the problem of some of the variables, the others staying where they are.
 

@@ -1,7 +1,8 @@
-"""Long work, seen and stopped: what a solver reports, and who may end it early."""
+"""Long work, seen and stopped: what a solver reports, who listens, and who may end it early."""
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -9,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from maxmargin.solution import Status
 
@@ -27,10 +30,14 @@ class Progress:
         Steps taken on it.
     violation, tol : float
         Its KKT violation, and the one to reach.
+    gap : float
+        Its duality gap, to the solver's working precision.
     support_vectors : int
         Its nonzero variables.
     seconds : float
         Since the fit began.
+    alpha : float array
+        Its variables as they are now; not to be changed.
     """
 
     solved: int
@@ -39,8 +46,17 @@ class Progress:
     steps: int
     violation: float
     tol: float
+    gap: float
     support_vectors: int
     seconds: float
+    alpha: np.ndarray = field(repr=False)
+
+    def __str__(self) -> str:
+        which = f"{self.solved} of {self.problems} solved, " if self.problems > 1 else ""
+        return (
+            f"{which}KKT violation {self.violation:.2g}, gap {self.gap:.2g}, "
+            f"{self.support_vectors} support vectors"
+        )
 
 
 Listener = Callable[[Progress], Any]
@@ -56,20 +72,24 @@ class Monitor:
     Examples
     --------
     >>> from maxmargin.progress import Monitor
-    >>> monitor = Monitor(time_limit=1e-9)
-    >>> monitor.stopped()
+    >>> Monitor(time_limit=1e-9).stopped()
     <Status.TIME_LIMIT: 'time_limit'>
     """
 
     time_limit: float | None = None
-    listeners: tuple[Listener, ...] = ()
+    listeners: list[Listener] = field(default_factory=list)
     interval: float = 0.1
     problems: int = 1
     solved: int = 0
     reason: Status | None = None
     started: float = field(default_factory=time.monotonic)
     _reported: float = 0.0
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    _lock: Any = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the fit began."""
+        return time.monotonic() - self.started
 
     def stopped(self) -> Status | None:
         """Why to stop now, or None to go on."""
@@ -78,34 +98,19 @@ class Monitor:
             self.reason = Status.TIME_LIMIT
         return self.reason
 
-    @property
-    def seconds(self) -> float:
-        """Time since the fit began."""
-        return time.monotonic() - self.started
+    def due(self) -> bool:
+        """Whether someone listens and the last report is long enough ago."""
+        return bool(self.listeners) and self.seconds - self._reported >= self.interval
 
-    def report(
-        self, problem: int, steps: int, violation: float, tol: float, support_vectors: int
-    ) -> None:
-        """Tell the listeners, if the last time was long enough ago."""
-        if not self.listeners:
-            return
+    def report(self, progress: Callable[[int, int, float], Progress]) -> None:
+        """Tell the listeners; the report is made from solved, problems and seconds."""
         with self._lock:
-            if self.seconds - self._reported < self.interval:
-                return
-            self._reported = self.seconds
-            progress = Progress(
-                self.solved,
-                self.problems,
-                problem,
-                steps,
-                violation,
-                tol,
-                support_vectors,
-                self.seconds,
-            )
-            for listener in self.listeners:
-                if listener(progress) is True and self.reason is None:
-                    self.reason = Status.INTERRUPTED
+            if self.due():
+                self._reported = self.seconds
+                told = progress(self.solved, self.problems, self.seconds)
+                for listener in self.listeners:  # all of them, also after one that says stop
+                    if listener(told) is True:
+                        self.reason = self.reason or Status.INTERRUPTED
 
     def finished(self) -> None:
         """Count one more problem as solved."""
@@ -115,20 +120,95 @@ class Monitor:
     @contextmanager
     def catching_interrupts(self) -> Iterator[None]:
         """Turn Ctrl-C into a stop at the next good place; a second one is not caught."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
+        usual = signal.default_int_handler
+        in_main = threading.current_thread() is threading.main_thread()
+        if not in_main or signal.getsignal(signal.SIGINT) is not usual:
+            yield  # not ours to handle
             return
 
         def interrupt(number: int, frame: Any) -> None:
-            signal.signal(number, before)
+            signal.signal(signal.SIGINT, usual)
             self.reason = Status.INTERRUPTED
 
-        before = signal.getsignal(signal.SIGINT)
-        if before is not signal.default_int_handler:  # someone else's business
-            yield
-            return
         signal.signal(signal.SIGINT, interrupt)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, usual)
+
+
+@dataclass(frozen=True)
+class ProblemMonitor:
+    """A fit's monitor as the solver of one problem sees it."""
+
+    fit: Monitor = field(default_factory=Monitor)
+    problem: int = 0
+
+    def stopped(self) -> Status | None:
+        """Why to stop now, or None to go on."""
+        return self.fit.stopped()
+
+    def due(self) -> bool:
+        """Whether a report is wanted."""
+        return self.fit.due()
+
+    def report(
+        self, steps: int, violation: float, tol: float, gap: float, alpha: np.ndarray
+    ) -> None:
+        """Tell the listeners where this problem is."""
+        self.fit.report(
+            lambda solved, problems, seconds: Progress(
+                solved,
+                problems,
+                self.problem,
+                steps,
+                violation,
+                tol,
+                gap,
+                int(np.count_nonzero(alpha)),
+                seconds,
+                alpha,
+            )
+        )
+
+
+class ProgressBar:
+    """A bar by tqdm, in a terminal or a notebook; a line a second where tqdm is not installed.
+
+    How far a problem is, is guessed from its violation on a logarithmic scale between the first
+    one seen and ``tol``. It never goes back.
+    """
+
+    def __init__(self) -> None:
+        self.first: dict[int, float] = {}
+        self.share: dict[int, float] = {}
+        self.printed = 0.0
+        self.bar: Any = None
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return
+        self.bar = tqdm(total=100.0, bar_format="{l_bar}{bar}| {elapsed} {postfix}")
+
+    def __call__(self, progress: Progress) -> None:
+        """Show where the fit is."""
+        first = self.first.setdefault(progress.problem, max(progress.violation, progress.tol))
+        whole = math.log(first / progress.tol) or 1.0
+        share = math.log(first / max(progress.violation, progress.tol)) / whole
+        self.share[progress.problem] = max(self.share.get(progress.problem, 0.0), share)
+        percent = 100.0 * min(sum(self.share.values()) / progress.problems, 0.999)
+        if self.bar is not None:
+            self.bar.n = max(self.bar.n, percent)
+            self.bar.set_postfix_str(str(progress))
+        elif progress.seconds - self.printed >= 1.0:
+            self.printed = progress.seconds
+            print(f"[maxmargin] {percent:3.0f} %, {progress.seconds:.0f} s: {progress}", flush=True)
+
+    def close(self, ending: str) -> None:
+        """Show how it ended."""
+        if self.bar is None:
+            print(f"[maxmargin] {ending}", flush=True)
+            return
+        self.bar.n = 100.0
+        self.bar.set_postfix_str(ending)
+        self.bar.close()

@@ -467,7 +467,9 @@ def kernel_square(
         span = (part.start, len(rows))
         for start, stop, values in _values(program, chosen, order[part], panels, chosen, span):
             out[part, start:stop] = values
-            _transpose(values[:, max(part.stop - start, 0) :], out[max(start, part.stop) : stop, part])
+            _transpose(
+                values[:, max(part.stop - start, 0) :], out[max(start, part.stop) : stop, part]
+            )
 
     workers.map(fill, range(len(parts)))
 
@@ -515,10 +517,11 @@ def expand(
         part = rows[first : first + step]
         ((_, panels),) = _panels(left, part)
         sums = np.zeros((len(part), len(stretches), len(coefficients)))
-        for s, span in enumerate(stretches):
-            for start, stop, tile in _values(program, left, part, panels, right, span):
-                sums[:, s] += tile @ coefficients[:, start:stop].T
-        return finish(sums)
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses what is not finite
+            for s, span in enumerate(stretches):
+                for start, stop, tile in _values(program, left, part, panels, right, span):
+                    sums[:, s] += tile @ coefficients[:, start:stop].T
+            return finish(sums)
 
     step = _panel_rows(left)
     return workers.map(values, range(0, left.n, step))
@@ -568,9 +571,7 @@ def _values(
         size = q * (stop - start)
         values = buffer[:size].reshape(q, stop - start)
         if program.gaussian_rate is not None:
-            right.primitives[0].gaussian_tile(
-                panels[0], start, stop, program.gaussian_rate, values
-            )
+            right.primitives[0].gaussian_tile(panels[0], start, stop, program.gaussian_rate, values)
         else:
             tiles = buffer[size : size * (len(panels) + 1)].reshape(len(panels), q, stop - start)
             for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):

@@ -1,11 +1,12 @@
 """The compiled steps of the working-set engine: pairs of variables inside one resident block.
 
-``K[slot[t]]`` is the row of variable t in the block of the working set, with the signs of the
-variables folded in (``o_t o_s K_ts``, ``o = s c``); a variable without one must be barred. ``score``
-is ``v = -c (Q a + p)`` less the level of its group. What a variable may do is kept as a number to add: ``rise[g, t]`` is 0 where variable t of group g may
-move along ``+c`` and hugely negative elsewhere, ``fall[g, t]`` is 0 or hugely positive. Selection
-is then a plain maximum, and the compiler uses the whole width of the vector unit: a step costs
-about half a nanosecond an entry, a fifth of the branching form.
+``K[slot[t]]`` is the row of variable t in the block, with the signs of the variables folded in
+(``o_t o_s K_ts``, ``o = s c``); a variable without a row must be barred. ``score`` is
+``v = -c (Q a + p)`` less the level of its group. What a variable may do is kept as a number to add:
+``rise[g, t]`` is 0 where variable t of group g may move along ``+c`` and hugely negative elsewhere,
+``fall[g, t]`` is 0 or hugely positive. Selection is then a plain maximum, and the compiler uses the
+whole width of the vector unit: a step costs about half a nanosecond an entry, a fifth of the
+branching form.
 """
 
 from __future__ import annotations

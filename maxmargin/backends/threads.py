@@ -47,7 +47,9 @@ def thread_count(n_jobs: int | None) -> int:
     True
     """
     if n_jobs is None:
-        allowed = [pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"]
+        allowed = [
+            pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"
+        ]
         return max(min([cpu_count(), *allowed]), 1)
     return n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
 

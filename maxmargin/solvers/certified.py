@@ -15,7 +15,7 @@ from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Definiteness, Gram
-from maxmargin.progress import Monitor
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.smo import SMO
 from maxmargin.solvers.working_set import WorkingSet
@@ -48,11 +48,13 @@ class Auto:
     shrinking: bool = True
     monitor: Monitor = field(default_factory=Monitor)
 
-    def for_round(self, problem: DualProblem, k: int, workers: Workers) -> Solver:
+    def for_round(
+        self, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
+    ) -> Solver:
         """Solver for the k-th round on a problem."""
         if len(problem.sign) < _ENGINE_FROM or problem.hard or k >= _ENGINE_ROUNDS:
-            return SMO(self.max_iter, self.shrinking, self.monitor)
-        return WorkingSet(self.max_iter, self.monitor, workers)
+            return SMO(self.max_iter, self.shrinking, monitor)
+        return WorkingSet(self.max_iter, monitor, workers)
 
 
 @on_one_blas_thread
@@ -99,7 +101,7 @@ def solve_certified(
         else:
             own, problem = gram.take(rows, memory), problem.renumbered(rows)
         try:
-            evaluation, steps = _rounds(own, problem, solver, tol, definiteness, workers)
+            evaluation, steps = _rounds(own, problem, k, solver, tol, definiteness, workers)
         except InseparableError as error:
             raise InseparableError(
                 str(error),
@@ -107,6 +109,8 @@ def solve_certified(
                 (rows[error.negative[0]], error.negative[1]),
                 error.distance,
             ) from None
+        if isinstance(solver, Auto):
+            solver.monitor.finished()
         return replace(evaluation, rows=rows), steps
 
     sizes = np.array([len(problem.sign) for problem in problems])
@@ -122,6 +126,7 @@ def solve_certified(
 def _rounds(
     gram: Gram,
     problem: DualProblem,
+    number: int,
     solver: Solver | Auto,
     tol: float,
     definiteness: Definiteness,
@@ -130,7 +135,10 @@ def _rounds(
     wanted, steps, refined, current = _first_tolerance(gram, problem, tol), 0, False, problem
     for k in range(_ROUNDS):
         last = k == _ROUNDS - 1
-        method = solver.for_round(problem, k, workers) if isinstance(solver, Auto) else solver
+        method = solver
+        if isinstance(method, Auto):
+            monitor = ProblemMonitor(method.monitor, number)
+            method = method.for_round(problem, k, monitor, workers)
         (solution,) = method.solve(gram, DualBatch.of([current]), [wanted], [steps])
         steps += solution.n_iter
         evaluation = evaluate(gram, problem, solution, tol, definiteness, workers)

@@ -39,7 +39,7 @@ from numba import njit
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
-from maxmargin.progress import Monitor
+from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
 
@@ -61,7 +61,7 @@ class SMO:
     shrinking : bool, default=True
         Set variables aside that are at a wall and far from leaving it, and look at them again when
         the others are solved. Faster where many steps are needed; the answer is the same.
-    monitor : Monitor
+    monitor : ProblemMonitor
         Is told of the progress, and asked when to stop.
 
     Examples
@@ -79,7 +79,7 @@ class SMO:
 
     max_iter: int = -1
     shrinking: bool = True
-    monitor: Monitor = field(default_factory=Monitor)
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
     def solve(
         self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
@@ -96,13 +96,11 @@ class SMO:
             Steps already taken; they count towards ``max_iter``.
         """
         return [
-            self._solve_one(gram, problem, float(tol[k]), int(spent[k]), k)
+            self._solve_one(gram, problem, float(tol[k]), int(spent[k]))
             for k, problem in enumerate(batch)
         ]
 
-    def _solve_one(
-        self, gram: Gram, problem: DualProblem, tol: float, spent: int, label: int
-    ) -> Solution:
+    def _solve_one(self, gram: Gram, problem: DualProblem, tol: float, spent: int) -> Solution:
         whole = state = _State.begin(gram, problem)
         size = len(problem.sign)
         steps, status, violation = 0, Status.CONVERGED, np.inf
@@ -150,7 +148,10 @@ class SMO:
                 # looking again costs products with rows that moved: cheap while they are resident
                 state = whole.absorb(gram, state).shrunk(violation)
                 next_shrinking += max(size, _SHRINK_AFTER)
-            self.monitor.report(label, steps, violation, tol, whole.count_nonzero(state))
+            if self.monitor.due():
+                gap, alpha = whole.absorb(gram, state).gap(), whole.alpha
+                self.monitor.report(spent + steps, violation, tol, gap, alpha)
+                state = whole
         return Solution(whole.absorb(gram, state).alpha, steps, status)
 
 
@@ -229,12 +230,17 @@ class _State:
         problem = self.problem.restricted(index)
         return _State(problem, self.alpha[index], v[index], self.diagonal[index], index)
 
-    def count_nonzero(self, part: _State) -> int:
-        """Nonzero variables of this whole state, some of them as a shrunk one has them now."""
-        alpha = self.alpha.copy()
-        if part.index is not None:
-            alpha[part.index] = part.alpha
-        return int(np.count_nonzero(alpha))
+    def gap(self) -> float:
+        """Duality gap at levels in the middle of what the groups allow."""
+        problem, residual = self.problem, -self.problem.coefficient * self.v
+        for j in range(self.n_groups):
+            member = problem.group == j
+            highest = self.v[member & self.may_rise].max(initial=-np.inf)
+            lowest = self.v[member & self.may_fall].min(initial=np.inf)
+            ends = [end for end in (highest, lowest) if np.isfinite(end)]
+            residual[member] += problem.coefficient[member] * (np.mean(ends) if ends else 0.0)
+        least = np.minimum(residual * problem.lower, residual * problem.upper)
+        return float(np.maximum(residual * self.alpha - least, 0.0).sum())
 
     def absorb(self, gram: Gram, part: _State) -> _State:
         """Take a shrunk state's progress into this whole one, and return it."""

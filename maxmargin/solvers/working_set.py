@@ -31,7 +31,7 @@ from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram, RowStore
-from maxmargin.progress import Monitor
+from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
 
@@ -56,7 +56,7 @@ class WorkingSet:
     ----------
     max_iter : int, default=-1
         Steps of two allowed for each problem; -1 for no limit.
-    monitor : Monitor
+    monitor : ProblemMonitor
         Is told of the progress, and asked when to stop.
     workers : Workers
         Threads for blocks and updates.
@@ -75,7 +75,7 @@ class WorkingSet:
     """
 
     max_iter: int = -1
-    monitor: Monitor = field(default_factory=Monitor)
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     workers: Workers = ALONE
 
     def solve(
@@ -83,19 +83,18 @@ class WorkingSet:
     ) -> list[Solution]:
         """Solve every problem of the batch from its start; see :meth:`SMO.solve`."""
         return [
-            self._solve_one(gram, problem, float(tol[k]), int(spent[k]), k)
+            self._solve_one(gram, problem, float(tol[k]), int(spent[k]))
             for k, problem in enumerate(batch)
         ]
 
-    def _solve_one(
-        self, gram: Gram, problem: DualProblem, tol: float, spent: int, label: int
-    ) -> Solution:
+    def _solve_one(self, gram: Gram, problem: DualProblem, tol: float, spent: int) -> Solution:
         state = _State(gram, problem, self.workers)
         limit = self.max_iter - spent if self.max_iter >= 0 else 1 << 62
         steps, status, idle, best = 0, Status.CONVERGED, 0, np.inf
         while True:
             violation = state.survey()
-            self.monitor.report(label, steps, violation, tol, np.count_nonzero(state.alpha))
+            if self.monitor.due():
+                self.monitor.report(spent + steps, violation, tol, state.gap(), state.alpha)
             stop = self.monitor.stopped()
             if violation <= tol:
                 break
@@ -195,7 +194,7 @@ class _State:
         return chosen[first]
 
     def advance(
-        self, tol: float, violation: float, allowed: int, monitor: Monitor
+        self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
     ) -> tuple[int, bool]:
         """One round; returns the steps taken and whether anything moved."""
         before = self.alpha.copy()
@@ -208,7 +207,7 @@ class _State:
         return steps, not np.array_equal(before, self.alpha)
 
     def _exchange(
-        self, tol: float, violation: float, allowed: int, monitor: Monitor
+        self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
     ) -> tuple[int, bool]:
         """Select, block, solve, update; returns the steps and whether the block was solved."""
         chosen = self.select(tol)
@@ -222,7 +221,7 @@ class _State:
         return steps, finished
 
     def _grow(
-        self, tol: float, violation: float, allowed: int, monitor: Monitor
+        self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
     ) -> tuple[int, bool]:
         """Solve a problem that is a block itself, for a set of variables that grows.
 
@@ -278,6 +277,13 @@ class _State:
         if descend_faces(gram, problem, self.alpha, v):
             gradient = -problem.coefficient * v
             self.decision[problem.gram_row] = problem.sign * (gradient - problem.linear)
+
+    def gap(self) -> float:
+        """Duality gap at the levels of the last survey, to working precision."""
+        problem = self.problem
+        residual = -problem.coefficient * self.v
+        least = np.minimum(residual * problem.lower, residual * problem.upper)
+        return float(np.maximum(residual * self.alpha - least, 0.0).sum())
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
@@ -386,7 +392,7 @@ class _Inside:
     constrained: bool
 
     def solve(
-        self, K: np.ndarray, wanted: float, allowed: int, monitor: Monitor
+        self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor
     ) -> tuple[int, bool]:
         """Take steps until no pair violates by more than ``wanted``, but not for ever.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,19 @@ from sklearn.utils.validation import (
 from maxmargin import memory
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import Certificate, Evaluation
+from maxmargin.checkpoint import Checkpoint
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
 from maxmargin.gram import Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
-from maxmargin.progress import Monitor
+from maxmargin.progress import Monitor, ProgressBar
 from maxmargin.solvers import Auto, solve_certified
+from maxmargin.svm.callbacks import CallbackSupportMixin, scikit_learn_listeners
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines: validation, kernel, Gram matrix, solve, certificate.
 
     A machine turns its data into dual problems and its evaluated solutions into attributes; all
@@ -52,6 +55,9 @@ class KernelMachine(BaseEstimator):
     max_iter: int
     time_limit: float | None
     n_jobs: int | None
+    warm_start: bool
+    checkpoint: Any
+    callback: Any
 
     _parameter_constraints: dict = {
         "kernel": [
@@ -69,6 +75,9 @@ class KernelMachine(BaseEstimator):
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "time_limit": [POSITIVE, None],
         "n_jobs": [Integral, None],
+        "warm_start": ["boolean"],
+        "checkpoint": [str, PathLike, None],
+        "callback": [callable, None],
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -122,23 +131,58 @@ class KernelMachine(BaseEstimator):
         return gram
 
     def _solver(self) -> Auto:
-        return Auto(self.max_iter, bool(self.shrinking), Monitor(self.time_limit))
+        listeners: list = [] if self.callback is None else [self.callback]
+        return Auto(self.max_iter, bool(self.shrinking), Monitor(self.time_limit, listeners))
 
     def _workers(self) -> Workers:
         return Workers(thread_count(self.n_jobs))
 
-    def _solved(self, gram: Gram, problems: list[DualProblem], solver: Auto) -> list[Evaluation]:
+    def _solved(
+        self, gram: Gram, problems: list[DualProblem], solver: Auto, X: Any
+    ) -> list[Evaluation]:
         """Solve and certify; sets ``certificate_``, ``fit_status_`` and the step counts."""
-        solver.monitor.problems = len(problems)
-        with solver.monitor.catching_interrupts():
-            evaluations, steps = solve_certified(
-                gram, problems, solver, self.tol, self._workers()
-            )
+        monitor, workers = solver.monitor, self._workers()
+        monitor.problems = len(problems)
+        checkpoint = None
+        if self.checkpoint is not None:
+            checkpoint = Checkpoint(self.checkpoint, X, self.kernel_, problems)
+            monitor.listeners.append(checkpoint)
+        bar = ProgressBar() if self.verbose else None
+        if bar is not None:
+            monitor.listeners.append(bar)
+        monitor.listeners.extend(scikit_learn_listeners(self))
+        with monitor.catching_interrupts():
+            problems = self._started(problems, checkpoint)
+            evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
         self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps, dtype=np.int32)
+        self._alphas = [_nonzero(e.solution.alpha) for e in evaluations]
+        if bar is not None:
+            bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
+        if checkpoint is not None:
+            if self.certificate_.converged:
+                checkpoint.remove()
+            else:
+                checkpoint.write([e.solution.alpha for e in evaluations])
         self._warn_unfinished(self.certificate_)
         return evaluations
+
+    def _started(
+        self, problems: list[DualProblem], checkpoint: Checkpoint | None
+    ) -> list[DualProblem]:
+        """Start where a checkpoint or, with ``warm_start``, the last fit has left off."""
+        alphas = None if checkpoint is None else checkpoint.read()
+        sizes = [len(problem.sign) for problem in problems]
+        if alphas is None and self.warm_start and hasattr(self, "_alphas"):
+            known = [size for size, _, _ in self._alphas]
+            alphas = [_scattered(*part) for part in self._alphas] if known == sizes else None
+        if alphas is None:
+            return problems
+        return [
+            problem if problem.hard else problem.started_near(alpha)
+            for problem, alpha in zip(problems, alphas, strict=True)
+        ]
 
     def _warn_unfinished(self, certificate: Certificate, where: str = "") -> None:
         """Warn when a problem did not converge: why, how far it is, and what to do."""
@@ -151,7 +195,7 @@ class KernelMachine(BaseEstimator):
             f"{where}{advice} The KKT violation is {certificate.kkt_violation:.3g} "
             f"(tol {self.tol:g}). See certificate_.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
@@ -235,6 +279,19 @@ class SingleMachine(KernelMachine):
 
     def _decision(self, X: Any) -> np.ndarray:
         return self._expansion(X)[:, 0] + self.intercept_[0]
+
+
+def _nonzero(alpha: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+    """Length, places and values of a sparse vector."""
+    places = np.flatnonzero(alpha)
+    return len(alpha), places, alpha[places]
+
+
+def _scattered(size: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Undo :func:`_nonzero`."""
+    alpha = np.zeros(size)
+    alpha[places] = values
+    return alpha
 
 
 def cost_per_weight(C: float, lam: float | None, weight: np.ndarray) -> float:

@@ -20,6 +20,7 @@ from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine
+from maxmargin.svm.callbacks import observed
 from maxmargin.svm.probability import couple, platt, sigmoid
 
 _FOLDS = 5
@@ -62,6 +63,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """Return the problem on part of a pair's rows, with the costs that the whole pair gave."""
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit the machine to labelled data.
 
@@ -107,7 +109,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         problems = [self._problem(rows, signs, weight[rows]) for rows, signs in tasks]
         solver = self._solver()
         try:
-            evaluations = self._solved(gram, problems, solver)
+            evaluations = self._solved(gram, problems, solver, X)
         except InseparableError as error:
             raise self._naming_classes(error, index, scheme.sign) from None
         machines = [(e.rows, scheme.sign * e.coefficients) for e in evaluations]

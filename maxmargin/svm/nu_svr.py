@@ -41,13 +41,21 @@ class NuSVR(KernelRegressor):
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     verbose : bool or int, default=False
-        Print the progress of the solver.
+        Show a progress bar (by tqdm if it is installed).
     max_iter : int, default=-1
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    warm_start : bool, default=False
+        Begin where the last fit of this object has ended, if the data have as many rows.
+    checkpoint : path, optional
+        File that holds the state of a long fit, renewed every half a minute, and that the same fit
+        goes on from when it finds it. It is deleted when the fit has converged.
+    callback : callable, optional
+        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
 
@@ -107,6 +115,9 @@ class NuSVR(KernelRegressor):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
         fit_intercept: bool = True,
     ) -> None:
         self.nu = nu
@@ -122,6 +133,9 @@ class NuSVR(KernelRegressor):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.callback = callback
         self.fit_intercept = fit_intercept
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin import duals
 from maxmargin.svm.base import SingleMachine
+from maxmargin.svm.callbacks import observed
 
 
 class OneClassSVM(OutlierMixin, SingleMachine):
@@ -42,13 +43,21 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     verbose : bool or int, default=False
-        Print the progress of the solver.
+        Show a progress bar (by tqdm if it is installed).
     max_iter : int, default=-1
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    warm_start : bool, default=False
+        Begin where the last fit of this object has ended, if the data have as many rows.
+    checkpoint : path, optional
+        File that holds the state of a long fit, renewed every half a minute, and that the same fit
+        goes on from when it finds it. It is deleted when the fit has converged.
+    callback : callable, optional
+        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
 
     Attributes
     ----------
@@ -105,6 +114,9 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -118,8 +130,12 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Find the region where the data are.
 
@@ -140,7 +156,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         weight = self._validated_weight(sample_weight, X)
         gram = self._gram(X, kernel)
         problem = duals.one_class(np.arange(gram.n), weight, self.nu)
-        (evaluation,) = self._solved(gram, [problem], self._solver())
+        (evaluation,) = self._solved(gram, [problem], self._solver(), X)
         self._keep_expansion(X, evaluation)
         self.offset_ = -self.intercept_
         self._noise = evaluation.noise

@@ -48,13 +48,21 @@ class SVC(KernelClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors of C for each class.
     verbose : bool or int, default=False
-        Print the progress of the solver.
+        Show a progress bar (by tqdm if it is installed).
     max_iter : int, default=-1
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    warm_start : bool, default=False
+        Begin where the last fit of this object has ended, if the data have as many rows.
+    checkpoint : path, optional
+        File that holds the state of a long fit, renewed every half a minute, and that the same fit
+        goes on from when it finds it. It is deleted when the fit has converged.
+    callback : callable, optional
+        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
         As in scikit-learn; both concern more than two classes only.
@@ -128,6 +136,9 @@ class SVC(KernelClassifier):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         random_state: Any = None,
@@ -148,6 +159,9 @@ class SVC(KernelClassifier):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.callback = callback
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.random_state = random_state

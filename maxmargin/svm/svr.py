@@ -14,6 +14,7 @@ from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
 from maxmargin.svm.base import POSITIVE, SingleMachine, cost_per_weight
+from maxmargin.svm.callbacks import observed
 
 
 class KernelRegressor(RegressorMixin, SingleMachine):
@@ -30,6 +31,7 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         """Return the dual problem of these targets and weights."""
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
         """Fit the machine to data with real targets.
 
@@ -51,7 +53,7 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         y = _targets(y)
         weight = self._validated_weight(sample_weight, X)
         gram = self._gram(X, kernel)
-        (evaluation,) = self._solved(gram, [self._problem(y, weight)], self._solver())
+        (evaluation,) = self._solved(gram, [self._problem(y, weight)], self._solver(), X)
         self._keep_expansion(X, evaluation)
         residual = np.abs(evaluation.decision + evaluation.bias - y)
         self.slack_ = np.maximum(0.0, residual - self._tube(evaluation.levels.tube))
@@ -101,13 +103,21 @@ class SVR(KernelRegressor):
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     verbose : bool or int, default=False
-        Print the progress of the solver.
+        Show a progress bar (by tqdm if it is installed).
     max_iter : int, default=-1
         Limit on the steps of the solver for each problem; -1 for none.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    warm_start : bool, default=False
+        Begin where the last fit of this object has ended, if the data have as many rows.
+    checkpoint : path, optional
+        File that holds the state of a long fit, renewed every half a minute, and that the same fit
+        goes on from when it finds it. It is deleted when the fit has converged.
+    callback : callable, optional
+        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
     lam : float, optional
         The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights.
     fit_intercept : bool, default=True
@@ -168,6 +178,9 @@ class SVR(KernelRegressor):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
         lam: float | None = None,
         fit_intercept: bool = True,
     ) -> None:
@@ -184,6 +197,9 @@ class SVR(KernelRegressor):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.callback = callback
         self.lam = lam
         self.fit_intercept = fit_intercept
 

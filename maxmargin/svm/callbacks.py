@@ -1,0 +1,63 @@
+"""scikit-learn's callback protocol, where its version has one (1.9 and later).
+
+The fit is the root task; every report of a solver is a subtask of it. A callback that returns True
+at the end of one stops the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from maxmargin.progress import Progress
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:  # type: ignore[no-redef]
+        """Stands in for scikit-learn's: there are no callbacks to support."""
+
+    def with_callbacks(method: Any) -> Any:
+        """Leave the method as it is."""
+        return method
+
+
+def observed(fit: Any) -> Any:
+    """Let scikit-learn's callbacks see a fit begin and end."""
+
+    @with_callbacks
+    def told(machine: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+        context = machine._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=machine, X=X, y=y)
+        fit(machine, X, y, sample_weight)
+        context.call_on_fit_task_end(
+            estimator=machine, X=X, y=y, reconstruction_attributes=lambda: _fitted(machine)
+        )
+        return machine
+
+    @wraps(fit)
+    def observed_fit(machine: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        listening = getattr(machine, "_skl_callbacks", None)
+        return (told if listening else fit)(machine, X, y, sample_weight)
+
+    return observed_fit
+
+
+def _fitted(machine: Any) -> dict[str, Any]:
+    parameters = machine.get_params(deep=False)
+    return {name: value for name, value in vars(machine).items() if name not in parameters}
+
+
+def scikit_learn_listeners(machine: Any) -> list[Callable[[Progress], bool]]:
+    """Return the listener that passes reports on to scikit-learn's callbacks, if any are set."""
+    if not getattr(machine, "_skl_callbacks", None):
+        return []
+
+    def tell(progress: Progress) -> bool:
+        context = machine._callback_fit_ctx.subcontext(task_name="report")
+        context.call_on_fit_task_begin(estimator=machine)
+        return bool(context.call_on_fit_task_end(estimator=machine))
+
+    return [tell]
