@@ -65,7 +65,7 @@ def expand(
         right = cpu.Operand.of_columns(program, support)
         left = cpu.Operand.prepare(program, X)
     else:
-        right = cpu.Operand.prepare(program, support_vectors)
+        right = cpu.Operand.prepare(program, support_vectors).compact()
         left = cpu.Operand.prepare(program, X, like=right)
     workers = ALONE if program.calls_python else workers
     parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)

@@ -229,7 +229,7 @@ class Gram:
             out += coefficients[part] @ data
         unknown = active[~known]
         if len(unknown):
-            right = self.points if everything else self.points.take(rows)
+            right = self.points if everything else self.points.take(rows).compact()
             weights = coefficients[unknown]
             cpu.accumulate(self.program, self.points, unknown, weights, right, out, workers)
             cpu.finite(out, self.kernel)

@@ -27,7 +27,7 @@ TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
 _CHUNK = 512
 _DIAGONAL_BLOCK = 16
-_SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.15
+_SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.25  # share of entries up to which CSR products win
 
 
 class Points(Protocol):
@@ -162,6 +162,10 @@ class Vectors(ABC):
             return self
         return self._gathered()
 
+    def compact(self) -> Vectors:
+        """Return the same rows in the form whose products are fastest, copied if it is another."""
+        return self
+
     @abstractmethod
     def _gathered(self) -> Vectors:
         """Return a copy of the indexed rows."""
@@ -189,14 +193,24 @@ class DenseVectors(Vectors):
         return DenseVectors(block, self.kind, squares=self.squares, dtype=self.dtype)
 
     def _narrow_copy(self, squares: np.ndarray) -> Vectors:
-        sample = self.X[self._at(spread_out(self.n, _SAMPLED_ROWS))]
-        if np.count_nonzero(sample) < _SPARSE_BELOW * sample.size:
+        if self._mostly_zero():
             X = self.X if self.index is None else self.X[self.index]
             return SparseVectors.narrowed(sp.csr_array(X), self.kind)
         block = np.empty((self.n, self.width), dtype=np.float32)
         for start, stop in _stretches(self.n, self.width):
             block[start:stop] = self.dense(slice(start, stop))
         return DenseVectors(block, self.kind, squares=squares, dtype=np.float32)
+
+    def compact(self) -> Vectors:
+        if not self._mostly_zero():
+            return self
+        X = sp.csr_array(self.X if self.index is None else self.X[self.index])
+        return SparseVectors(X, self.kind, self.centre, None, self.squares, self.dtype)
+
+    def _mostly_zero(self) -> bool:
+        """Whether so few entries are nonzero, by a sample of rows, that CSR is faster."""
+        sample = self.X[self._at(spread_out(self.n, _SAMPLED_ROWS))]
+        return np.count_nonzero(sample) < _SPARSE_BELOW * sample.size
 
     def _squares(self) -> np.ndarray:
         squares = np.empty(self.n)
@@ -408,6 +422,11 @@ class Operand:
         """Return the same points with their data next to each other in memory."""
         gathered = [p.gathered() if isinstance(p, Vectors) else p for p in self.primitives]
         return Operand(gathered, self.factors, self.n, self.dtype)
+
+    def compact(self) -> Operand:
+        """Return the same points as the right side of many tiles: mostly zero data as CSR."""
+        compacted = [p.compact() if isinstance(p, Vectors) else p for p in self.primitives]
+        return Operand(compacted, self.factors, self.n, self.dtype)
 
     def narrow(self, copied: bool = True) -> Operand:
         """Return the same points for tiles in float32, their data copied or converted by tile."""

@@ -39,11 +39,11 @@ LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a problem is a block itself
 _FIRST_GROWN, _GROWN = (64, 192), 96  # rows of such a block that begin, and that join at a time
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
-_ADDED = 1024  # violators that join the free variables, or as many as are free
+_ADDED = 2048  # violators that join the free variables, or as many as are free
 _BLOCK_SHARE = 4  # a quarter of the memory is for the block, the rest for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _TIGHTEN = 0.1  # a block is solved to this part of the whole problem's violation
-_PATIENCE = 20  # steps per variable of a block, before Newton steps are tried
+_PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
@@ -328,7 +328,13 @@ class _State:
             rise=np.where(member & self.may_rise[chosen], np.float32(0), -barred),
             fall=np.where(member & self.may_fall[chosen], np.float32(0), barred),
             constrained=self.n_groups > 0,
+            patience=self._patience(len(chosen)),
         )
+
+    def _patience(self, q: int) -> int:
+        """Steps in a block before Newton steps are tried: they must be worth a new decision."""
+        renewal = self.gram.n * np.count_nonzero(self.alpha)
+        return int(max(_PATIENCE * q, _RENEWAL * renewal // q))
 
     def _update(self, rows: np.ndarray, weights: np.ndarray) -> None:
         """Add ``sum_k weights_k K[rows_k]`` to the decision, from rows kept or made now."""
@@ -390,6 +396,7 @@ class _Inside:
     rise: np.ndarray
     fall: np.ndarray
     constrained: bool
+    patience: int
 
     def solve(
         self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor
@@ -400,7 +407,7 @@ class _Inside:
         """
         advance = cpu_steps.pair_steps if self.constrained else cpu_steps.single_steps
         steps, at_once = 0, max(_SLICE // len(self.score), 1)
-        allowed = min(allowed, _PATIENCE * len(self.score))
+        allowed = min(allowed, self.patience)
         while True:
             code, taken = advance(
                 K,

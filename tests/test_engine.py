@@ -1,0 +1,176 @@
+"""The working-set engine: it agrees with SMO and scikit-learn, in any memory, on any thread."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.svm
+from sklearn.datasets import load_digits, make_classification
+from sklearn.preprocessing import StandardScaler
+
+from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, duals
+from maxmargin.backends.threads import Workers
+from maxmargin.certificate import Definiteness, evaluate
+from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, exp
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers import SMO, Auto, WorkingSet, certified, solve_certified, working_set
+from maxmargin.testing import check_solver
+
+N = 1200
+X, y = make_classification(
+    N, 12, n_informative=6, n_redundant=2, flip_y=0.1, class_sep=0.7, random_state=0
+)
+X = StandardScaler().fit_transform(X)
+sign = np.where(y > 0, 1.0, -1.0)
+target = np.sin(X[:, 0]) + 0.3 * X[:, 1] * X[:, 2] + 0.1 * sign
+weight = np.where(np.arange(N) % 7 == 0, 0.0, 0.2 + np.arange(N) % 5)
+rows = np.arange(N)
+
+
+@pytest.fixture(params=["grown", "exchanged"])
+def regime(request, monkeypatch):
+    """Both ways of the engine, on problems that are small for a test's sake."""
+    if request.param == "exchanged":
+        monkeypatch.setattr(working_set, "_WHOLE", 0)
+        monkeypatch.setattr(working_set, "LARGEST", 300)
+        monkeypatch.setattr(working_set, "_ADDED", 100)
+        monkeypatch.setattr(working_set, "_FIRST", (50, 100))
+    return request.param
+
+
+@pytest.fixture
+def engine_everywhere(monkeypatch):
+    """Give the engine problems that SMO would get for their size."""
+    monkeypatch.setattr(certified, "_ENGINE_FROM", 2)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_the_problem_bank_is_solved_and_certified(regime, engine_everywhere, tol):
+    evaluations = check_solver(Auto(), tol)
+    for engine, smo in zip(evaluations, check_solver(SMO(), tol), strict=True):
+        scale = abs(smo.certificate.dual) + 1e-3
+        assert engine.certificate.dual == pytest.approx(
+            smo.certificate.dual, abs=max(3e-2 * (tol / 1e-3), 1e-9) * scale
+        )
+
+
+PROBLEMS = {
+    "C-SVC": duals.c_svc(rows, sign, np.full(N, 3.0)),
+    "C-SVC, weighted": duals.c_svc(rows, sign, 3.0 * weight),
+    "C-SVC, no bias": duals.c_svc(rows, sign, np.full(N, 3.0), bias=False),
+    "nu-SVC": duals.nu_svc(rows, sign, np.ones(N), 0.4),
+    "nu-SVC, no bias": duals.nu_svc(rows, sign, np.ones(N), 0.4, bias=False),
+    "SVR": duals.epsilon_svr(rows, target, np.full(N, 5.0), 0.1),
+    "SVR, no bias": duals.epsilon_svr(rows, target, 5.0 * weight, 0.1, bias=False),
+    "nu-SVR": duals.nu_svr(rows, target, np.full(N, 5.0), 0.3),
+    "one-class": duals.one_class(rows, np.ones(N), 0.2),
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS.values(), ids=PROBLEMS.keys())
+@pytest.mark.parametrize("megabytes", [0.5, 64])
+def test_every_machine_in_any_memory(regime, problem, megabytes):
+    gram = Gram.of(X, RBF(gamma=0.08), memory=int(megabytes * 2**20))
+    (engine,), _ = solve_certified(gram, [problem], WorkingSet(), 1e-4)
+    (smo,), _ = solve_certified(gram, [problem], SMO(), 1e-4)
+    assert engine.certificate.status is Status.CONVERGED
+    assert engine.certificate.dual == pytest.approx(smo.certificate.dual, rel=1e-5)
+    assert engine.bias == pytest.approx(smo.bias, abs=2e-3)
+    np.testing.assert_allclose(engine.decision, smo.decision, atol=2e-3)
+
+
+KERNELS = {
+    "linear": Linear(),
+    "polynomial": Polynomial(3, c=1.0, gamma=0.05),
+    "laplacian": Laplacian(gamma=0.05),
+    "sigmoid": Sigmoid(a=0.01, b=0.0),
+    "sum": 0.5 * RBF(gamma=0.1) + 0.1 * Linear(),
+    "product on columns": RBF(gamma=0.2).on([0, 1, 2]) * Polynomial(2, c=1.0).on([3, 4]),
+    "exponential": exp(0.05 * Linear()),
+    "conformal": RBF(gamma=0.1).conformal(lambda X: 1.0 / (1.0 + np.asarray(X[:, 0]).ravel() ** 2)),
+    "feature map": Linear().after(lambda X: np.column_stack([X, X[:, :3] ** 2])),
+    "function": lambda A, B: np.exp(-0.08 * ((A[:, None] - B) ** 2).sum(-1)),
+}
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+def test_every_kernel_family(regime, engine_everywhere, kernel):
+    part = slice(0, 400)
+    fast = SVC(kernel=kernel, C=2.0, tol=1e-4).fit(X[part], y[part])
+    slow = sklearn.svm.SVC(kernel=fast.kernel_, C=2.0, tol=1e-4).fit(X[part], y[part])
+    assert fast.certificate_.converged
+    values, theirs = fast.decision_function(X), slow.decision_function(X)
+    np.testing.assert_allclose(values, theirs, atol=5e-3 * max(1.0, np.abs(theirs).max()))
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array, np.asarray, np.float32])
+def test_sparse_dense_and_narrow_data(regime, container):
+    mostly_zero = np.where(np.abs(X) > 1.2, X, 0.0)  # dense data that the engine reads as CSR
+    fast = SVC(C=5.0, gamma=0.1, tol=1e-4).fit(container(mostly_zero), y)
+    slow = sklearn.svm.SVC(C=5.0, gamma=0.1, tol=1e-4).fit(mostly_zero, y)
+    assert fast.certificate_.converged
+    values = fast.decision_function(container(mostly_zero))
+    np.testing.assert_allclose(values, slow.decision_function(mostly_zero), atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("fast", "slow"),
+    [
+        (SVC(C=20.0), sklearn.svm.SVC(C=20.0)),
+        (NuSVC(nu=0.3), sklearn.svm.NuSVC(nu=0.3)),
+        (SVR(C=5.0), sklearn.svm.SVR(C=5.0)),
+        (NuSVR(nu=0.3, C=5.0), sklearn.svm.NuSVR(nu=0.3, C=5.0)),
+        (OneClassSVM(nu=0.2), sklearn.svm.OneClassSVM(nu=0.2)),
+    ],
+    ids=lambda model: type(model).__module__.split(".")[0],
+)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_machines_agree_with_scikit_learn(regime, fast, slow, n_jobs):
+    data, labels = load_digits(return_X_y=True)
+    data = data / 16.0
+    many = isinstance(fast, NuSVC | SVC)
+    labels = labels % 3 if many else labels / 10.0
+    fast.set_params(tol=1e-4, n_jobs=n_jobs).fit(data, labels)
+    slow.set_params(tol=1e-4).fit(data, labels)
+    assert fast.certificate_.converged
+    function = "decision_function" if hasattr(slow, "decision_function") else "predict"
+    ours, theirs = getattr(fast, function)(data), getattr(slow, function)(data)
+    np.testing.assert_allclose(ours, theirs, atol=2e-3 * np.abs(theirs).max())
+
+
+def test_the_engine_is_what_large_problems_get():
+    small, large = PROBLEMS["C-SVC"].restricted(np.arange(300)), PROBLEMS["C-SVC"]
+    auto, monitor, workers = Auto(), None, Workers(1)
+    assert isinstance(auto.for_round(small, 0, monitor, workers), SMO)
+    assert isinstance(auto.for_round(large, 0, monitor, workers), WorkingSet)
+    assert isinstance(auto.for_round(large, 11, monitor, workers), SMO)  # where float32 ends
+
+
+def test_ill_conditioned_problems_end_in_newton_steps(regime):
+    problem = duals.c_svc(rows, sign, np.full(N, 1e4))
+    gram = Gram.of(X, Linear() + 1e-3 * RBF(gamma=0.5))
+    (evaluation,), _ = solve_certified(gram, [problem], Auto(), 1e-3)
+    assert evaluation.certificate.status is Status.CONVERGED
+
+
+def test_far_rows_keep_what_the_solver_found_only_where_it_cannot_matter(random):
+    """Spoilt values near the margin are found out; a small error far away changes nothing."""
+    n = 4000
+    points = random.normal(size=(n, 5))
+    labels = np.where(points[:, 0] + 0.5 * random.normal(size=n) > 0, 1.0, -1.0)
+    gram = Gram.of(points, RBF(gamma=0.2))
+    problem = duals.c_svc(np.arange(n), labels, np.ones(n))
+    (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
+    exact = evaluate(gram, problem, Solution(solution.alpha, 0, solution.status), 1e-3, PSD)
+    trusted = evaluate(gram, problem, solution, 1e-3, PSD)
+    for name in ("primal", "dual", "gap", "kkt_violation"):
+        ours, recomputed = getattr(trusted.certificate, name), getattr(exact.certificate, name)
+        assert ours == pytest.approx(recomputed, rel=1e-9, abs=1e-9)
+    spoilt = solution.decision + 0.05 * random.normal(size=n)
+    doubted = evaluate(
+        gram, problem, Solution(solution.alpha, 0, solution.status, spoilt), 1e-3, PSD
+    )
+    assert doubted.certificate.kkt_violation == pytest.approx(exact.certificate.kkt_violation)
+    assert doubted.certificate.primal == pytest.approx(exact.certificate.primal)
+
+
+PSD = Definiteness.PROVEN
