@@ -1,0 +1,254 @@
+"""Long fits: seen while they run, stopped when asked, gone on with afterwards."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import SVC, SVR, NuSVC, OneClassSVM, duals
+from maxmargin.checkpoint import Checkpoint
+from maxmargin.progress import Monitor, Progress, ProgressBar
+from maxmargin.solution import Status
+
+random = np.random.default_rng(0)
+X = random.normal(size=(1500, 4))
+y = np.where(X[:, 0] * X[:, 1] + 0.5 * random.normal(size=1500) > 0, 1, 0)
+SLOW = {"kernel": "rbf", "gamma": 0.5, "C": 1e5, "tol": 1e-8}  # some seconds of steps
+
+
+@pytest.fixture(autouse=True)
+def reports_at_once(monkeypatch):
+    original = Monitor.__init__
+
+    def eager(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.interval = 0.0
+
+    monkeypatch.setattr(Monitor, "__init__", eager)
+
+
+@pytest.mark.parametrize("rows", [300, 1500])  # SMO and the engine
+def test_a_callback_sees_the_work_and_can_stop_it(rows):
+    seen = []
+    SVC(**{**SLOW, "tol": 1e-4}, callback=seen.append).fit(X[:rows], y[:rows])
+    assert all(isinstance(progress, Progress) for progress in seen)
+    assert seen[-1].violation < seen[0].violation
+    assert seen[-1].support_vectors > 0
+    assert seen[-1].gap >= 0
+    with pytest.warns(ConvergenceWarning, match="stopped early, by Ctrl-C or by a callback"):
+        model = SVC(**SLOW, callback=lambda progress: True).fit(X[:rows], y[:rows])
+    assert model.certificate_.status is Status.INTERRUPTED
+    assert model.fit_status_ == 1
+    assert model.predict(X).shape == (1500,)
+
+
+def test_an_error_in_a_callback_is_not_swallowed():
+    def broken(progress):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        SVC(**SLOW, callback=broken).fit(X, y)
+
+
+def test_the_time_limit_is_kept():
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=0.2 s"):
+        model = SVC(**SLOW, time_limit=0.2).fit(X, y)
+    assert time.monotonic() - began < 5.0  # compiling and a busy machine included
+    assert model.certificate_.status is Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize(
+    "model", [SVC(C=100.0), NuSVC(nu=0.4), SVR(C=100.0), OneClassSVM(nu=0.3)], ids=str
+)
+def test_a_warm_start_goes_on_from_the_last_fit(model):
+    cold = model.fit(X, y)
+    steps = np.sum(cold.n_iter_)
+    certificate = cold.certificate_
+    warm = model.set_params(warm_start=True).fit(X, y)
+    assert np.sum(warm.n_iter_) < 0.1 * steps
+    assert warm.certificate_.dual == pytest.approx(certificate.dual, rel=1e-4)
+    again = model.fit(X[:1000], y[:1000])  # other data: a start of its own
+    assert again.certificate_.converged
+
+
+def test_a_warm_start_after_an_interrupt_and_with_another_cost():
+    with pytest.warns(ConvergenceWarning, match="max_iter=500"):
+        model = SVC(C=10.0, max_iter=500, warm_start=True).fit(X, y)
+    dual = model.certificate_.dual
+    model.set_params(max_iter=-1).fit(X, y)
+    assert model.certificate_.converged
+    assert model.certificate_.dual > dual
+    for C in (1.0, 50.0):  # the start is brought into the new box
+        warm = model.set_params(C=C).fit(X, y).certificate_
+        assert warm.converged
+        assert warm.infeasibility < 1e-9 * C * len(X)
+        assert warm.dual == pytest.approx(SVC(C=C).fit(X, y).certificate_.dual, rel=1e-4)
+
+
+def test_starting_near_a_point_is_feasible():
+    problems = [
+        duals.c_svc(np.arange(8), np.tile([1.0, -1.0], 4), np.linspace(0.5, 2.0, 8)),
+        duals.nu_svc(np.arange(8), np.tile([1.0, -1.0], 4), np.ones(8), 0.5),
+        duals.epsilon_svr(np.arange(8), np.arange(8.0), np.ones(8), 0.1),
+        duals.one_class(np.arange(8), np.ones(8), 0.4),
+        duals.c_svc(np.arange(8), np.tile([1.0, -1.0], 4), np.ones(8), bias=False),
+    ]
+    for problem in problems:
+        start = problem.started_near(random.normal(1.0, 1.0, size=len(problem.sign))).start
+        assert (start >= problem.lower).all()
+        assert (start <= problem.upper).all()
+        for j in range(problem.n_groups):
+            member = problem.group == j
+            drift = problem.coefficient[member] @ (start - problem.start)[member]
+            assert drift == pytest.approx(0.0, abs=1e-12)
+
+
+def run(script, **options):
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    code = textwrap.dedent(script)
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, text=True, **options)
+
+
+FIT = """
+    import time, warnings
+    import numpy as np
+    from maxmargin import SVC
+    from maxmargin import checkpoint
+    checkpoint.INTERVAL = 0.2
+    random = np.random.default_rng(0)
+    X = random.normal(size=(1500, 4))
+    y = np.where(X[:, 0] * X[:, 1] + 0.5 * random.normal(size=1500) > 0, 1, 0)
+    SVC(C=10).fit(X, y)  # compiled and loaded
+    began = time.monotonic()
+    def told(progress):
+        if progress.seconds > 0.5:
+            print("working", flush=True)
+    model = SVC(gamma=0.5, C=1e5, tol=1e-8, callback=told, checkpoint=None)
+"""
+
+
+def test_ctrl_c_leaves_a_usable_model():
+    process = run(
+        FIT
+        + """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    print(model.certificate_.status, caught[-1].category.__name__, model.score(X, y) > 0.6)
+    """,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline().strip() == "working"
+    process.send_signal(signal.SIGINT)
+    asked = time.monotonic()
+    output, _ = process.communicate(timeout=60)
+    assert output.split("\n")[-2] == "interrupted ConvergenceWarning True"
+    assert time.monotonic() - asked < 5.0  # a second on a machine that is not busy
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
+def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path):
+    path = tmp_path / "fit.npz"
+    script = FIT.replace("checkpoint=None", f"checkpoint={str(path)!r}")
+    process = run(script + "\n    model.fit(X, y)\n", stdout=subprocess.PIPE)
+    assert process.stdout.readline().strip() == "working"
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert path.exists()
+    model = SVC(gamma=0.5, C=1e5, tol=1e-2, checkpoint=path)
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        model.fit(X + 1e-3, y)
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        SVC(gamma=0.4, C=1e5, checkpoint=path).fit(X, y)
+    assert path.exists()
+    cold = SVC(gamma=0.5, C=1e5, tol=1e-2).fit(X, y)
+    model.fit(X, y)
+    assert model.certificate_.converged
+    assert model.n_iter_[0] < cold.n_iter_[0]
+    assert not path.exists()  # complete: nothing is left to go on with
+
+
+def test_checkpoints_of_unfinished_fits_stay(tmp_path):
+    path = tmp_path / "fit.npz"
+    with pytest.warns(ConvergenceWarning):
+        SVC(C=10.0, max_iter=700, checkpoint=path).fit(X, y)
+    assert path.exists()
+    model = SVC(C=10.0, checkpoint=str(path)).fit(X, y)
+    assert model.n_iter_[0] < SVC(C=10.0).fit(X, y).n_iter_[0]
+    path.write_text("something else")
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        SVC(C=10.0, checkpoint=path).fit(X, y)
+    problem = duals.one_class(np.arange(3), np.ones(3), 0.5)
+    assert Checkpoint(tmp_path / "none", X, None, [problem]).read() is None
+
+
+def test_other_threads_run_during_a_fit():
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.wait(0.002):
+            ticks.append(time.monotonic())
+
+    clock = threading.Thread(target=tick)
+    clock.start()
+    began = time.monotonic()
+    with pytest.warns(ConvergenceWarning):
+        SVC(**SLOW, time_limit=1.0, n_jobs=1).fit(X, y)
+    took = time.monotonic() - began
+    done.set()
+    clock.join()
+    assert len(ticks) > 50 * took  # of 500 a second, on a free machine
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
+    if not installed:
+        monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    bar = ProgressBar()
+    for k, violation in enumerate([2.0, 4.0, 0.5, 0.02, 0.001]):
+        bar(Progress(0, 1, 0, k, violation, 1e-3, 1.0, 7, float(2 * k), np.ones(7)))
+    assert bar.share[0] == pytest.approx(1.0)
+    bar.close("converged")
+    shown = capsys.readouterr()
+    assert "converged" in shown.out + shown.err
+    assert ("7 support vectors" in shown.out) == (not installed)
+
+
+def test_scikit_learn_callbacks_are_called():
+    pytest.importorskip("sklearn.callback")
+
+    class Counting:
+        def __init__(self, stop=False):
+            self.calls, self.stop = [], stop
+
+        def setup(self, estimator, context):
+            self.calls.append("setup")
+
+        def teardown(self, estimator, context):
+            self.calls.append("teardown")
+
+        def on_fit_task_begin(self, estimator, context):
+            self.calls.append(f"begin {context.task_name}")
+
+        def on_fit_task_end(self, estimator, context, *, fitted_estimator=None):
+            self.calls.append(f"end {context.task_name}")
+            if context.task_name == "fit":
+                assert fitted_estimator.predict(X).shape == (1500,)
+            return self.stop
+
+    counting = Counting()
+    SVC(C=10.0).set_callbacks(counting).fit(X, y)
+    assert counting.calls[:2] == ["setup", "begin fit"]
+    assert counting.calls[-2:] == ["end fit", "teardown"]
+    assert counting.calls.count("begin report") == counting.calls.count("end report") > 0
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        SVC(**SLOW).set_callbacks(Counting(stop=True)).fit(X, y)
