@@ -478,6 +478,8 @@ def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> float:
     At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
     few rows with huge values do not count.
     """
+    if not problem.margin_weights.size:
+        return 0.0  # only a margin that is not fixed is compared with it
     diagonal = np.abs(gram.diagonal[problem.gram_row])
     longest = float(np.sqrt(diagonal[alpha != 0].max(initial=0.0)))
     common = float(np.quantile(diagonal[problem.upper > 0], 0.9)) * float(np.abs(alpha).sum())

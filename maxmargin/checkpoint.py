@@ -41,8 +41,8 @@ class Checkpoint:
         """Replace the file."""
         temporary = self.path.with_name(self.path.name + ".tmp")
         with temporary.open("wb") as file:
-            numbered = {f"alpha{k}": alpha for k, alpha in enumerate(alphas)}
-            np.savez(file, fingerprint=np.array(self.fingerprint), **numbered)
+            arrays: dict[str, Any] = {f"alpha{k}": alpha for k, alpha in enumerate(alphas)}
+            np.savez(file, fingerprint=np.array(self.fingerprint), **arrays)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.path)

@@ -91,13 +91,19 @@ class DualProblem:
         """Number of equality constraints."""
         return int(self.group.max(initial=-1)) + 1
 
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows of the Gram matrix that the variables sit on, in order."""
+        ascending = bool((np.diff(self.gram_row) > 0).all())
+        return self.gram_row if ascending else np.unique(self.gram_row)
+
     def on_rows(self, alpha: np.ndarray, n: int) -> np.ndarray:
         """Return the ``beta`` of ``w = sum_i beta_i phi_i``: the sum of ``s_t a_t`` on each row."""
         return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
 
     def decision(self, gram: Gram, beta: np.ndarray) -> np.ndarray:
         """``K beta`` on this problem's rows of the Gram matrix, nan on the others."""
-        rows = np.unique(self.gram_row)
+        rows = self.rows
         decision = np.full(gram.n, np.nan)
         decision[rows] = gram.matvec(beta, rows)
         return decision

@@ -19,7 +19,7 @@ from maxmargin.certificate import Evaluation
 from maxmargin.gram import Gram
 from maxmargin.kernels import RBF, Input, Kernel, Linear, Polynomial, Validity, check_valid
 from maxmargin.solution import Status
-from maxmargin.solvers import SMO, Auto, Solver, solve_certified
+from maxmargin.solvers import Auto, Solver, solve_certified
 
 
 def check_kernel(kernel: Kernel, X: Any = None) -> None:

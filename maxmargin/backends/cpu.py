@@ -93,6 +93,11 @@ class Vectors(ABC):
         kept = SparseVectors if sp.issparse(X) else DenseVectors
         return kept(X, kind, centre if kind == op.SQUARED_DISTANCE else None)
 
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Entries that one row brings into the cache."""
+
     @abstractmethod
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return these rows, dense, in ``dtype``, less the centre."""

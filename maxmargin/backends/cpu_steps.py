@@ -235,6 +235,99 @@ def single_steps(
     return PAUSED, max_steps
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def survey(
+    decision,
+    gram_row,
+    sign,
+    coefficient,
+    linear,
+    lower,
+    upper,
+    group,
+    n_groups,
+    alpha,
+    v,
+    may_rise,
+    may_fall,
+    excess,
+):
+    """Look at every variable; returns the largest violation of a pair (or of one, without groups).
+
+    Writes ``v`` less the level of its group, which is the mean of v over the free variables or
+    the middle of the extremes; what each variable may do; and ``excess``, by how much its v is on
+    the wrong side of the level (``-inf`` for a variable that cannot move).
+    """
+    groups = max(n_groups, 1)
+    highest = np.full(groups, -np.inf)
+    lowest = np.full(groups, np.inf)
+    total = np.zeros(groups)
+    free = np.zeros(groups)
+    for t in range(alpha.shape[0]):
+        c = coefficient[t]
+        value = -c * (sign[t] * decision[gram_row[t]] + linear[t])
+        below = alpha[t] < upper[t]
+        above = alpha[t] > lower[t]
+        rises = below if c > 0.0 else above
+        falls = above if c > 0.0 else below
+        g = group[t] if n_groups > 0 else 0
+        if rises and value > highest[g]:
+            highest[g] = value
+        if falls and value < lowest[g]:
+            lowest[g] = value
+        if rises and falls:
+            total[g] += value
+            free[g] += 1.0
+        v[t] = value
+        may_rise[t] = rises
+        may_fall[t] = falls
+    worst = 0.0
+    level = np.zeros(groups)
+    for g in range(n_groups):
+        if highest[g] > -np.inf and lowest[g] < np.inf:
+            worst = max(worst, highest[g] - lowest[g])
+            middle = total[g] / free[g] if free[g] > 0.0 else 0.5 * (highest[g] + lowest[g])
+            floor = min(lowest[g], highest[g])
+            level[g] = min(max(middle, floor), max(lowest[g], highest[g]))
+    for t in range(alpha.shape[0]):
+        v[t] -= level[group[t] if n_groups > 0 else 0]
+        rise = v[t] if may_rise[t] else -np.inf
+        fall = -v[t] if may_fall[t] else -np.inf
+        excess[t] = max(rise, fall)
+        if n_groups == 0:
+            worst = max(worst, excess[t])
+    return worst
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def violators(slot, score, rise, fall, inner_rise, inner_fall, constrained, excess):
+    """Largest violation when the variables without a row count with what they may do.
+
+    Writes ``excess``: by how much each of those violates, and minus infinity for the others.
+    """
+    worst = -np.inf
+    excess[:] = -np.inf
+    for g in range(rise.shape[0]):
+        highest = -np.inf if constrained else 0.0
+        lowest = np.inf if constrained else 0.0
+        for t in range(score.shape[0]):
+            inside = slot[t] >= 0
+            high = score[t] + (inner_rise[g, t] if inside else rise[g, t])
+            low = score[t] + (inner_fall[g, t] if inside else fall[g, t])
+            if constrained:
+                highest = max(highest, high)
+                lowest = min(lowest, low)
+            else:
+                worst = max(worst, high, -low)
+        if constrained:
+            worst = max(worst, highest - lowest)
+        for t in range(score.shape[0]):
+            if slot[t] < 0:
+                beyond = max(score[t] + rise[g, t] - lowest, highest - score[t] - fall[g, t])
+                excess[t] = max(excess[t], beyond)
+    return worst
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def add_rows(rows, slots, weights, start, stop, out):
     """Add ``sum_k weights[k] rows[slots[k], start:stop]`` to ``out[start:stop]``."""

@@ -37,7 +37,10 @@ from maxmargin.solvers.face import descend_faces
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a problem is a block itself
-_FIRST_GROWN, _GROWN = (64, 192), 96  # rows of such a block that begin, and that join at a time
+_GROWN, _ROUND = (
+    (32, 192),
+    250_000,
+)  # rows that join such a block: a round's own cost of time, in ns
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _BLOCK_SHARE = 4  # a quarter of the memory is for the block, the rest for rows
@@ -125,6 +128,9 @@ class _State:
         self.alpha = problem.start.copy()
         self.decision = problem.decision_at_start(gram, workers)
         self.fresh = not self.decision.any()
+        size = len(problem.sign)
+        self.v, self.excess = np.empty(size), np.empty(size)
+        self.may_rise, self.may_fall = np.empty(size, dtype=bool), np.empty(size, dtype=bool)
         memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * len(problem.sign)
         side = int((max(memory, 0) // _BLOCK_SHARE // 4) ** 0.5)
         self.largest = min(max(side, LEAST), LARGEST, len(problem.sign))
@@ -134,44 +140,36 @@ class _State:
         self._grown: tuple[np.ndarray, np.ndarray] | None = None
 
     def survey(self) -> float:
-        """Look at every variable; returns the largest violation.
-
-        Sets ``score``, by how much a variable's ``v`` is on the wrong side of its group's level:
-        the mean of v over its free variables, which lies between the extremes.
-        """
+        """Look at every variable; returns the largest violation."""
         problem = self.problem
-        v = -problem.coefficient * problem.gradient(self.decision)
-        self.may_rise = rising(problem, self.alpha)
-        self.may_fall = falling(problem, self.alpha)
-        self.free = self.may_rise & self.may_fall
-        level = np.zeros(max(self.n_groups, 1))
-        worst = 0.0
-        for j in range(self.n_groups):
-            member = problem.group == j if self.n_groups > 1 else slice(None)
-            vj, rise, fall = v[member], self.may_rise[member], self.may_fall[member]
-            highest = vj[rise].max(initial=-np.inf)
-            lowest = vj[fall].min(initial=np.inf)
-            if highest > -np.inf and lowest < np.inf:
-                worst = max(worst, float(highest - lowest))
-                inside = vj[rise & fall]
-                middle = inside.mean() if len(inside) else (highest + lowest) / 2
-                level[j] = np.clip(middle, min(lowest, highest), max(lowest, highest))
-        self.v = v - (level[problem.group] if self.n_groups > 1 else level[0])
-        rises = np.where(self.may_rise, self.v, -np.inf)
-        self.score = np.maximum(rises, np.where(self.may_fall, -self.v, -np.inf))
-        return worst if self.n_groups else float(self.score.max(initial=0.0))
+        return cpu_steps.survey(
+            self.decision,
+            problem.gram_row,
+            problem.sign,
+            problem.coefficient,
+            problem.linear,
+            problem.lower,
+            problem.upper,
+            problem.group,
+            self.n_groups,
+            self.alpha,
+            self.v,
+            self.may_rise,
+            self.may_fall,
+            self.excess,
+        )
 
     def select(self, tol: float) -> np.ndarray:
         """Choose the variables to solve for: all that are free, and the worst violators."""
         if self.fresh:
             self.fresh = False
             return self._one_per_row(self._sample(*_FIRST))
-        free = np.flatnonzero(self.free)
-        free = _highest(free, self.score, self.largest - min(_ADDED, self.largest // 2))
-        others = self.score > 0.5 * tol
+        free = np.flatnonzero(self.may_rise & self.may_fall)
+        free = _highest(free, self.excess, self.largest - min(_ADDED, self.largest // 2))
+        others = self.excess > 0.5 * tol
         others[free] = False
         room = min(self.largest - len(free), max(_ADDED, len(free)))
-        violators = _highest(np.flatnonzero(others), self.score, room)
+        violators = _highest(np.flatnonzero(others), self.excess, room)
         return self._one_per_row(np.concatenate([free, violators]))
 
     def _sample(self, least: int, most: int) -> np.ndarray:
@@ -189,7 +187,7 @@ class _State:
         """Of two variables on a row keep the worse violator; its sibling can wait a round."""
         if not self.paired:
             return chosen
-        chosen = chosen[np.argsort(-self.score[chosen], kind="stable")]
+        chosen = chosen[np.argsort(-self.excess[chosen], kind="stable")]
         _, first = np.unique(self.problem.gram_row[chosen], return_index=True)
         return chosen[first]
 
@@ -238,7 +236,9 @@ class _State:
         K, inside.slot = self._grown
         outside = inside.slot < 0
         inside.rise[:, outside], inside.fall[:, outside] = -cpu_steps.BARRED, cpu_steps.BARRED
-        joining = self._sample(*_FIRST_GROWN) if self.fresh else np.flatnonzero(self.alpha)
+        entry = 0.5 + 0.02 * max((points.width for points in self.points.primitives), default=1)
+        count = int(np.clip(_ROUND / (entry * self.gram.n), *_GROWN))
+        joining = self._sample(count, 2 * count) if self.fresh else np.flatnonzero(self.alpha)
         joining = joining[outside[joining]]
         self.fresh = False
         used, steps = len(everything) - int(outside.sum()), 0
@@ -256,7 +256,7 @@ class _State:
             wanted = max(0.5 * tol, _TIGHTEN * violation)
             taken, finished = inside.solve(K, wanted, allowed - steps, monitor)
             steps += taken
-            violation, joining = inside.joining(rise, fall, tol)
+            violation, joining = inside.joining(rise, fall, tol, count)
             solved = violation <= tol or (wanted == 0.5 * tol and not len(joining))
             if solved or not finished:
                 break
@@ -333,8 +333,8 @@ class _State:
 
     def _patience(self, q: int) -> int:
         """Steps in a block before Newton steps are tried: they must be worth a new decision."""
-        renewal = self.gram.n * np.count_nonzero(self.alpha)
-        return int(max(_PATIENCE * q, _RENEWAL * renewal // q))
+        renewal = self.gram.n * int(np.count_nonzero(self.alpha))
+        return max(_PATIENCE * q, _RENEWAL * renewal // q)
 
     def _update(self, rows: np.ndarray, weights: np.ndarray) -> None:
         """Add ``sum_k weights_k K[rows_k]`` to the decision, from rows kept or made now."""
@@ -427,22 +427,18 @@ class _Inside:
             if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
                 return steps, code != cpu_steps.PAUSED
 
-    def joining(self, rise: np.ndarray, fall: np.ndarray, tol: float) -> tuple[float, np.ndarray]:
+    def joining(
+        self, rise: np.ndarray, fall: np.ndarray, tol: float, count: int
+    ) -> tuple[float, np.ndarray]:
         """Violation of all variables, and the worst violators among those without a row.
 
         ``rise`` and ``fall`` are what those may do.
         """
-        outside = self.slot < 0
-        high = self.score + np.where(outside, rise, self.rise)
-        low = self.score + np.where(outside, fall, self.fall)
-        if self.constrained:
-            highest, lowest = high.max(axis=1), low.min(axis=1)
-        else:
-            highest, lowest = np.zeros(1), np.zeros(1)
-        excess = np.maximum(high - lowest[:, None], highest[:, None] - low).max(axis=0)
-        violation = float(excess.max())
-        worst = np.flatnonzero(outside & (excess > tol))
-        return violation, _highest(worst, excess, _GROWN)
+        excess = np.empty(len(self.score))
+        violation = cpu_steps.violators(
+            self.slot, self.score, rise, fall, self.rise, self.fall, self.constrained, excess
+        )
+        return violation, _highest(np.flatnonzero(excess > tol), excess, count)
 
 
 def _highest(index: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
