@@ -28,7 +28,6 @@ import numpy as np
 
 from maxmargin.backends import cpu, cpu_steps
 from maxmargin.backends.threads import ALONE, Workers
-from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram, RowStore
 from maxmargin.progress import ProblemMonitor
