@@ -135,11 +135,11 @@ class DualProblem:
             up = np.minimum(self.upper[member], np.abs(self.start[member]).sum()) - near[member]
             down = near[member] - self.lower[member]
             room = np.maximum(np.where(drift * c > 0, down, up), 0.0)
-            if drift and room.sum() > 0:
-                share = min(abs(drift) / room.sum(), 1.0)
-                near[member] -= np.sign(drift) * c * share * room
-            if abs(float(c @ (near - self.start)[member])) > 1e-9 * (1 + np.abs(near).sum()):
-                return self  # no room: begin where we would have
+            rounding = 1e-12 * float(np.abs(near[member]).sum() + np.abs(self.start[member]).sum())
+            if abs(drift) > rounding:  # less is left alone: bounds stay exact
+                if abs(drift) > room.sum():
+                    return self  # no room: begin where we would have
+                near[member] -= np.sign(drift) * c * (abs(drift) / room.sum()) * room
         return self.started_from(np.clip(near, self.lower, self.upper))
 
     def restricted(self, index: np.ndarray) -> DualProblem:

@@ -256,9 +256,12 @@ def survey(
 
     Writes ``v`` less the level of its group, which is the mean of v over the free variables or
     the middle of the extremes; what each variable may do; and ``excess``, by how much its v is on
-    the wrong side of the level (``-inf`` for a variable that cannot move).
+    the wrong side of the level (``-inf`` for a variable that cannot move, ``inf`` for the two of
+    the worst pair: a block without them may have nothing to solve).
     """
     groups = max(n_groups, 1)
+    top = np.full(groups, -1)
+    bottom = np.full(groups, -1)
     highest = np.full(groups, -np.inf)
     lowest = np.full(groups, np.inf)
     total = np.zeros(groups)
@@ -273,8 +276,10 @@ def survey(
         g = group[t] if n_groups > 0 else 0
         if rises and value > highest[g]:
             highest[g] = value
+            top[g] = t
         if falls and value < lowest[g]:
             lowest[g] = value
+            bottom[g] = t
         if rises and falls:
             total[g] += value
             free[g] += 1.0
@@ -282,10 +287,13 @@ def survey(
         may_rise[t] = rises
         may_fall[t] = falls
     worst = 0.0
+    widest = -1
     level = np.zeros(groups)
     for g in range(n_groups):
         if highest[g] > -np.inf and lowest[g] < np.inf:
-            worst = max(worst, highest[g] - lowest[g])
+            if highest[g] - lowest[g] > worst:
+                worst = highest[g] - lowest[g]
+                widest = g
             middle = total[g] / free[g] if free[g] > 0.0 else 0.5 * (highest[g] + lowest[g])
             floor = min(lowest[g], highest[g])
             level[g] = min(max(middle, floor), max(lowest[g], highest[g]))
@@ -296,6 +304,9 @@ def survey(
         excess[t] = max(rise, fall)
         if n_groups == 0:
             worst = max(worst, excess[t])
+    if widest >= 0:
+        excess[top[widest]] = np.inf
+        excess[bottom[widest]] = np.inf
     return worst
 
 

@@ -42,7 +42,7 @@ _GROWN, _ROUND = (
 )  # rows that join such a block: a round's own cost of time, in ns
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 2048  # violators that join the free variables, or as many as are free
-_BLOCK_SHARE = 4  # a quarter of the memory is for the block, the rest for rows
+_BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _TIGHTEN = 0.1  # a block is solved to this part of the whole problem's violation
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
@@ -130,13 +130,26 @@ class _State:
         size = len(problem.sign)
         self.v, self.excess = np.empty(size), np.empty(size)
         self.may_rise, self.may_fall = np.empty(size, dtype=bool), np.empty(size, dtype=bool)
-        memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * len(problem.sign)
-        side = int((max(memory, 0) // _BLOCK_SHARE // 4) ** 0.5)
-        self.largest = min(max(side, LEAST), LARGEST, len(problem.sign))
-        rows = max(memory - 4 * self.largest**2, 0) // (4 * gram.n)
-        self.store = RowStore(gram.n, (gram.n,), int(min(rows, gram.n)), np.float32)
+        memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * size
+        memory = max(memory - workers.count * 4 * cpu.TILE_BYTES, 0)
+        self.largest = min(max(self._side(_BLOCK_SHARE * memory), LEAST), LARGEST, size)
+        left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
+        self.store = RowStore(
+            gram.n, (gram.n,), int(np.clip(left // (4 * gram.n), 0, gram.n)), np.float32
+        )
         self._buffer = np.empty(0, dtype=np.float32)
         self._grown: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def _gathered_bytes(self) -> int:
+        """What a row of a block's data takes, from where it is to float32 side by side."""
+        width = max((points.width for points in self.points.primitives), default=1)
+        return width * (8 if self.gram.narrow_bytes else 20)
+
+    def _side(self, memory: float) -> int:
+        """Largest q with ``4 q^2`` bytes of block, and the data of q rows, in this memory."""
+        g = self._gathered_bytes
+        return int((-g + (g * g + 16 * memory) ** 0.5) / 8)
 
     def survey(self) -> float:
         """Look at every variable; returns the largest violation."""
