@@ -24,12 +24,14 @@ _HOME = {
     "SVR": "maxmargin.svm",
     "NuSVR": "maxmargin.svm",
     "OneClassSVM": "maxmargin.svm",
+    "SVCSearchCV": "maxmargin.selection",
+    "SVRSearchCV": "maxmargin.selection",
     "Certificate": "maxmargin.certificate",
     "InseparableError": "maxmargin.certificate",
     "Gram": "maxmargin.gram",
     "check_valid": "maxmargin.kernels",
 }
-_SUBMODULES = ("duals", "kernels", "multiclass", "plotting", "solvers", "svm", "testing")
+_SUBMODULES = ("duals", "kernels", "multiclass", "plotting", "selection", "solvers", "svm", "testing")
 
 __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate, InseparableError
     from maxmargin.gram import Gram
     from maxmargin.kernels import check_valid
+    from maxmargin.selection import SVCSearchCV, SVRSearchCV
     from maxmargin.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 

@@ -138,11 +138,35 @@ def test_machines_agree_with_scikit_learn(regime, fast, slow, n_jobs):
 
 
 def test_the_engine_is_what_large_problems_get():
-    small, large = PROBLEMS["C-SVC"].restricted(np.arange(300)), PROBLEMS["C-SVC"]
-    auto, monitor, workers = Auto(), None, Workers(1)
-    assert isinstance(auto.for_round(small, 0, monitor, workers), SMO)
-    assert isinstance(auto.for_round(large, 0, monitor, workers), WorkingSet)
-    assert isinstance(auto.for_round(large, 11, monitor, workers), SMO)  # where float32 ends
+    def solver(problem, k=0, scale=1.0):
+        gram = Gram.of(X, scale * RBF(gamma=0.1))
+        return type(Auto().for_round(gram, problem, k, None, Workers(1)))
+
+    large = PROBLEMS["C-SVC"]
+    assert solver(large) is WorkingSet
+    assert solver(large.restricted(np.arange(300))) is SMO
+    assert solver(duals.hard_margin(rows, sign, np.ones(N))) is SMO
+    assert solver(large, k=11) is SMO  # where float32 has come to its end
+    assert solver(large, scale=1e20) is SMO
+    assert solver(large, scale=1e-20) is SMO
+
+
+def test_rows_in_any_order_and_among_others():
+    """A problem may sit on some rows of a larger matrix, in an order of its own."""
+    order = np.random.default_rng(0).permutation(N)[:700]
+    gram = Gram.of(X, RBF(gamma=0.1))
+    shuffled = duals.c_svc(order, sign[order], np.full(700, 3.0))
+    tidy = duals.c_svc(np.sort(order), sign[np.sort(order)], np.full(700, 3.0))
+    for direct in (True, False):
+        if direct:
+            batch = duals.DualBatch.of([shuffled])
+            (solution,) = WorkingSet().solve(gram, batch, [1e-5], [0])
+            alpha = solution.alpha
+        else:
+            (evaluation,), _ = solve_certified(gram, [shuffled], WorkingSet(), 1e-5)
+            alpha = evaluation.alpha
+        (expected,), _ = solve_certified(gram, [tidy], SMO(), 1e-5)
+        np.testing.assert_allclose(alpha[np.argsort(order)], expected.alpha, atol=1e-2)
 
 
 def test_ill_conditioned_problems_end_in_newton_steps(regime):

@@ -22,6 +22,7 @@ LAYERS = [
     {"expansion", "multiclass"},
     {"svm"},
     {"plotting", "testing"},
+    {"selection"},
     {"cli"},
     {"__main__"},
 ]

@@ -310,35 +310,6 @@ def survey(
     return worst
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def violators(slot, score, rise, fall, inner_rise, inner_fall, constrained, excess):
-    """Largest violation when the variables without a row count with what they may do.
-
-    Writes ``excess``: by how much each of those violates, and minus infinity for the others.
-    """
-    worst = -np.inf
-    excess[:] = -np.inf
-    for g in range(rise.shape[0]):
-        highest = -np.inf if constrained else 0.0
-        lowest = np.inf if constrained else 0.0
-        for t in range(score.shape[0]):
-            inside = slot[t] >= 0
-            high = score[t] + (inner_rise[g, t] if inside else rise[g, t])
-            low = score[t] + (inner_fall[g, t] if inside else fall[g, t])
-            if constrained:
-                highest = max(highest, high)
-                lowest = min(lowest, low)
-            else:
-                worst = max(worst, high, -low)
-        if constrained:
-            worst = max(worst, highest - lowest)
-        for t in range(score.shape[0]):
-            if slot[t] < 0:
-                beyond = max(score[t] + rise[g, t] - lowest, highest - score[t] - fall[g, t])
-                excess[t] = max(excess[t], beyond)
-    return worst
-
-
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def add_rows(rows, slots, weights, start, stop, out):
     """Add ``sum_k weights[k] rows[slots[k], start:stop]`` to ``out[start:stop]``."""

@@ -104,6 +104,7 @@ class CPath:
             np.zeros(1, dtype=np.int64),
         )
         self.diagonal = K[problem.gram_row, problem.gram_row]
+        self.scale = float(self.diagonal.max())
         self.alpha = problem.start.copy()
         self.v = -problem.coefficient * problem.linear
         self.cleared_alpha, self.cleared_v = self.alpha.copy(), self.v.copy()
@@ -136,15 +137,14 @@ class CPath:
     def _raise_walls(self, problem: DualProblem) -> None:
         """Take the new walls, and begin from the last solution or from a multiple of it."""
         before, self.problem = self.problem, problem
-        at_wall = (self.alpha == before.upper) & (before.upper > 0)
-        if 2 * np.count_nonzero(at_wall) <= np.count_nonzero(self.alpha):
+        ratio = multiple(before, self.alpha, problem)
+        if ratio == 1.0:
             return
-        ratio = float((problem.upper[at_wall] / before.upper[at_wall]).min())
         base = -problem.coefficient * problem.linear
         for alpha, v in ((self.alpha, self.v), (self.cleared_alpha, self.cleared_v)):
-            reached = alpha == before.upper
+            at_wall = alpha == before.upper
             alpha *= ratio
-            alpha[reached] = problem.upper[reached]
+            alpha[at_wall] = problem.upper[at_wall]
             v -= base
             v *= ratio
             v += base
@@ -181,7 +181,9 @@ class CPath:
         highest = v[rises].max(initial=-np.inf) if self.constrained else 0.0
         lowest = v[falls].min(initial=np.inf) if self.constrained else 0.0
         slack = _NEAR * (highest - lowest)
-        chosen = np.flatnonzero((rises & falls) | (rises & (v > lowest + slack)) | (falls & (v < highest - slack)))
+        chosen = np.flatnonzero(
+            (rises & falls) | (rises & (v > lowest + slack)) | (falls & (v < highest - slack))
+        )
         q = len(chosen)
         if self.inside.size < q * q:
             self.inside = np.empty(q * q, dtype=np.float32)
@@ -205,7 +207,9 @@ class CPath:
             _INSIDE * q,
         )
         import os
-        if os.environ.get('LOG'): print('      inside', q, steps, '%.3g'%self.violation)
+
+        if os.environ.get("LOG"):
+            print("      inside", q, steps, "%.3g" % self.violation)
         if not steps:
             raise UnsettledError
         self.alpha[chosen] = alpha
@@ -234,7 +238,19 @@ class CPath:
             beyond = self.alpha[free] != reached
             changed = np.count_nonzero(beyond) + np.count_nonzero(wrong)
             import os
-            if os.environ.get('LOG'): print('      face', '%.3g'%before[-1], len(free), np.count_nonzero(beyond), np.count_nonzero(wrong), '%.3g'%self.violation,'x %.3g'%abs(x).max(), 'missing',missing)
+
+            if os.environ.get("LOG"):
+                print(
+                    "      face",
+                    "%.3g" % before[-1],
+                    len(free),
+                    np.count_nonzero(beyond),
+                    np.count_nonzero(wrong),
+                    "%.3g" % self.violation,
+                    "x %.3g" % abs(x).max(),
+                    "missing",
+                    missing,
+                )
             if not changed and self.violation < before[-1]:
                 return True
             if not (changed < _SETTLING * changes or changed <= _FEW):
@@ -266,7 +282,7 @@ class CPath:
     def _count(self, steps: int) -> None:
         """Every step rounds each v by as much as the largest alpha times a kernel value."""
         self.steps += steps
-        largest = float(self.alpha.max()) * float(self.diagonal.max())
+        largest = float(self.alpha.max()) * self.scale
         self.drift = float(np.hypot(self.drift, _ROUNDING * largest * steps**0.5))
 
     def _clear(self) -> None:
@@ -285,6 +301,14 @@ class CPath:
             problem.coefficient,
             self.constrained,
         )
+
+
+def multiple(before: DualProblem, alpha: np.ndarray, problem: DualProblem) -> float:
+    """Which multiple of a solution begins the same problem with higher walls."""
+    at_wall = (alpha == before.upper) & (before.upper > 0)
+    if 2 * np.count_nonzero(at_wall) <= np.count_nonzero(alpha):
+        return 1.0
+    return float((problem.upper[at_wall] / before.upper[at_wall]).min())
 
 
 def _runs(rows: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from maxmargin.solvers.working_set import WorkingSet
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _REFINED = 1e-5
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
+_NARROW_RANGE = 1e-6, 1e12  # of kernel values that float32 has room for
 _SHARED_FROM = 16384  # rows from which all threads work on one problem
 
 
@@ -41,7 +42,7 @@ class Auto:
     """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
 
     SMO works in float64 and ends exactly on its face. It also takes over where the engine's
-    float32 has come to its end, and has the hard margin to itself.
+    float32 has come to its end, and has the hard margin, huge and tiny kernel values to itself.
     """
 
     max_iter: int = -1
@@ -49,12 +50,14 @@ class Auto:
     monitor: Monitor = field(default_factory=Monitor)
 
     def for_round(
-        self, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
+        self, gram: Gram, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
     ) -> Solver:
         """Solver for the k-th round on a problem."""
-        if len(problem.sign) < _ENGINE_FROM or problem.hard or k >= _ENGINE_ROUNDS:
-            return SMO(self.max_iter, self.shrinking, monitor)
-        return WorkingSet(self.max_iter, monitor, workers)
+        large = len(problem.sign) >= _ENGINE_FROM and not problem.hard
+        low, high = _NARROW_RANGE
+        if large and k < _ENGINE_ROUNDS and low < np.abs(gram.diagonal).max() < high:
+            return WorkingSet(self.max_iter, monitor, workers)
+        return SMO(self.max_iter, self.shrinking, monitor)
 
 
 @on_one_blas_thread
@@ -138,7 +141,7 @@ def _rounds(
         method = solver
         if isinstance(method, Auto):
             monitor = ProblemMonitor(method.monitor, number)
-            method = method.for_round(problem, k, monitor, workers)
+            method = method.for_round(gram, problem, k, monitor, workers)
         (solution,) = method.solve(gram, DualBatch.of([current]), [wanted], [steps])
         steps += solution.n_iter
         evaluation = evaluate(gram, problem, solution, tol, definiteness, workers)

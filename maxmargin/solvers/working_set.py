@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -138,13 +139,17 @@ class _State:
             gram.n, (gram.n,), int(np.clip(left // (4 * gram.n), 0, gram.n)), np.float32
         )
         self._buffer = np.empty(0, dtype=np.float32)
-        self._grown: tuple[np.ndarray, np.ndarray] | None = None
+        self._slot: Any = None  # of each variable in a growing block
+
+    @property
+    def _width(self) -> int:
+        """Entries of the widest row of data."""
+        return max((points.width for points in self.points.primitives), default=1)
 
     @property
     def _gathered_bytes(self) -> int:
         """What a row of a block's data takes, from where it is to float32 side by side."""
-        width = max((points.width for points in self.points.primitives), default=1)
-        return width * (8 if self.gram.narrow_bytes else 20)
+        return self._width * (8 if self.gram.narrow_bytes else 20)
 
     def _side(self, memory: float) -> int:
         """Largest q with ``4 q^2`` bytes of block, and the data of q rows, in this memory."""
@@ -212,9 +217,13 @@ class _State:
             steps, finished = self._grow(tol, violation, allowed, monitor)
         else:
             steps, finished = self._exchange(tol, violation, allowed, monitor)
-        if not finished and not monitor.stopped():
+        if not finished and steps < allowed and not monitor.stopped():
             self._descend()
         return steps, not np.array_equal(before, self.alpha)
+
+    def _wanted(self, tol: float, violation: float) -> float:
+        """Violation to which a block is solved: not much below that of the whole problem."""
+        return max(0.5 * tol, _TIGHTEN * violation)
 
     def _exchange(
         self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
@@ -222,7 +231,7 @@ class _State:
         """Select, block, solve, update; returns the steps and whether the block was solved."""
         chosen = self.select(tol)
         inside = self._inside(chosen)
-        wanted = max(0.5 * tol, _TIGHTEN * violation)
+        wanted = self._wanted(tol, violation)
         steps, finished = inside.solve(self._block(chosen), wanted, allowed, monitor)
         change = self.problem.sign[chosen] * (inside.alpha - self.alpha[chosen])
         self.alpha[chosen] = inside.alpha
@@ -235,46 +244,48 @@ class _State:
     ) -> tuple[int, bool]:
         """Solve a problem that is a block itself, for a set of variables that grows.
 
-        The scores of all variables are kept up to date inside the block: a row is made when its
-        variable joins the set as one of the worst violators, and nothing is left to update.
-        Returns the steps and whether the problem was solved.
+        A variable's row is made when it joins the set as one of the worst violators. Scores are
+        kept up to date inside the block for all variables: nothing is left to update.
         """
-        everything = np.arange(len(self.alpha))
-        inside = self._inside(everything)
-        rise, fall = inside.rise.copy(), inside.fall.copy()
-        if self._grown is None:
-            side = len(everything)
-            self._grown = np.empty((side, side), dtype=np.float32), np.full(side, -1)
-        K, inside.slot = self._grown
-        outside = inside.slot < 0
+        if self._slot is None:
+            self._slot = np.full(len(self.alpha), -1)
+            self._buffer = np.empty(len(self.alpha) ** 2, dtype=np.float32)
+        K = self._buffer.reshape(len(self.alpha), -1)
+        self._join(K, self._joining(tol))
+        inside = self._inside(np.arange(len(self.alpha)))
+        outside = self._slot < 0
+        inside.slot = self._slot
         inside.rise[:, outside], inside.fall[:, outside] = -cpu_steps.BARRED, cpu_steps.BARRED
-        entry = 0.5 + 0.02 * max((points.width for points in self.points.primitives), default=1)
-        count = int(np.clip(_ROUND / (entry * self.gram.n), *_GROWN))
-        joining = self._sample(count, 2 * count) if self.fresh else np.flatnonzero(self.alpha)
-        joining = joining[outside[joining]]
-        self.fresh = False
-        used, steps = len(everything) - int(outside.sum()), 0
-        while True:
-            if len(joining):
-                rows = K[used : used + len(joining)]
-                chosen = self.problem.gram_row[joining]
-                cpu.kernel_rows(self.gram.program, self.points, chosen, self.points, rows)
-                cpu.finite(rows, self.gram.kernel)
-                self._turn(rows, joining, everything)
-                inside.slot[joining] = np.arange(used, used + len(joining))
-                inside.rise[:, joining] = rise[:, joining]
-                inside.fall[:, joining] = fall[:, joining]
-                used += len(joining)
-            wanted = max(0.5 * tol, _TIGHTEN * violation)
-            taken, finished = inside.solve(K, wanted, allowed - steps, monitor)
-            steps += taken
-            violation, joining = inside.joining(rise, fall, tol, count)
-            solved = violation <= tol or (wanted == 0.5 * tol and not len(joining))
-            if solved or not finished:
-                break
+        steps, finished = inside.solve(K, self._wanted(tol, violation), allowed, monitor)
         self.decision[self.problem.gram_row] += self.orientation * (self.v - inside.score)
         self.alpha = inside.alpha
         return steps, finished
+
+    def _joining(self, tol: float) -> np.ndarray:
+        """Choose variables whose rows are made next: about as many as a round's overhead costs."""
+        entry = 0.5 + 0.02 * self._width  # nanoseconds
+        count = int(np.clip(_ROUND / (entry * self.gram.n), *_GROWN))
+        if self.fresh:
+            self.fresh = False
+            return self._sample(count, 2 * count)
+        absent = self._slot < 0
+        worst = _highest(np.flatnonzero(absent & (self.excess > 0.5 * tol)), self.excess, count)
+        if absent.all():  # a start that is not zero: its variables too
+            return np.union1d(worst, np.flatnonzero(self.alpha))
+        return worst
+
+    def _join(self, K: np.ndarray, joining: np.ndarray) -> None:
+        """Make the rows of variables that join a growing set."""
+        used = int(np.count_nonzero(self._slot >= 0))
+        rows = K[used : used + len(joining)]
+        if len(joining):
+            gram_row = self.problem.gram_row
+            in_order = np.array_equal(gram_row, np.arange(self.points.n))
+            columns = self.points if in_order else self.points.take(gram_row)
+            cpu.kernel_rows(self.gram.program, self.points, gram_row[joining], columns, rows)
+            cpu.finite(rows, self.gram.kernel)
+            self._turn(rows, joining, np.arange(len(self.alpha)))
+            self._slot[joining] = np.arange(used, used + len(joining))
 
     def _descend(self) -> None:
         """Take Newton steps on the face of the free variables, in float64.
@@ -438,19 +449,6 @@ class _Inside:
             steps += taken
             if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
                 return steps, code != cpu_steps.PAUSED
-
-    def joining(
-        self, rise: np.ndarray, fall: np.ndarray, tol: float, count: int
-    ) -> tuple[float, np.ndarray]:
-        """Violation of all variables, and the worst violators among those without a row.
-
-        ``rise`` and ``fall`` are what those may do.
-        """
-        excess = np.empty(len(self.score))
-        violation = cpu_steps.violators(
-            self.slot, self.score, rise, fall, self.rise, self.fall, self.constrained, excess
-        )
-        return violation, _highest(np.flatnonzero(excess > tol), excess, count)
 
 
 def _highest(index: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:

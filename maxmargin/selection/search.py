@@ -1,0 +1,490 @@
+"""Grid search for kernel machines, whose fits share what they have in common."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import _fit_context, clone, is_classifier
+from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
+from sklearn.model_selection._validation import (
+    _fit_and_score,
+    _insert_error_scores,
+    _score,
+    _warn_or_raise_about_fit_failures,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
+from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils._tags import get_tags
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_method_params, _num_samples
+
+from maxmargin.backends import cpu
+from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.kernels import Input, Kernel
+from maxmargin.selection.held_out import HeldOut
+from maxmargin.selection.sharing import Candidate, Fits, Outcome
+from maxmargin.svm import SVC, SVR
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DEFAULT_C = 10.0 ** np.arange(-1, 4)
+_DEFAULT_GAMMA = 4.0 ** np.arange(-3, 4)  # times 1 / (n_features * variance)
+
+
+class KernelSearchCV(GridSearchCV):
+    """What the searches share; see :class:`SVCSearchCV`."""
+
+    _machine: type
+    _parameter_constraints: dict = {
+        **{
+            name: constraint
+            for name, constraint in GridSearchCV._parameter_constraints.items()
+            if name != "pre_dispatch"
+        },
+        "estimator": [HasMethods(["fit"]), None],
+        "param_grid": [dict, list, None],
+        "drop_hopeless": [Interval(Real, 0.0, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        param_grid: Any = None,
+        *,
+        estimator: Any = None,
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: Any = True,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        drop_hopeless: float | None = None,
+    ) -> None:
+        self.param_grid = param_grid
+        self.estimator = estimator
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.error_score = error_score
+        self.return_train_score = return_train_score
+        self.drop_hopeless = drop_hopeless
+
+    def _as_grid_search(self, param_grid: Any = None) -> GridSearchCV:
+        """Return the same search as scikit-learn's own, its defaults filled in."""
+        return GridSearchCV(
+            self._machine() if self.estimator is None else self.estimator,
+            {} if param_grid is None else param_grid,
+            scoring=self.scoring,
+            refit=self.refit,
+            cv=self.cv,
+            error_score=self.error_score,
+            return_train_score=self.return_train_score,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        return self._as_grid_search().__sklearn_tags__()
+
+    def get_metadata_routing(self) -> Any:
+        """Return scikit-learn's routing of metadata, that of ``GridSearchCV``."""
+        return self._as_grid_search().get_metadata_routing()
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None, **params: Any) -> KernelSearchCV:
+        """Search, and fit the best machine to all of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features) or (n_samples, n_samples)
+            Training points, as the estimator takes them.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        **params : dict of str to object
+            Parameters of the estimator's ``fit``, such as ``sample_weight``: those with one entry
+            per row are cut into folds. ``groups`` go to the splitter.
+
+        Returns
+        -------
+        self : object
+        """
+        estimator = clone(self._as_grid_search().estimator)
+        self._check_estimator(estimator)
+        X, y = indexable(X, y)
+        self.param_grid_ = self._grid(estimator, X, y)
+        search = self._as_grid_search(self.param_grid_)
+        scorers, refit_metric = search._get_scorers()
+        params = _check_method_params(X, params=params)
+        routed = search._get_routed_params_for_fit(params)
+        cv = check_cv(self.cv, y, classifier=is_classifier(estimator))
+        splits = list(cv.split(X, y, **routed.splitter.split))
+        self.n_splits_ = cv.get_n_splits(X, y, **routed.splitter.split)
+        if len(splits) != self.n_splits_:
+            raise ValueError(
+                "cv.split and cv.get_n_splits return inconsistent results. Expected "
+                f"{self.n_splits_} splits, got {len(splits)}"
+            )
+        candidates = list(ParameterGrid(self.param_grid_))
+        if not splits or not candidates:
+            raise ValueError(
+                "No fits were performed. Was the CV iterator empty? Were there no candidates?"
+            )
+        if self.verbose > 0:
+            print(
+                f"Fitting {len(splits)} folds for each of {len(candidates)} candidates, "
+                f"totalling {len(splits) * len(candidates)} fits"
+            )
+        evaluation = _Evaluation(self, estimator, X, y, splits, candidates, scorers, routed)
+        out = evaluation.run()
+        self.n_dropped_ = evaluation.n_dropped
+        _warn_or_raise_about_fit_failures(out, self.error_score)
+        if callable(self.scoring):
+            _insert_error_scores(out, self.error_score)
+        with warnings.catch_warnings():
+            if self.n_dropped_:  # their means are nan, and mean to be
+                warnings.filterwarnings("ignore", "One or more of the (test|train) scores are non")
+            results = search._format_results(candidates, self.n_splits_, out)
+        self.multimetric_ = isinstance(out[0]["test_scores"], dict)
+        if callable(self.scoring) and self.multimetric_:
+            search._check_refit_for_multimetric(out[0]["test_scores"])
+            refit_metric = self.refit
+        if self.refit or not self.multimetric_:
+            self.best_index_ = search._select_best_index(self.refit, refit_metric, results)
+            if not callable(self.refit):
+                self.best_score_ = results[f"mean_test_{refit_metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
+        if self.refit:
+            self._refit(estimator, X, y, routed.estimator.fit)
+        self.scorer_ = getattr(scorers, "_scorers", scorers)
+        self.cv_results_ = results
+        return self
+
+    def _refit(self, estimator: Any, X: Any, y: Any, params: dict) -> None:
+        best = clone(self.best_params_, safe=False)
+        self.best_estimator_ = clone(estimator).set_params(**best)
+        began = time.time()
+        self.best_estimator_.fit(X, y, **params)
+        self.refit_time_ = time.time() - began
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+    def _check_estimator(self, estimator: Any) -> None:
+        if not isinstance(_last_step(estimator), self._machine):
+            name = self._machine.__name__
+            raise TypeError(
+                f"{type(self).__name__} searches for an {name} of maxmargin or a Pipeline that "
+                f"ends in one; got {estimator!r}. For other estimators use scikit-learn's "
+                "GridSearchCV."
+            )
+
+    def _grid(self, estimator: Any, X: Any, y: Any) -> Any:
+        """Return the grid that was given, or else C by factors of 10 and gamma of 4."""
+        if self.param_grid is not None:
+            return self.param_grid
+        machine = _last_step(estimator)
+        prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        grid = {f"{prefix}C": _DEFAULT_C.tolist()}
+        kernel = machine._validated_kernel()
+        if kernel.input is Input.VECTORS and "gamma" in kernel.get_params():
+            if prefix and len(estimator) > 1:
+                X = clone(estimator[:-1]).fit_transform(X, y)
+            X, _ = clone(machine)._validated(X, y, kernel)
+            unit = 1.0 / (X.shape[1] * (cpu.variance(X) or 1.0))
+            inside = "kernel__" if isinstance(machine.kernel, Kernel) else ""
+            grid[f"{prefix}{inside}gamma"] = (unit * _DEFAULT_GAMMA).tolist()
+        return grid
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the mean test score over the grid; see :func:`maxmargin.plotting.plot_search`."""
+        from maxmargin.plotting import plot_search
+
+        return plot_search(self, ax)
+
+
+class SVCSearchCV(KernelSearchCV):
+    """Exhaustive search over the parameters of an :class:`~maxmargin.SVC`, by cross-validation.
+
+    The results are those of scikit-learn's ``GridSearchCV(SVC(), param_grid)``; what the fits have
+    in common is done once. Squared distances (or whatever the kernels are made of) are computed
+    once for all gammas, one kernel matrix serves all folds, classes and C, each C begins from the
+    solution for the last, and folds run in parallel threads. Fits inside carry no certificate; that
+    of the best parameters to all of the data does.
+
+    With ``tol`` of 1e-4 and more the kernel values inside are float32, as in LIBSVM, and where
+    their rounding could be seen in the decisions the fit is repeated in float64. A search with a
+    smaller ``tol`` is in float64 throughout. Where the kernel matrix does not fit ``cache_size`` of
+    the estimator, rows are computed as they are needed. Whatever cannot be shared (``max_iter``,
+    ``time_limit``, the hard margin, indefinite kernels, scorers that ask for probabilities) is
+    fitted one by one.
+
+    Parameters
+    ----------
+    param_grid : dict or list of dict, optional
+        Names of parameters and the values to try, as for ``GridSearchCV``: ``C``, ``gamma``,
+        ``kernel__gamma``, ``svc__C`` in a pipeline. By default C from 0.1 to 1000 by factors of 10
+        and, if the kernel has a gamma, this from 1/64 to 64 times ``1 / (n_features * X.var())`` by
+        factors of 4, with X as the pipeline's transformers leave it.
+    estimator : SVC or Pipeline that ends in one, optional
+        What to search for; by default ``SVC()``. Transformers are fitted to the training rows of
+        each fold.
+    cv : int, splitter or iterable, default=5
+    scoring : str, callable, list, tuple, dict or None, default=None
+    refit : bool, str or callable, default=True
+        As for ``GridSearchCV``.
+    n_jobs : int, optional
+        Threads: -1 for one per core; by default as many as BLAS may use.
+    verbose : int, default=0
+        Whether to say how many fits there are.
+    error_score : "raise" or number, default=nan
+    return_train_score : bool, default=False
+        As for ``GridSearchCV``.
+    drop_hopeless : float, optional
+        Drop candidates early: those that score lower than the leader by more than this on each of
+        the first two splits, where the leader is the candidate with the best mean on these. Their
+        scores on the other splits, and their means, are nan. By default none is dropped.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        As of ``GridSearchCV``. A fit's time is that of its own solution, without what is shared.
+    best_estimator_, best_score_, best_params_, best_index_
+        As of ``GridSearchCV``; ``best_estimator_`` has its ``certificate_``.
+    param_grid_ : dict or list of dict
+        The grid that was searched.
+    n_dropped_ : int
+        Candidates that were dropped.
+    scorer_, n_splits_, refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As of ``GridSearchCV``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from maxmargin import SVC, SVCSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = SVCSearchCV({"C": [0.1, 1, 10], "gamma": [0.01, 0.1, 1]}).fit(X, y)
+    >>> search.best_params_, round(search.best_score_, 3)
+    ({'C': 1, 'gamma': 0.1}, 0.98)
+    >>> search.best_estimator_.certificate_.converged
+    True
+    >>> scaled = make_pipeline(StandardScaler(), SVC())
+    >>> search = SVCSearchCV({"svc__C": [0.1, 1, 10]}, estimator=scaled).fit(X, y)
+    >>> search.cv_results_["mean_test_score"].round(3)
+    array([0.907, 0.967, 0.967])
+    """
+
+    _machine = SVC
+
+
+class SVRSearchCV(KernelSearchCV):
+    """Exhaustive search over the parameters of an :class:`~maxmargin.SVR`, by cross-validation.
+
+    Everything is as for :class:`SVCSearchCV`, with targets in place of labels; the path is one of C
+    for each ``epsilon``.
+
+    Parameters
+    ----------
+    param_grid : dict or list of dict, optional
+    estimator : SVR or Pipeline that ends in one, optional
+        What to search for; by default ``SVR()``.
+    cv : int, splitter or iterable, default=5
+    scoring : str, callable, list, tuple, dict or None, default=None
+    refit : bool, str or callable, default=True
+    n_jobs : int, optional
+    verbose : int, default=0
+    error_score : "raise" or number, default=nan
+    return_train_score : bool, default=False
+    drop_hopeless : float, optional
+        As for :class:`SVCSearchCV`.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_score_, best_params_, best_index_, param_grid_, n_dropped_
+        As of :class:`SVCSearchCV`.
+    scorer_, n_splits_, refit_time_, multimetric_, n_features_in_, feature_names_in_
+        As of ``GridSearchCV``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import SVRSearchCV
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> grid = {"C": [0.1, 1, 10], "epsilon": [0.01, 0.1], "gamma": [0.1, 1]}
+    >>> search = SVRSearchCV(grid, scoring="neg_mean_absolute_error")
+    >>> search.fit(X, np.sin(X[:, 0])).best_params_
+    {'C': 10, 'epsilon': 0.01, 'gamma': 0.1}
+    """
+
+    _machine = SVR
+
+
+class _Evaluation:
+    """The scores of all candidates on all splits: by sharing where possible, else by fitting."""
+
+    def __init__(
+        self,
+        search: KernelSearchCV,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        splits: list,
+        candidates: list[dict],
+        scorers: Any,
+        routed: Any,
+    ) -> None:
+        self.search, self.estimator, self.X, self.y = search, estimator, X, y
+        self.splits, self.candidates, self.scorers = splits, candidates, scorers
+        self.fit_params, self.score_params = routed.estimator.fit, routed.scorer.score
+        self.found: dict[tuple[int, int], dict] = {}
+        self.n_dropped = 0
+
+    def run(self) -> list[dict]:
+        """Return one result per candidate and split, as ``GridSearchCV`` makes them."""
+        numbers, splits = list(range(len(self.candidates))), list(range(len(self.splits)))
+        margin, first = self.search.drop_hopeless, 2
+        if margin is None:
+            self._evaluate(numbers, splits)
+        else:
+            self._evaluate(numbers, splits[:first])
+            hopeless = self._hopeless(splits[:first], margin)
+            self._evaluate([k for k in numbers if k not in hopeless], splits[first:])
+            for k in hopeless:
+                for split in splits[first:]:
+                    self.found[k, split] = _without_scores(self.found[k, 0])
+            self.n_dropped = len(hopeless)
+        return [self.found[k, split] for k in numbers for split in splits]
+
+    def _hopeless(self, splits: list[int], margin: float) -> list[int]:
+        """Return the candidates that are behind by more than this on each of the splits."""
+        results = [[self.found[k, s]["test_scores"] for s in splits] for k in range(len(self.candidates))]
+        if isinstance(results[0][0], dict):
+            metric = self.search.refit
+            if not isinstance(metric, str):
+                raise ValueError(
+                    "drop_hopeless compares one score: with several, name it by refit, as in "
+                    'refit="roc_auc".'
+                )
+            results = [[scores[metric] for scores in row] for row in results]
+        scores = np.array(results, dtype=np.float64)
+        means = scores.mean(axis=1)
+        if np.isnan(means).all():
+            return []
+        behind = scores[np.nanargmax(means)] - scores
+        return np.flatnonzero((behind > margin).all(axis=1)).tolist()
+
+    def _evaluate(self, numbers: list[int], splits: list[int]) -> None:
+        """Find the results of some candidates on some splits."""
+        parts = {split: _Part(self.X, self.y, *self.splits[split]) for split in splits}
+        weight_name, last = "sample_weight", None
+        if isinstance(self.estimator, Pipeline):
+            last = self.estimator.steps[-1][0]
+            weight_name = f"{last}__sample_weight"
+        if not self.fit_params.keys() - {weight_name}:
+            candidates = [self._candidate(k, last) for k in numbers]
+            fits = Fits(
+                self.X,
+                self.y,
+                [(split, *self.splits[split]) for split in splits],
+                self.fit_params.get(weight_name),
+                self.search.return_train_score,
+                Workers(thread_count(self.search.n_jobs)),
+            )
+            by_number = {candidate.number: candidate for candidate in candidates}
+            for outcome in fits.outcomes(candidates, self.search._machine):
+                candidate, part = by_number[outcome.candidate], parts[outcome.split]
+                scored = self._scored(candidate, outcome, part)
+                self.found[outcome.candidate, outcome.split] = scored
+        for k in numbers:
+            for split in splits:
+                if (k, split) not in self.found:
+                    self.found[k, split] = self._fitted(self.candidates[k], *self.splits[split])
+
+    def _candidate(self, number: int, last: str | None) -> Candidate:
+        params = self.candidates[number]
+        estimator = clone(self.estimator).set_params(**clone(params, safe=False))
+        own = "" if last is None else f"{last}__"
+        around = {name: value for name, value in params.items() if not name.startswith(own)}
+        return Candidate(number, estimator, around)
+
+    def _scored(self, candidate: Candidate, outcome: Outcome, part: _Part) -> dict:
+        """Score what is known of a machine."""
+        pairwise = get_tags(candidate.estimator).input_tags.pairwise
+        sides = [("test_scores", part.test, outcome.test)]
+        if outcome.train is not None:
+            sides.append(("train_scores", part.train, outcome.train))
+        rows = {name: part.of(candidate.estimator, which, pairwise) for name, which, _ in sides}
+
+        def fit() -> Any:
+            X, y = part.of(candidate.estimator, part.train, pairwise)
+            params = _check_method_params(self.X, params=self.fit_params, indices=part.train)
+            return clone(candidate.estimator).fit(X, y, **params)
+
+        known = [(rows[name][0], values) for name, _, values in sides]
+        machine = HeldOut(candidate.estimator, candidate.machine, outcome.classes, known, fit)
+        result: dict[str, Any] = {"fit_error": None, "fit_time": outcome.seconds}
+        began = time.time()
+        for name, which, _ in sides:
+            params = _check_method_params(self.X, params=self.score_params, indices=which)
+            error_score = self.search.error_score
+            result[name] = _score(machine, *rows[name], self.scorers, params, error_score)
+            result.setdefault("score_time", time.time() - began)
+        result["n_test_samples"] = _num_samples(rows["test_scores"][0])
+        return result
+
+    def _fitted(self, params: dict, train: np.ndarray, test: np.ndarray) -> dict:
+        """Fit and score as ``GridSearchCV`` does."""
+        return _fit_and_score(
+            clone(self.estimator),
+            self.X,
+            self.y,
+            scorer=self.scorers,
+            train=train,
+            test=test,
+            verbose=0,
+            parameters=params,
+            fit_params=self.fit_params,
+            score_params=self.score_params,
+            return_train_score=self.search.return_train_score,
+            return_n_test_samples=True,
+            return_times=True,
+            error_score=self.search.error_score,
+        )
+
+
+class _Part:
+    """One split of the data, its sides cut out once for all candidates."""
+
+    def __init__(self, X: Any, y: Any, train: np.ndarray, test: np.ndarray) -> None:
+        self.X, self.y, self.train, self.test = X, y, train, test
+        self._cut: dict[tuple[bool, bool], tuple[Any, Any]] = {}
+
+    def of(self, estimator: Any, rows: np.ndarray, pairwise: bool) -> tuple[Any, Any]:
+        """Return X and y of one of the sides, always the same objects."""
+        key = rows is self.train, pairwise
+        if key not in self._cut:
+            self._cut[key] = _safe_split(estimator, self.X, self.y, rows, self.train)
+        return self._cut[key]
+
+
+def _last_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def _without_scores(result: dict) -> dict:
+    """Return a result that looks like another one, with nan for its scores."""
+
+    def emptied(scores: Any) -> Any:
+        return dict.fromkeys(scores, np.nan) if isinstance(scores, dict) else np.nan
+
+    emptied_scores = {
+        name: emptied(scores) for name, scores in result.items() if name.endswith("_scores")
+    }
+    return {**result, "fit_time": 0.0, "score_time": 0.0, **emptied_scores}

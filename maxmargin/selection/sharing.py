@@ -1,0 +1,491 @@
+"""The fits of a search, with what they have in common done once.
+
+    transformers   for each fold and each of their settings
+    primitives     (products, squared distances) for all kernels made of them
+    kernel matrix  for all folds, classes and costs
+    path of C      each solution begins the next (:mod:`maxmargin.selection.path`)
+
+What cannot be had this way, such as a limit on the steps, an indefinite kernel or data that a fit
+refuses, is left out here, and the search really fits it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import signature
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from maxmargin import memory
+from maxmargin.backends.threads import Workers, on_one_blas_thread
+from maxmargin.certificate import Certificate
+from maxmargin.duals import read_levels
+from maxmargin.gram import Definiteness, Gram
+from maxmargin.kernels import Input, Kernel
+from maxmargin.kernels.base import Validity
+from maxmargin.selection.folds import ClassificationFold, Fold, RegressionFold
+from maxmargin.selection.matrices import Matrices, Resident, shares_primitives
+from maxmargin.selection.path import CPath, UnsettledError, multiple
+from maxmargin.solvers import Auto, solve_certified
+from maxmargin.svm import SVC
+
+T = TypeVar("T")
+Splits = Sequence[tuple[int, np.ndarray, np.ndarray]]
+
+_FLOAT32_FROM = 1e-4  # tol from which on float32 kernel values are enough
+_ROUNDING = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5
+_NOISE = 0.02  # share of a value's unit that the rounding of kernel values may take
+_SUMMED_NARROW = 1e-3  # and up to which values are summed in float32 too
+_PANEL = 512  # rows evaluated at a time
+_OF_PROBLEM = {"tol", "class_weight", "epsilon", "fit_intercept"}
+_HONOURED = {
+    *_OF_PROBLEM,
+    *("C", "lam", "kernel", "gamma", "degree", "coef0"),
+    *("probability", "decision_function_shape", "break_ties", "random_state"),
+    *("shrinking", "cache_size", "verbose", "n_jobs", "warm_start"),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one candidate's machine says on one split.
+
+    ``test`` and ``train`` are its values on these rows: (rows, pairs of classes) or (rows,).
+    """
+
+    candidate: int
+    split: int
+    seconds: float
+    classes: np.ndarray | None
+    test: np.ndarray
+    train: np.ndarray | None
+
+
+@dataclass
+class Candidate:
+    """A point of the grid: its number, its estimator, and the machine at the estimator's end.
+
+    ``around`` are those of its parameters that do not belong to the machine.
+    """
+
+    number: int
+    estimator: Any
+    around: dict[str, Any]
+    kernel: Kernel = field(init=False)
+
+    @property
+    def machine(self) -> Any:
+        """The last step, or the estimator itself."""
+        return self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator
+
+    @property
+    def cost(self) -> float:
+        """What the path is ordered by."""
+        return self.machine.C if self.machine.lam is None else 1.0 / self.machine.lam
+
+    def shareable(self, kind: type) -> bool:
+        """Whether all that is asked of the machine can be honoured; looks at its parameters."""
+        if type(self.machine) is not kind:
+            return False
+        given = self.machine.get_params(deep=False)
+        defaults = signature(kind).parameters
+        if any(given[name] != defaults[name].default for name in given.keys() - _HONOURED):
+            return False
+        try:
+            self.machine._validate_params()
+            self.kernel = self.machine._validated_kernel()
+        except Exception:
+            return False  # a fit raises the same, and says so
+        return bool(np.isfinite(self.cost))
+
+    def beside(self, other: Candidate) -> bool:
+        """Whether the two differ in kernel and cost only."""
+        mine, theirs = self.machine.get_params(deep=False), other.machine.get_params(deep=False)
+        return all(same(mine[name], theirs[name]) for name in mine.keys() & _OF_PROBLEM)
+
+
+@dataclass
+class Path:
+    """Candidates that differ in their cost only, the lowest first, on one fold.
+
+    Each problem is followed as far as float32 goes; ``reached`` is the number of candidates of
+    which all problems are solved.
+    """
+
+    fold: Fold
+    candidates: list[Candidate]
+    reached: int = 0
+
+    def begin(self, n: int) -> None:
+        """Make room for the solutions, n rows each."""
+        fold, count = self.fold, len(self.candidates)
+        self.coefficients = np.zeros((n, count, fold.columns))
+        self.bias = np.zeros((count, fold.n_problems))
+        self.noise = np.zeros((count, fold.n_problems))
+        self.seconds = np.zeros((count, fold.n_problems))
+        self.reached = count
+
+    def follow(self, k: int, K: np.ndarray, buffer: np.ndarray) -> None:
+        """Solve problem k for one cost after the other."""
+        n, fold, path = len(K), self.fold, None
+        for i, candidate in enumerate(self.candidates[: self.reached]):
+            began = time.perf_counter()
+            problem = fold.problem(candidate.machine, k)
+            path = path or CPath(K, problem, candidate.machine.tol, buffer)
+            try:
+                alpha = path.solve(problem)
+            except UnsettledError:
+                self.reached = min(self.reached, i)
+                return
+            self.noise[i, k] = _ROUNDING * float(np.linalg.norm(alpha)) * path.scale
+            if self.noise[i, k] > _NOISE * fold.unit:
+                self.reached = min(self.reached, i)
+                return
+            fold.place(k, fold.sign * problem.on_rows(alpha, n), self.coefficients[:, i])
+            levels = np.full(problem.n_groups, path.level)
+            self.bias[i, k] = fold.sign * read_levels(problem, levels).bias
+            self.seconds[i, k] = time.perf_counter() - began
+
+    def values(self, K: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Values of the candidates reached: (candidates, rows, problems)."""
+        fold, count = self.fold, self.reached
+        narrow = self.noise[:count].max(initial=0.0) <= _SUMMED_NARROW * fold.unit
+        dtype = np.float32 if narrow else np.float64
+        coefficients = self.coefficients[:, :count].reshape(len(K), -1).astype(dtype)
+        values = np.empty((count, len(rows), fold.n_problems))
+        for first in range(0, len(rows), _PANEL):
+            part = slice(first, first + _PANEL)
+            block = K[rows[part]]
+            sums = np.empty((len(block), len(fold.stretches), count, fold.columns))
+            for s, (start, stop) in enumerate(fold.stretches):
+                product = block[:, start:stop].astype(dtype, copy=False) @ coefficients[start:stop]
+                sums[:, s] = product.reshape(len(block), count, -1)
+            for i in range(count):
+                values[i, part] = fold.combine(sums[:, :, i])
+        return values + self.bias[:count, None]
+
+    def outcomes(self, test: np.ndarray, train: np.ndarray | None) -> list[Outcome]:
+        """Return what these values mean, of the candidates reached."""
+        return [
+            self.outcome(
+                candidate,
+                float(self.seconds[i].sum()),
+                test[i],
+                None if train is None else train[i],
+            )
+            for i, candidate in enumerate(self.candidates[: self.reached])
+        ]
+
+    def outcome(
+        self, candidate: Candidate, seconds: float, test: np.ndarray, train: np.ndarray | None
+    ) -> Outcome:
+        """Return the outcome of one candidate."""
+        classes = self.fold.classes
+        if classes is None:
+            test, train = test[:, 0], None if train is None else train[:, 0]
+        return Outcome(candidate.number, self.fold.split, seconds, classes, test, train)
+
+
+@dataclass
+class Work:
+    """The paths that belong to one kernel."""
+
+    kernel: Kernel
+    paths: list[Path] = field(default_factory=list)
+
+    def shares_with(self, other: Work) -> bool:
+        """Whether the two kernels are made of the same primitives."""
+        return shares_primitives(self.kernel.lower(), other.kernel.lower())
+
+
+@dataclass(frozen=True)
+class Fits:
+    """The fits of a search over the splits of its data.
+
+    Parameters
+    ----------
+    X, y : as given to the search
+    splits : sequence of (number, train, test)
+    sample_weight : array-like or None
+    train_too : bool
+        Whether values on the training rows are wanted as well.
+    workers : Workers
+    """
+
+    X: Any
+    y: Any
+    splits: Splits
+    sample_weight: Any
+    train_too: bool
+    workers: Workers
+
+    def outcomes(self, candidates: list[Candidate], kind: type) -> Iterator[Outcome]:
+        """Yield what can be had by sharing, in any order; ``kind`` is that of the machines."""
+        candidates = [candidate for candidate in candidates if candidate.shareable(kind)]
+        for group in grouped(candidates, lambda a, b: same(a.around, b.around)):
+            for alike in grouped(group, lambda a, b: a.kernel.input is b.kernel.input):
+                for data in self._data_sets(alike[0]):
+                    yield from data.outcomes(alike)
+
+    def _data_sets(self, candidate: Candidate) -> Iterator[DataSet]:
+        """Yield the data as the machines see them: as a whole, or transformed for each split."""
+        estimator = candidate.estimator
+        steps = estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
+        if all(step in (None, "passthrough") for _, step in steps):
+            try:
+                X, y, weight, names = _validated(candidate, self.X, self.y, self.sample_weight)
+            except Exception:
+                return  # a fit raises the same, where it concerns that fit
+            yield self._data_set(candidate, X, y, weight, names, self.splits)
+            return
+        if candidate.kernel.input is not Input.VECTORS:
+            return
+        for number, train, test in self.splits:
+            try:
+                X, y, weight, names = self._transformed(candidate, train, test)
+            except Exception:
+                continue
+            here = np.arange(len(train)), np.arange(len(train), len(y))
+            yield self._data_set(candidate, X, y, weight, names, [(number, *here)])
+
+    def _transformed(
+        self, candidate: Candidate, train: np.ndarray, test: np.ndarray
+    ) -> tuple[Any, np.ndarray, np.ndarray, Any]:
+        """Fit the transformers to the training rows; those come first in what is returned."""
+        steps = clone(candidate.estimator[:-1])
+        y, weight = _safe_indexing(self.y, train), None
+        if self.sample_weight is not None:
+            weight = _safe_indexing(self.sample_weight, train)
+        X = steps.fit_transform(_safe_indexing(self.X, train), y)
+        X, y, weight, names = _validated(candidate, X, y, weight)
+        X_test = steps.transform(_safe_indexing(self.X, test))
+        X_test = validate_data(
+            candidate.machine, X_test, dtype=X.dtype, accept_sparse="csr", reset=False
+        )
+        both = sp.vstack([X, X_test]).tocsr() if sp.issparse(X) else np.vstack([X, X_test])
+        unknown = np.repeat(y[:1], len(test))  # a label of held-out rows is not looked at
+        return both, np.concatenate([y, unknown]), np.append(weight, np.ones(len(test))), names
+
+    def _data_set(
+        self,
+        candidate: Candidate,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray,
+        names: Any,
+        splits: Splits,
+    ) -> DataSet:
+        kind = ClassificationFold if isinstance(candidate.machine, SVC) else RegressionFold
+        budget = memory.budget(candidate.machine.cache_size)
+        pairwise = candidate.kernel.pairwise
+        return DataSet(X, y, weight, names, splits, kind, pairwise, self.train_too, budget, self.workers)
+
+
+def _validated(
+    candidate: Candidate, X: Any, y: Any, sample_weight: Any
+) -> tuple[Any, np.ndarray, np.ndarray, Any]:
+    """Data, targets, weights and column names, checked as the machine's fit does."""
+    machine = candidate.machine
+    labelled = isinstance(machine, SVC)
+    X, y = machine._validated(X, y, candidate.kernel, **({} if labelled else {"y_numeric": True}))
+    y = column_or_1d(y)
+    if labelled:
+        check_classification_targets(y)
+    else:
+        y = y.astype(np.float64)
+    weight = machine._validated_weight(sample_weight, X)
+    return X, y, weight, getattr(machine, "feature_names_in_", None)
+
+
+class DataSet:
+    """Rows that some folds share, and the kernel matrices over them.
+
+    The rows are put in order of their class, and within it of the split that holds them out: the
+    rows of a problem are then a few stretches of the matrix, and those of a class a single one.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        weight: np.ndarray,
+        names: Any,
+        splits: Splits,
+        kind: type,
+        pairwise: bool,
+        train_too: bool,
+        budget: int,
+        workers: Workers,
+    ) -> None:
+        self.names, self.train_too, self.budget, self.workers = names, train_too, budget, workers
+        self.n = len(y)
+        held_out = np.zeros(self.n, dtype=np.int64)
+        for number, _, test in splits:
+            held_out[test] = number + 1
+        classes = np.unique(y, return_inverse=True)[1] if kind is ClassificationFold else held_out
+        order = np.lexsort((held_out, classes))
+        place = np.argsort(order)
+        X = _safe_indexing(X, order)
+        self.X = np.ascontiguousarray(X[:, order]) if pairwise else X
+        folds = [kind(k, place[train], place[test], weight[order], y[order]) for k, train, test in splits]
+        self.folds: list[Fold] = [fold for fold in folds if fold.learnable]
+
+    def outcomes(self, candidates: list[Candidate]) -> Iterator[Outcome]:
+        """Yield the outcomes of candidates on the folds."""
+        for alike in grouped(candidates, lambda a, b: _precision(a) is _precision(b)):
+            works = self._works(alike)
+            for family in grouped(works, Work.shares_with):
+                yield from self._family(family, _precision(alike[0]))
+
+    def _works(self, candidates: list[Candidate]) -> list[Work]:
+        """Say which paths are to be followed under which kernels."""
+        works: list[Work] = []
+        for fold in self.folds:
+            X = _safe_indexing(self.X, fold.rows)
+            for alike in grouped(candidates, lambda a, b: a.kernel == b.kernel):
+                kernel = alike[0].kernel.resolve(X, self.names)
+                work = next((work for work in works if work.kernel == kernel), None)
+                if work is None:
+                    works.append(work := Work(kernel))
+                for path in grouped(alike, Candidate.beside):
+                    work.paths.append(Path(fold, sorted(path, key=lambda c: c.cost)))
+        return works
+
+    def _family(self, works: list[Work], dtype: Any) -> Iterator[Outcome]:
+        """Follow the paths under kernels that are made of the same primitives."""
+        matrices = Matrices(self.X, dtype, self.workers)
+        largest = max(fold.n_variables for fold in self.folds)
+        room = (self.budget - matrices.nbytes) // (2 * matrices.dtype.itemsize * largest**2)
+        workers = Workers(max(min(self.workers.count, room), 1))
+        if room:
+            left = self.budget - matrices.nbytes
+            left -= 2 * workers.count * matrices.dtype.itemsize * largest**2
+            matrices.prepare([work.kernel for work in works], left)
+        for work in works:
+            gram = partial(Gram.of, self.X, work.kernel, memory=self.budget)
+            if work.kernel.validity is not Validity.VALID and not _sound(gram()):
+                continue
+            if room:
+                K = matrices.of(work.kernel)
+                if dtype is np.float64:
+                    gram = partial(Gram.of, K, Resident(work.kernel.validity), memory=self.budget)
+                elif np.isfinite(K.sum()):
+                    self._follow(K, work.paths, workers)
+                    yield from self._answers(K, work.paths, workers)
+            unsolved = [path for path in work.paths if path.reached < len(path.candidates)]
+            if unsolved:
+                whole = gram()
+                for path in unsolved:
+                    yield from self._certified(whole, path)
+
+    @on_one_blas_thread
+    def _follow(self, K: np.ndarray, paths: list[Path], workers: Workers) -> None:
+        """Solve the problems of all paths over float32 values, as far as these suffice."""
+        buffers: SimpleQueue = SimpleQueue()
+        largest = max(path.fold.n_variables for path in paths)
+        for _ in range(workers.count):
+            buffers.put(np.empty(largest**2, dtype=np.float32))
+
+        def follow(task: tuple[Path, int]) -> None:
+            buffer = buffers.get()
+            try:
+                task[0].follow(task[1], K, buffer)
+            finally:
+                buffers.put(buffer)
+
+        for path in paths:
+            path.begin(self.n)
+        most = max(path.fold.n_problems for path in paths)
+        # one pair of classes in all folds, then the next: its rows are in the cache by then
+        tasks = [(path, k) for k in range(most) for path in paths if k < path.fold.n_problems]
+        workers.map(follow, tasks)
+
+    @on_one_blas_thread
+    def _answers(self, K: np.ndarray, paths: list[Path], workers: Workers) -> list[Outcome]:
+        """Evaluate what was solved."""
+
+        def answer(path: Path) -> list[Outcome]:
+            train = path.values(K, path.fold.train) if self.train_too else None
+            return path.outcomes(path.values(K, path.fold.test), train)
+
+        return [outcome for outcomes in workers.map(answer, paths) for outcome in outcomes]
+
+    def _certified(self, gram: Gram, path: Path) -> Iterator[Outcome]:
+        """Solve the rest of a path to certificates, each cost begun from the last."""
+        fold, before = path.fold, None
+        rows = np.concatenate([fold.test, fold.train]) if self.train_too else fold.test
+        for candidate in path.candidates[path.reached :]:
+            began = time.perf_counter()
+            machine = candidate.machine
+            problems = [fold.problem(machine, k) for k in range(fold.n_problems)]
+            if before is not None:
+                for k, (last, e) in enumerate(before):
+                    ratio = multiple(last, e.solution.alpha, problems[k])
+                    alpha = np.minimum(ratio * e.solution.alpha, problems[k].upper)
+                    problems[k] = problems[k].started_from(alpha, ratio * e.recomputed)
+            solver = Auto(shrinking=bool(machine.shrinking))
+            evaluations, _ = solve_certified(gram, problems, solver, machine.tol, self.workers)
+            before = list(zip(problems, evaluations, strict=True))
+            machine._warn_unfinished(Certificate.worst([e.certificate for e in evaluations]))
+            seconds = time.perf_counter() - began
+            values = np.empty((len(rows), fold.n_problems))
+            for k, evaluation in enumerate(evaluations):
+                beta = np.zeros(self.n)
+                beta[evaluation.rows] = evaluation.coefficients
+                values[:, k] = gram.matvec(beta, rows, self.workers) + evaluation.bias
+            test, train = np.split(fold.sign * values, [len(fold.test)])
+            yield path.outcome(candidate, seconds, test, train if self.train_too else None)
+
+
+def _precision(candidate: Candidate) -> Any:
+    return np.float32 if candidate.machine.tol >= _FLOAT32_FROM else np.float64
+
+
+def _sound(gram: Gram) -> bool:
+    """Whether a kernel that proves nothing by itself is symmetric, finite and not indefinite."""
+    try:
+        gram.check()
+    except ValueError:
+        return False  # a fit says why
+    return gram.definiteness is not Definiteness.INDEFINITE
+
+
+def grouped(items: Sequence[T], alike: Callable[[T, T], bool]) -> list[list[T]]:
+    """Put items together that are alike; the first of each group stands for it.
+
+    >>> grouped([1, 2, 3, 4], lambda a, b: a % 2 == b % 2)
+    [[1, 3], [2, 4]]
+    """
+    groups: list[list[T]] = []
+    for item in items:
+        group = next((group for group in groups if alike(group[0], item)), None)
+        if group is None:
+            groups.append([item])
+        else:
+            group.append(item)
+    return groups
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values, or dictionaries of values, are known to be the same.
+
+    >>> same({"C": 1.0, "x": (1, 2)}, {"C": 1, "x": (1, 2)})
+    True
+    """
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    try:
+        return bool(a is b or a == b)
+    except ValueError:  # arrays
+        return False
