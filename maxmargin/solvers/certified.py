@@ -23,6 +23,7 @@ from maxmargin.solvers.working_set import WorkingSet
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _REFINED = 1e-5
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
+_WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
 _NARROW_RANGE = 1e-6, 1e12  # of kernel values that float32 has room for
 _SHARED_FROM = 16384  # rows from which all threads work on one problem
 
@@ -48,6 +49,11 @@ class Auto:
     max_iter: int = -1
     shrinking: bool = True
     monitor: Monitor = field(default_factory=Monitor)
+
+    def within(self, steps: int) -> Auto:
+        """Return the same solver with a limit on the steps of a problem, if it is a lower one."""
+        lower = 0 <= steps and (self.max_iter < 0 or steps < self.max_iter)
+        return replace(self, max_iter=steps) if lower else self
 
     def for_round(
         self, gram: Gram, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
@@ -136,12 +142,13 @@ def _rounds(
     workers: Workers,
 ) -> tuple[Evaluation, int]:
     wanted, steps, refined, current = _first_tolerance(gram, problem, tol), 0, False, problem
+    worth = -1  # steps that a better known margin is worth, once one is known at all
     for k in range(_ROUNDS):
         last = k == _ROUNDS - 1
         method = solver
         if isinstance(method, Auto):
             monitor = ProblemMonitor(method.monitor, number)
-            method = method.for_round(gram, problem, k, monitor, workers)
+            method = method.within(worth).for_round(gram, problem, k, monitor, workers)
         (solution,) = method.solve(gram, DualBatch.of([current]), [wanted], [steps])
         steps += solution.n_iter
         evaluation = evaluate(gram, problem, solution, tol, definiteness, workers)
@@ -152,12 +159,17 @@ def _rounds(
             if last or refined or not _worth_refining(evaluation):
                 break
             refined, wanted = True, 1e-2 * wanted
+        elif solution.status is Status.MAX_ITER and 0 <= worth <= steps:
+            evaluation = _with_status(evaluation, Status.STALLED)
+            break
         elif solution.status is not Status.CONVERGED:
             break
         elif last:
             evaluation = _with_status(evaluation, Status.STALLED)
         else:
             wanted = _next_tolerance(wanted, evaluation, tol)
+            if worth < 0 and not evaluation.resolved:
+                worth = _WORTH * max(steps, len(problem.sign))
         current = problem.started_from(solution.alpha, evaluation.recomputed)
     return evaluation, steps
 
