@@ -31,7 +31,16 @@ _HOME = {
     "Gram": "maxmargin.gram",
     "check_valid": "maxmargin.kernels",
 }
-_SUBMODULES = ("duals", "kernels", "multiclass", "plotting", "selection", "solvers", "svm", "testing")
+_SUBMODULES = (
+    "duals",
+    "kernels",
+    "multiclass",
+    "plotting",
+    "selection",
+    "solvers",
+    "svm",
+    "testing",
+)
 
 __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 

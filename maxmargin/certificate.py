@@ -279,7 +279,7 @@ def _decision(
     These are the rows of nonzero variables, which carry both objectives, and the rows near enough
     to the level of their group to violate a KKT condition. On the others the solver's own values
     stand: they are further from mattering than four times the largest error that those values
-    have on the rows that are recomputed, a few of them taken at random from the rest.
+    have on the rows that are recomputed, a few of them spread over the rest.
     """
     own = solution.decision
     if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
@@ -290,17 +290,14 @@ def _decision(
     near[problem.gram_row[distance < _NEAR * tol]] = True
     near[beta != 0] = True
     near[spread_out(gram.n, _SAMPLED)] = True
-    decision = own.copy()
-    while True:
-        rows = np.flatnonzero(near)
+    decision, done = own.copy(), np.zeros(gram.n, dtype=bool)
+    while (near & ~done).any():
+        rows = np.flatnonzero(near & ~done)
         decision[rows] = gram.matvec(beta, rows, workers)
-        error = float(np.abs(decision[rows] - own[rows]).max())
-        missed = np.zeros(gram.n, dtype=bool)
-        missed[problem.gram_row[distance < _SAFETY * error]] = True
-        missed[rows] = False
-        if not missed.any():
-            return decision
-        near |= missed
+        done[rows] = True
+        error = float(np.abs(decision - own).max())
+        near[problem.gram_row[distance < _SAFETY * error]] = True
+    return decision
 
 
 def _distance(problem: DualProblem, alpha: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import joblib
 import numpy as np
@@ -26,8 +28,15 @@ class Checkpoint:
     def __init__(self, path: Any, X: Any, kernel: Any, problems: Sequence[DualProblem]) -> None:
         self.path = Path(path)
         self.alphas = [problem.start for problem in problems]
-        posed = [(p.gram_row, p.sign, p.linear, p.upper, p.group, p.hard) for p in problems]
-        self.fingerprint = joblib.hash((X, repr(kernel), posed))
+        if not self.path.parent.is_dir():
+            raise ValueError(f"There is no folder {self.path.parent} to keep the checkpoint in.")
+        try:
+            self.fingerprint = joblib.hash((X, kernel, [_posed(problem) for problem in problems]))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(
+                f"A checkpoint must know its kernel again, and {kernel!r} cannot be pickled: "
+                "define its function at the top of a module, not as a lambda or inside another function."
+            ) from error
         self.written = 0.0
 
     def __call__(self, progress: Progress) -> None:
@@ -55,7 +64,7 @@ class Checkpoint:
             with np.load(self.path, allow_pickle=False) as file:
                 fingerprint = str(file["fingerprint"])
                 alphas = [file[f"alpha{k}"] for k in range(len(file.files) - 1)]
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, EOFError, BadZipFile, ValueError, KeyError) as error:
             raise ValueError(f"{self.path} is not a checkpoint of a fit: {error}") from error
         if fingerprint != self.fingerprint:
             raise ValueError(
@@ -68,3 +77,13 @@ class Checkpoint:
     def remove(self) -> None:
         """Delete the file: the fit is complete."""
         self.path.unlink(missing_ok=True)
+
+
+def _posed(problem: DualProblem) -> tuple:
+    """Everything that defines a problem but where it starts."""
+    sums = [
+        float(problem.coefficient[member] @ problem.start[member])
+        for member in (problem.group == j for j in range(problem.n_groups))
+    ]
+    arrays = (problem.gram_row, problem.sign, problem.linear, problem.lower, problem.upper)
+    return (*arrays, problem.coefficient, problem.group, np.array(sums), problem.hard)

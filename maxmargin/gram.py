@@ -25,7 +25,7 @@ from maxmargin.kernels.validity import examine
 _CHECKED_POINTS, _EXAMINED_POINTS = 128, 512
 _TILE = 512
 _SYMMETRY = 1e-6
-_NARROW_SHARE = 0.3
+_NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
 
 
 class Definiteness(StrEnum):
@@ -256,6 +256,12 @@ class Gram:
             self._narrow = self.points.narrow(copied)
         return self._narrow
 
+    @cached_property
+    def fits_float32(self) -> bool:
+        """Whether float32 has room for the data and for the kernel's values."""
+        low, high = _NARROW_RANGE
+        return self.points.fits_float32 and bool(low < np.abs(self.diagonal).max() < high)
+
     @property
     def narrow_bytes(self) -> int:
         """Memory that the float32 points of this matrix take, or will take."""
@@ -276,7 +282,7 @@ class Gram:
                 self.store.data[slots] = self._computed(new)
         except BaseException:
             self.store.slot[new] = -1  # interrupted or refused: these rows hold nothing
-            self.store.owner[slots] = -1
+            self.store.owner[slots], self.store.stamp[slots] = -1, 0
             raise
 
     def check(self) -> None:

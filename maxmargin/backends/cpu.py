@@ -27,6 +27,7 @@ TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
 _CHUNK = 512
 _DIAGONAL_BLOCK = 16
+_FAR = 4.0  # mean squared length, over that of centred rows, from which float32 needs centring
 _SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.25  # share of entries up to which CSR products win
 
 
@@ -200,7 +201,9 @@ class DenseVectors(Vectors):
     def _narrow_copy(self, squares: np.ndarray) -> Vectors:
         if self._mostly_zero():
             X = self.X if self.index is None else self.X[self.index]
-            return SparseVectors.narrowed(sp.csr_array(X), self.kind)
+            sparse = SparseVectors.narrowed(sp.csr_array(X), self.kind)
+            if sparse.squares.mean() <= _FAR * self.squares.mean():
+                return sparse  # not centred: only where that loses next to nothing
         block = np.empty((self.n, self.width), dtype=np.float32)
         for start, stop in _stretches(self.n, self.width):
             block[start:stop] = self.dense(slice(start, stop))
@@ -439,6 +442,13 @@ class Operand:
         return Operand(narrowed, self.factors.astype(np.float32), self.n, np.float32)
 
     @property
+    def fits_float32(self) -> bool:
+        """Whether squared lengths are in a range where float32 neither over- nor underflows."""
+        vectors = [points for points in self.primitives if isinstance(points, Vectors)]
+        largest = [float(points.squares.max(initial=0.0)) for points in vectors]
+        return all(value == 0.0 or 1e-30 < value < 1e30 for value in largest)
+
+    @property
     def narrow_bytes(self) -> int:
         """What :meth:`narrow` allocates."""
         vectors = [points for points in self.primitives if isinstance(points, Vectors)]
@@ -484,18 +494,19 @@ def kernel_square(
     """Write the symmetric matrix of the kernel values among ``points[rows]`` into ``out``."""
     chosen = points.take(rows).gathered()
     order = np.arange(len(rows))
-    parts = list(_panels(chosen, order))
+    step = _panel_rows(chosen)
 
-    def fill(k: int) -> None:
-        part, panels = parts[k]
-        span = (part.start, len(rows))
+    def fill(first: int) -> None:
+        part = slice(first, min(first + step, len(rows)))
+        ((_, panels),) = _panels(chosen, order[part])
+        span = (first, len(rows))
         for start, stop, values in _values(program, chosen, order[part], panels, chosen, span):
             out[part, start:stop] = values
             _transpose(
                 values[:, max(part.stop - start, 0) :], out[max(start, part.stop) : stop, part]
             )
 
-    workers.map(fill, range(len(parts)))
+    workers.map(fill, range(0, len(rows), step))
 
 
 def accumulate(

@@ -7,8 +7,10 @@ as another process wants the core, waits for it: fits were measured to take 60 t
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import cache, wraps
 from typing import Any, TypeVar
 
@@ -23,12 +25,35 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _BlasLimit:
+    """BLAS at one thread from the first who wants it to the last: several fits may overlap."""
+
+    def __init__(self) -> None:
+        self.lock, self.holders = threading.Lock(), 0
+        self.limit: Any = None
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.holders:
+                self.limit = _controller().limit(limits=1, user_api="blas")
+            self.holders += 1
+
+    def __exit__(self, *error: Any) -> None:
+        with self.lock:
+            self.holders -= 1
+            if not self.holders:
+                self.limit.restore_original_limits()
+
+
+_one_thread = _BlasLimit()
+
+
 def on_one_blas_thread(function: F) -> F:
     """Run a function with BLAS held to one thread, as scikit-learn does around its own loops."""
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        with _controller().limit(limits=1, user_api="blas"):
+        with _one_thread:
             return function(*args, **kwargs)
 
     return limited  # type: ignore[return-value]
@@ -46,10 +71,11 @@ def thread_count(n_jobs: int | None) -> int:
     >>> thread_count(-1) >= 1
     True
     """
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 means no thread at all: give a number, -1 (all cores) or None.")
     if n_jobs is None:
-        allowed = [
-            pool["num_threads"] for pool in _controller().info() if pool["user_api"] == "blas"
-        ]
+        pools = _controller().info()
+        allowed = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
         return max(min([cpu_count(), *allowed]), 1)
     return n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
 
@@ -67,18 +93,20 @@ class Workers:
             return [function(item) for item in items]
         futures = [_pool(self.count).submit(function, item) for item in items]
         try:
-            wait(futures)
-        except BaseException:  # Ctrl-C: leave no thread at work on arrays that others will use
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return [future.result() for future in futures]
+        finally:  # after an error or Ctrl-C: no thread stays at work on arrays that others will use
             for future in futures:
                 future.cancel()
             wait(futures)
-            raise
-        return [future.result() for future in futures]
 
 
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, thread_name_prefix="maxmargin")
 
+
+if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 ALONE = Workers(1)

@@ -24,7 +24,6 @@ _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _REFINED = 1e-5
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
-_NARROW_RANGE = 1e-6, 1e12  # of kernel values that float32 has room for
 _SHARED_FROM = 16384  # rows from which all threads work on one problem
 
 
@@ -52,7 +51,7 @@ class Auto:
 
     def within(self, steps: int) -> Auto:
         """Return the same solver with a limit on the steps of a problem, if it is a lower one."""
-        lower = 0 <= steps and (self.max_iter < 0 or steps < self.max_iter)
+        lower = steps >= 0 and (self.max_iter < 0 or steps < self.max_iter)
         return replace(self, max_iter=steps) if lower else self
 
     def for_round(
@@ -60,8 +59,7 @@ class Auto:
     ) -> Solver:
         """Solver for the k-th round on a problem."""
         large = len(problem.sign) >= _ENGINE_FROM and not problem.hard
-        low, high = _NARROW_RANGE
-        if large and k < _ENGINE_ROUNDS and low < np.abs(gram.diagonal).max() < high:
+        if large and k < _ENGINE_ROUNDS and gram.fits_float32:
             return WorkingSet(self.max_iter, monitor, workers)
         return SMO(self.max_iter, self.shrinking, monitor)
 
@@ -105,7 +103,7 @@ def solve_certified(
     def solve(k: int, workers: Workers, memory: int) -> tuple[Evaluation, int]:
         problem = problems[k]
         rows = problem.rows
-        if len(rows) == gram.n:
+        if len(rows) == gram.n and threads == 1:
             own = gram
         else:
             own, problem = gram.take(rows, memory), problem.renumbered(rows)
@@ -162,7 +160,7 @@ def _rounds(
         elif solution.status is Status.MAX_ITER and 0 <= worth <= steps:
             evaluation = _with_status(evaluation, Status.STALLED)
             break
-        elif solution.status is not Status.CONVERGED:
+        elif solution.status is not Status.CONVERGED and not _repairable(method, solution):
             break
         elif last:
             evaluation = _with_status(evaluation, Status.STALLED)
@@ -172,6 +170,11 @@ def _rounds(
                 worth = _WORTH * max(steps, len(problem.sign))
         current = problem.started_from(solution.alpha, evaluation.recomputed)
     return evaluation, steps
+
+
+def _repairable(method: Solver, solution: Solution) -> bool:
+    """Whether a solver has only come to the end of its precision."""
+    return isinstance(method, WorkingSet) and solution.status is Status.STALLED
 
 
 def _worth_refining(evaluation: Evaluation) -> bool:

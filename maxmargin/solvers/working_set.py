@@ -110,7 +110,8 @@ class WorkingSet:
             idle = 0 if value < best - _PROGRESS * size else idle + 1
             best = min(best, value)
             if not moved or idle == _STALL_ROUNDS:
-                break  # float32 sees nothing more to do: the certificate sees further
+                status = Status.STALLED  # in float32: the certificate sees further
+                break
         return Solution(state.alpha, steps, status, state.decision)
 
 
@@ -121,7 +122,7 @@ class _State:
         self.gram, self.problem, self.workers = gram, problem, workers
         self.points = gram.narrow().gathered() if gram.narrow_bytes else gram.narrow()
         self.n_groups = problem.n_groups
-        self.paired = len(problem.sign) > gram.n  # two variables sit on a row
+        self.paired = len(problem.rows) < len(problem.sign)  # two variables sit on a row
         self.orientation = (problem.sign * problem.coefficient).astype(np.float32)
         self.same_orientation = bool((self.orientation == self.orientation[0]).all())
         self.diagonal = gram.diagonal.astype(np.float32)

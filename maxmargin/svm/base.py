@@ -156,7 +156,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
         self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
         self.fit_status_ = int(not self.certificate_.converged)
-        self.n_iter_: Any = np.array(steps, dtype=np.int32)
+        self.n_iter_: Any = np.array(steps)
         self._alphas = [_nonzero(e.solution.alpha) for e in evaluations]
         if bar is not None:
             bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from maxmargin.certificate import Certificate, InseparableError
+from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne
+from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.callbacks import observed
@@ -183,7 +185,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 )
                 places.append((k, held_out))
         if problems:
-            evaluations, _ = solve_certified(gram, problems, solver, self.tol, self._workers())
+            evaluations = self._solved_folds(gram, problems, solver)
             worst = Certificate.worst([evaluation.certificate for evaluation in evaluations])
             self._warn_unfinished(worst, "in the folds for probability=True: ")
             for (k, held_out), evaluation in zip(places, evaluations, strict=True):
@@ -194,6 +196,16 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         sigmoids = [platt(sign * values[k], sign * signs) for k, (_, signs) in enumerate(tasks)]
         self.probA_ = np.array([A for A, _ in sigmoids])
         self.probB_ = np.array([B for _, B in sigmoids])
+
+    def _solved_folds(
+        self, gram: Gram, problems: list[DualProblem], solver: Auto
+    ) -> list[Evaluation]:
+        """Solve the folds with a monitor of their own, in the time that is left."""
+        left = None if self.time_limit is None else self.time_limit - solver.monitor.seconds
+        monitor = Monitor(left, problems=len(problems))
+        with monitor.catching_interrupts():
+            own = replace(solver, monitor=monitor)
+            return solve_certified(gram, problems, own, self.tol, self._workers())[0]
 
     @available_if(_wants_probability)
     def predict_proba(self, X: Any) -> np.ndarray:

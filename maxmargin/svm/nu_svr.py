@@ -35,7 +35,8 @@ class NuSVR(KernelRegressor):
     coef0 : float, default=0.0
         Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
     shrinking : bool, default=True
-        Let the solver set points aside that are unlikely to change; without effect on the answer.
+        Let SMO set points aside that are unlikely to change; without effect on the answer, and on
+        problems so large (1,000 variables) that the working-set engine solves them.
     tol : float, default=1e-3
         Largest KKT violation of an answer that counts as converged, as in scikit-learn.
     cache_size : "auto" or float, default="auto"

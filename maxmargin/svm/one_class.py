@@ -39,7 +39,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     nu : float, default=0.5
         Upper bound on the share of outliers, lower bound on that of support vectors; in (0, 1].
     shrinking : bool, default=True
-        Let the solver set points aside that are unlikely to change; without effect on the answer.
+        Let SMO set points aside that are unlikely to change; without effect on the answer, and on
+        problems so large (1,000 variables) that the working-set engine solves them.
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     verbose : bool or int, default=False

@@ -37,7 +37,8 @@ class SVC(KernelClassifier):
     coef0 : float, default=0.0
         Parameters of the named kernels, as in scikit-learn; refused beside a kernel object.
     shrinking : bool, default=True
-        Let the solver set points aside that are unlikely to change; without effect on the answer.
+        Let SMO set points aside that are unlikely to change; without effect on the answer, and on
+        problems so large (1,000 variables) that the working-set engine solves them.
     probability : bool, default=False
         Fit Platt's sigmoid by 5-fold cross-validation, for :meth:`predict_proba`. (scikit-learn
         deprecates it in favour of ``CalibratedClassifierCV``.)

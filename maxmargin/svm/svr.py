@@ -99,7 +99,8 @@ class SVR(KernelRegressor):
     epsilon : float, default=0.1
         Half width of the tube in which errors cost nothing.
     shrinking : bool, default=True
-        Let the solver set points aside that are unlikely to change; without effect on the answer.
+        Let SMO set points aside that are unlikely to change; without effect on the answer, and on
+        problems so large (1,000 variables) that the working-set engine solves them.
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     verbose : bool or int, default=False
