@@ -35,7 +35,7 @@ class Checkpoint:
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ValueError(
                 f"A checkpoint must know its kernel again, and {kernel!r} cannot be pickled: "
-                "define its function at the top of a module, not as a lambda or inside another function."
+                "define its function at the top of a module, not as a lambda or inside another."
             ) from error
         self.written = 0.0
 

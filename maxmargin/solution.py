@@ -47,7 +47,8 @@ _ADVICE = {
         "Solver terminated early: in float64 no step improves the objective any more, and the KKT "
         "violation is still above tol (or, for NuSVC and OneClassSVM, as large as the margin rho "
         "itself, which is then not known). The kernel's values are too large or too "
-        "ill-conditioned for this tol: scale the data with StandardScaler or MinMaxScaler, lower C, or raise tol."
+        "ill-conditioned for this tol: scale the data with StandardScaler or MinMaxScaler, lower "
+        "C, or raise tol."
     ),
     Status.TRIVIAL: (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
