@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_info
 
 from maxmargin import SVC, SVR, NuSVC, OneClassSVM, duals
 from maxmargin.checkpoint import Checkpoint
@@ -184,11 +185,66 @@ def test_checkpoints_of_unfinished_fits_stay(tmp_path):
     assert path.exists()
     model = SVC(C=10.0, checkpoint=str(path)).fit(X, y)
     assert model.n_iter_[0] < SVC(C=10.0).fit(X, y).n_iter_[0]
-    path.write_text("something else")
-    with pytest.raises(ValueError, match="not a checkpoint"):
-        SVC(C=10.0, checkpoint=path).fit(X, y)
+    for content in ("something else", ""):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="not a checkpoint"):
+            SVC(C=10.0, checkpoint=path).fit(X, y)
+    with pytest.raises(ValueError, match="no folder"):
+        SVC(checkpoint=tmp_path / "missing" / "fit.npz").fit(X, y)
     problem = duals.one_class(np.arange(3), np.ones(3), 0.5)
     assert Checkpoint(tmp_path / "none", X, None, [problem]).read() is None
+
+
+def test_a_checkpoint_knows_nu_and_the_kernel(tmp_path):
+    path = tmp_path / "fit.npz"
+    with pytest.warns(ConvergenceWarning):
+        NuSVC(nu=0.4, max_iter=100, checkpoint=path).fit(X, y)
+    with pytest.raises(ValueError, match="belongs to another fit"):
+        NuSVC(nu=0.5, checkpoint=path).fit(X, y)
+    with pytest.raises(ValueError, match="must know its kernel again"):
+        SVC(kernel=lambda A, B: A @ B.T, checkpoint=path).fit(X, y)
+
+
+def test_the_folds_of_probabilities_are_not_the_fit(tmp_path):
+    """They report to nobody: a checkpoint and a callback belong to the problems of the fit."""
+    path, seen = tmp_path / "fit.npz", []
+    model = SVC(C=10.0, probability=True, checkpoint=path, callback=seen.append)
+    model.fit(X, y).predict_proba(X)
+    assert {progress.problem for progress in seen} == {0}
+    assert not path.exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_has_threads_of_its_own():
+    model = SVC(C=10.0, n_jobs=2).fit(X, y)
+    child = os.fork()
+    if not child:
+        os._exit(int(not model.fit(X, y).certificate_.converged))
+    for _ in range(600):
+        finished, status = os.waitpid(child, os.WNOHANG)
+        if finished:
+            break
+        time.sleep(0.1)
+    else:
+        os.kill(child, signal.SIGKILL)
+    assert finished
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_overlapping_fits_leave_blas_as_it_was():
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    fits = [threading.Thread(target=SVC(C=float(C)).fit, args=(X, y)) for C in range(1, 5)]
+    for fit in fits:
+        fit.start()
+    for fit in fits:
+        fit.join()
+    assert threads() == before
+    with pytest.raises(ValueError, match="n_jobs=0"):
+        SVC(n_jobs=0).fit(X, y)
 
 
 def test_other_threads_run_during_a_fit():

@@ -22,7 +22,7 @@ CONVERGED, PAUSED, STUCK = range(3)
 BARRED = np.float32(1e30)
 _LEAST_BEND = np.float32(1e-12)
 _LOW, _HIGH = np.float32(-3e38), np.float32(3e38)
-_BLOCK = 128  # entries whose extreme is kept, so that only one block is searched for its place
+_BLOCK = 64  # entries whose extreme is kept, so that only one block is searched for its place
 _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 

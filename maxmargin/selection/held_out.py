@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-
-_ANSWERED = ("predict", "decision_function", "score")
+from sklearn.utils.metaestimators import available_if
 
 
 class HeldOut:
@@ -37,7 +36,7 @@ class HeldOut:
         estimator: Any,
         machine: Any,
         classes: np.ndarray | None,
-        known: list[tuple[Any, np.ndarray | None]],
+        known: list[tuple[Any, np.ndarray]],
         fit: Callable[[], Any],
     ) -> None:
         self._estimator, self._known, self._fit = estimator, known, fit
@@ -67,15 +66,27 @@ class HeldOut:
             raise AttributeError(name)
         if not name.endswith("_"):
             getattr(self._estimator, name)  # what it does not have, fitting does not give it
-        if name in _ANSWERED:
-            return lambda X, *args, **kwargs: self._ask(name, X, *args, **kwargs)
-        if self._fitted is None:
-            self._fitted = self._fit()
-        return getattr(self._fitted, name)
+        return getattr(self._really_fitted(), name)
 
-    def _ask(self, name: str, X: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(rows is X for rows, _ in self._known):
-            return getattr(self._machine, name)(X, *args, **kwargs)
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the machine's classes or values."""
+        return self._ask("predict", X)
+
+    @available_if(lambda self: hasattr(self._estimator, "decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the machine's decisions."""
+        return self._ask("decision_function", X)
+
+    def score(self, X: Any, y: Any, **params: Any) -> float:
+        """Return the machine's own score."""
+        return self._ask("score", X, y, **params)
+
+    def _ask(self, name: str, X: Any, *args: Any, **params: Any) -> Any:
+        known = any(rows is X for rows, _ in self._known)
+        machine = self._machine if known else self._really_fitted()
+        return getattr(machine, name)(X, *args, **params)
+
+    def _really_fitted(self) -> Any:
         if self._fitted is None:
             self._fitted = self._fit()
-        return getattr(self._fitted, name)(X, *args, **kwargs)
+        return self._fitted

@@ -18,7 +18,7 @@ from maxmargin.kernels.base import Validity
 
 
 class Matrices:
-    """Matrices of several kernels over the same points, in one memory.
+    """Matrices of several kernels over the same points.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Matrices:
     def __init__(self, X: Any, dtype: Any, workers: Workers = ALONE) -> None:
         self.X, self.dtype, self.workers = X, np.dtype(dtype), workers
         self.n = X.shape[0] if hasattr(X, "shape") else len(X)
-        self._values: np.ndarray | None = None
+        self._values: list[np.ndarray] = []
         self._kept: tuple[Program, np.ndarray, np.ndarray] | None = None
 
     @property
@@ -72,11 +72,11 @@ class Matrices:
         self._kept = program, kept, points.factors.astype(self.dtype)
 
     @on_one_blas_thread
-    def of(self, kernel: Kernel) -> np.ndarray:
-        """Return the matrix of a resolved kernel; it is overwritten by the next."""
-        if self._values is None:
-            self._values = np.empty((self.n, self.n), dtype=self.dtype)
-        program, values = kernel.lower(), self._values
+    def of(self, kernel: Kernel, place: int = 0) -> np.ndarray:
+        """Return the matrix of a resolved kernel; it lasts until the next one at its place."""
+        while len(self._values) <= place:
+            self._values.append(np.empty((self.n, self.n), dtype=self.dtype))
+        program, values = kernel.lower(), self._values[place]
         if self._kept is not None and shares_primitives(program, self._kept[0]):
             _, kept, factors = self._kept
 

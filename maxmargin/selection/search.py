@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -271,14 +270,14 @@ class SVCSearchCV(KernelSearchCV):
     >>> from maxmargin import SVC, SVCSearchCV
     >>> X, y = load_iris(return_X_y=True)
     >>> search = SVCSearchCV({"C": [0.1, 1, 10], "gamma": [0.01, 0.1, 1]}).fit(X, y)
-    >>> search.best_params_, round(search.best_score_, 3)
+    >>> search.best_params_, round(float(search.best_score_), 3)
     ({'C': 1, 'gamma': 0.1}, 0.98)
     >>> search.best_estimator_.certificate_.converged
     True
     >>> scaled = make_pipeline(StandardScaler(), SVC())
     >>> search = SVCSearchCV({"svc__C": [0.1, 1, 10]}, estimator=scaled).fit(X, y)
     >>> search.cv_results_["mean_test_score"].round(3)
-    array([0.907, 0.967, 0.967])
+    array([0.92 , 0.967, 0.973])
     """
 
     _machine = SVC
@@ -320,7 +319,7 @@ class SVRSearchCV(KernelSearchCV):
     >>> grid = {"C": [0.1, 1, 10], "epsilon": [0.01, 0.1], "gamma": [0.1, 1]}
     >>> search = SVRSearchCV(grid, scoring="neg_mean_absolute_error")
     >>> search.fit(X, np.sin(X[:, 0])).best_params_
-    {'C': 10, 'epsilon': 0.01, 'gamma': 0.1}
+    {'C': 10, 'epsilon': 0.01, 'gamma': 1}
     """
 
     _machine = SVR
@@ -350,7 +349,7 @@ class _Evaluation:
         """Return one result per candidate and split, as ``GridSearchCV`` makes them."""
         numbers, splits = list(range(len(self.candidates))), list(range(len(self.splits)))
         margin, first = self.search.drop_hopeless, 2
-        if margin is None:
+        if margin is None or len(splits) <= first:
             self._evaluate(numbers, splits)
         else:
             self._evaluate(numbers, splits[:first])
@@ -364,7 +363,9 @@ class _Evaluation:
 
     def _hopeless(self, splits: list[int], margin: float) -> list[int]:
         """Return the candidates that are behind by more than this on each of the splits."""
-        results = [[self.found[k, s]["test_scores"] for s in splits] for k in range(len(self.candidates))]
+        results = [
+            [self.found[k, s]["test_scores"] for s in splits] for k in range(len(self.candidates))
+        ]
         if isinstance(results[0][0], dict):
             metric = self.search.refit
             if not isinstance(metric, str):

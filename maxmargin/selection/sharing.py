@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from inspect import signature
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -30,13 +29,13 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from maxmargin import memory
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import Certificate
-from maxmargin.duals import read_levels
+from maxmargin.duals import DualProblem, read_levels
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity
-from maxmargin.selection.folds import ClassificationFold, Fold, RegressionFold
 from maxmargin.selection.matrices import Matrices, Resident, shares_primitives
 from maxmargin.selection.path import CPath, UnsettledError, multiple
+from maxmargin.selection.targets import Fold, Labels, Numbers, Targets
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import SVC
 
@@ -47,7 +46,9 @@ _FLOAT32_FROM = 1e-4  # tol from which on float32 kernel values are enough
 _ROUNDING = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5
 _NOISE = 0.02  # share of a value's unit that the rounding of kernel values may take
 _SUMMED_NARROW = 1e-3  # and up to which values are summed in float32 too
-_PANEL = 512  # rows evaluated at a time
+_PANEL, _LONG = 512, 16  # rows evaluated at a time, and rows that are worth a slice
+_AT_ONCE = 4  # matrices at a time, at most
+_MANY = 4  # problems per thread from which on a thread has a problem to itself
 _OF_PROBLEM = {"tol", "class_weight", "epsilon", "fit_intercept"}
 _HONOURED = {
     *_OF_PROBLEM,
@@ -94,7 +95,7 @@ class Candidate:
         """What the path is ordered by."""
         return self.machine.C if self.machine.lam is None else 1.0 / self.machine.lam
 
-    def shareable(self, kind: type) -> bool:
+    def shareable(self, kind: Any) -> bool:
         """Whether all that is asked of the machine can be honoured; looks at its parameters."""
         if type(self.machine) is not kind:
             return False
@@ -123,56 +124,56 @@ class Path:
     which all problems are solved.
     """
 
+    targets: Targets
     fold: Fold
     candidates: list[Candidate]
     reached: int = 0
 
-    def begin(self, n: int) -> None:
-        """Make room for the solutions, n rows each."""
-        fold, count = self.fold, len(self.candidates)
-        self.coefficients = np.zeros((n, count, fold.columns))
-        self.bias = np.zeros((count, fold.n_problems))
-        self.noise = np.zeros((count, fold.n_problems))
-        self.seconds = np.zeros((count, fold.n_problems))
+    def begin(self) -> None:
+        """Make room for the solutions."""
+        count, targets = len(self.candidates), self.targets
+        self.coefficients = np.zeros((len(self.fold.weight), count, targets.columns))
+        self.bias = np.zeros((count, targets.n_problems))
+        self.noise = np.zeros((count, targets.n_problems))
+        self.seconds = np.zeros((count, targets.n_problems))
         self.reached = count
 
-    def follow(self, k: int, K: np.ndarray, buffer: np.ndarray) -> None:
+    def follow(self, k: int, block: np.ndarray) -> None:
         """Solve problem k for one cost after the other."""
-        n, fold, path = len(K), self.fold, None
+        targets, fold, path = self.targets, self.fold, None
         for i, candidate in enumerate(self.candidates[: self.reached]):
             began = time.perf_counter()
-            problem = fold.problem(candidate.machine, k)
-            path = path or CPath(K, problem, candidate.machine.tol, buffer)
+            problem = targets.problem(candidate.machine, k, fold)
+            path = path or CPath(block, problem, candidate.machine.tol)
             try:
                 alpha = path.solve(problem)
             except UnsettledError:
                 self.reached = min(self.reached, i)
                 return
             self.noise[i, k] = _ROUNDING * float(np.linalg.norm(alpha)) * path.scale
-            if self.noise[i, k] > _NOISE * fold.unit:
+            if self.noise[i, k] > _NOISE * targets.unit(fold):
                 self.reached = min(self.reached, i)
                 return
-            fold.place(k, fold.sign * problem.on_rows(alpha, n), self.coefficients[:, i])
+            beta = targets.sign * problem.on_rows(alpha, len(block))
+            targets.place(k, beta, self.coefficients[:, i])
             levels = np.full(problem.n_groups, path.level)
-            self.bias[i, k] = fold.sign * read_levels(problem, levels).bias
+            self.bias[i, k] = targets.sign * read_levels(problem, levels).bias
             self.seconds[i, k] = time.perf_counter() - began
 
     def values(self, K: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Values of the candidates reached: (candidates, rows, problems)."""
-        fold, count = self.fold, self.reached
-        narrow = self.noise[:count].max(initial=0.0) <= _SUMMED_NARROW * fold.unit
-        dtype = np.float32 if narrow else np.float64
+        targets, count = self.targets, self.reached
+        narrow = self.noise[:count].max(initial=0.0) <= _SUMMED_NARROW * targets.unit(self.fold)
+        dtype: Any = np.float32 if narrow else np.float64
         coefficients = self.coefficients[:, :count].reshape(len(K), -1).astype(dtype)
-        values = np.empty((count, len(rows), fold.n_problems))
-        for first in range(0, len(rows), _PANEL):
-            part = slice(first, first + _PANEL)
-            block = K[rows[part]]
-            sums = np.empty((len(block), len(fold.stretches), count, fold.columns))
-            for s, (start, stop) in enumerate(fold.stretches):
-                product = block[:, start:stop].astype(dtype, copy=False) @ coefficients[start:stop]
-                sums[:, s] = product.reshape(len(block), count, -1)
+        values = np.empty((count, len(rows), targets.n_problems))
+        for places, part in _stretches_of(rows):
+            sums = np.empty((len(places), len(targets.stretches), count, targets.columns))
+            for s, (start, stop) in enumerate(targets.stretches):
+                block = K[part, start:stop].astype(dtype, copy=False)
+                sums[:, s] = (block @ coefficients[start:stop]).reshape(len(places), count, -1)
             for i in range(count):
-                values[i, part] = fold.combine(sums[:, :, i])
+                values[i, places] = targets.combine(sums[:, :, i])
         return values + self.bias[:count, None]
 
     def outcomes(self, test: np.ndarray, train: np.ndarray | None) -> list[Outcome]:
@@ -191,7 +192,7 @@ class Path:
         self, candidate: Candidate, seconds: float, test: np.ndarray, train: np.ndarray | None
     ) -> Outcome:
         """Return the outcome of one candidate."""
-        classes = self.fold.classes
+        classes = self.targets.classes
         if classes is None:
             test, train = test[:, 0], None if train is None else train[:, 0]
         return Outcome(candidate.number, self.fold.split, seconds, classes, test, train)
@@ -199,10 +200,11 @@ class Path:
 
 @dataclass
 class Work:
-    """The paths that belong to one kernel."""
+    """The paths that belong to one kernel, and its matrix while it is there."""
 
     kernel: Kernel
     paths: list[Path] = field(default_factory=list)
+    K: Any = None
 
     def shares_with(self, other: Work) -> bool:
         """Whether the two kernels are made of the same primitives."""
@@ -274,8 +276,8 @@ class Fits:
             candidate.machine, X_test, dtype=X.dtype, accept_sparse="csr", reset=False
         )
         both = sp.vstack([X, X_test]).tocsr() if sp.issparse(X) else np.vstack([X, X_test])
-        unknown = np.repeat(y[:1], len(test))  # a label of held-out rows is not looked at
-        return both, np.concatenate([y, unknown]), np.append(weight, np.ones(len(test))), names
+        y_test = np.asarray(_safe_indexing(self.y, test)).reshape(len(test))
+        return both, np.append(y, y_test), np.append(weight, np.ones(len(test))), names
 
     def _data_set(
         self,
@@ -286,10 +288,11 @@ class Fits:
         names: Any,
         splits: Splits,
     ) -> DataSet:
-        kind = ClassificationFold if isinstance(candidate.machine, SVC) else RegressionFold
         budget = memory.budget(candidate.machine.cache_size)
-        pairwise = candidate.kernel.pairwise
-        return DataSet(X, y, weight, names, splits, kind, pairwise, self.train_too, budget, self.workers)
+        labelled, pairwise = isinstance(candidate.machine, SVC), candidate.kernel.pairwise
+        data = DataSet(X, y, weight, splits, names=names, labelled=labelled, pairwise=pairwise)
+        data.train_too, data.budget, data.workers = self.train_too, budget, self.workers
+        return data
 
 
 def _validated(
@@ -315,31 +318,38 @@ class DataSet:
     rows of a problem are then a few stretches of the matrix, and those of a class a single one.
     """
 
+    train_too: bool
+    budget: int
+    workers: Workers
+
     def __init__(
         self,
         X: Any,
         y: np.ndarray,
         weight: np.ndarray,
-        names: Any,
         splits: Splits,
-        kind: type,
+        *,
+        names: Any,
+        labelled: bool,
         pairwise: bool,
-        train_too: bool,
-        budget: int,
-        workers: Workers,
     ) -> None:
-        self.names, self.train_too, self.budget, self.workers = names, train_too, budget, workers
-        self.n = len(y)
-        held_out = np.zeros(self.n, dtype=np.int64)
+        self.names = names
+        held_out = np.zeros(len(y), dtype=np.int64)
         for number, _, test in splits:
             held_out[test] = number + 1
-        classes = np.unique(y, return_inverse=True)[1] if kind is ClassificationFold else held_out
+        classes = np.unique(y, return_inverse=True)[1] if labelled else np.zeros(len(y))
         order = np.lexsort((held_out, classes))
         place = np.argsort(order)
-        X = _safe_indexing(X, order)
+        X, y = _safe_indexing(X, order), y[order]
         self.X = np.ascontiguousarray(X[:, order]) if pairwise else X
-        folds = [kind(k, place[train], place[test], weight[order], y[order]) for k, train, test in splits]
-        self.folds: list[Fold] = [fold for fold in folds if fold.learnable]
+        self.targets: Targets = Labels(y) if labelled else Numbers(y)
+        self.folds = []
+        for number, train, test in splits:
+            own = np.zeros(len(y))
+            own[place[train]] = weight[train]
+            fold = Fold(number, place[train], place[test], own)
+            if self.targets.learnable(fold):
+                self.folds.append(fold)
 
     def outcomes(self, candidates: list[Candidate]) -> Iterator[Outcome]:
         """Yield the outcomes of candidates on the folds."""
@@ -351,84 +361,134 @@ class DataSet:
     def _works(self, candidates: list[Candidate]) -> list[Work]:
         """Say which paths are to be followed under which kernels."""
         works: list[Work] = []
+        alike = grouped(candidates, lambda a, b: a.kernel == b.kernel and a.beside(b))
+        paths = [sorted(path, key=lambda candidate: candidate.cost) for path in alike]
         for fold in self.folds:
-            X = _safe_indexing(self.X, fold.rows)
-            for alike in grouped(candidates, lambda a, b: a.kernel == b.kernel):
-                kernel = alike[0].kernel.resolve(X, self.names)
+            X = _safe_indexing(self.X, np.sort(fold.train))
+            for path in paths:
+                if not self._posed(path, fold):
+                    continue
+                kernel = path[0].kernel.resolve(X, self.names)
                 work = next((work for work in works if work.kernel == kernel), None)
                 if work is None:
                     works.append(work := Work(kernel))
-                for path in grouped(alike, Candidate.beside):
-                    work.paths.append(Path(fold, sorted(path, key=lambda c: c.cost)))
+                work.paths.append(Path(self.targets, fold, path))
         return works
+
+    def _posed(self, candidates: list[Candidate], fold: Fold) -> bool:
+        """Whether the machines' problems can be stated; if not, a fit says why."""
+        try:
+            self.targets.problem(candidates[0].machine, 0, fold)
+        except ValueError:
+            return False
+        return True
 
     def _family(self, works: list[Work], dtype: Any) -> Iterator[Outcome]:
         """Follow the paths under kernels that are made of the same primitives."""
         matrices = Matrices(self.X, dtype, self.workers)
-        largest = max(fold.n_variables for fold in self.folds)
-        room = (self.budget - matrices.nbytes) // (2 * matrices.dtype.itemsize * largest**2)
-        workers = Workers(max(min(self.workers.count, room), 1))
-        if room:
-            left = self.budget - matrices.nbytes
-            left -= 2 * workers.count * matrices.dtype.itemsize * largest**2
+        threads, at_once, left = self._room(matrices)
+        if threads:
             matrices.prepare([work.kernel for work in works], left)
-        for work in works:
-            gram = partial(Gram.of, self.X, work.kernel, memory=self.budget)
-            if work.kernel.validity is not Validity.VALID and not _sound(gram()):
-                continue
-            if room:
-                K = matrices.of(work.kernel)
-                if dtype is np.float64:
-                    gram = partial(Gram.of, K, Resident(work.kernel.validity), memory=self.budget)
-                elif np.isfinite(K.sum()):
-                    self._follow(K, work.paths, workers)
-                    yield from self._answers(K, work.paths, workers)
-            unsolved = [path for path in work.paths if path.reached < len(path.candidates)]
-            if unsolved:
-                whole = gram()
-                for path in unsolved:
-                    yield from self._certified(whole, path)
+        works = [work for work in works if self._sound(work.kernel)]
+        for first in range(0, len(works), at_once):
+            batch = works[first : first + at_once]
+            if threads:
+                for place, work in enumerate(batch):
+                    work.K = matrices.of(work.kernel, place)
+                if dtype is np.float32:
+                    batch_found = [work for work in batch if np.isfinite(work.K.sum())]
+                    self._follow(batch_found, Workers(threads))
+                    yield from self._answers(batch_found)
+            for work in batch:
+                yield from self._certified(work, dtype)
+
+    def _room(self, matrices: Matrices) -> tuple[int, int, int]:
+        """Threads, matrices at a time, and bytes left for the primitives.
+
+        Without room for one matrix and one thread there are no threads. Several matrices at a time
+        keep the threads busy where each has few problems.
+        """
+        size = matrices.dtype.itemsize * (self.targets.block_size + self.targets.n_variables**2)
+        threads = max(min(self.workers.count, (self.budget - matrices.nbytes) // size), 0)
+        left = self.budget - threads * size - matrices.nbytes
+        more = min(left // 2 // matrices.nbytes, _AT_ONCE - 1)
+        if not threads or self.targets.n_problems >= _MANY * threads or more < 1:
+            return threads, 1, left
+        return threads, int(1 + more), left - more * matrices.nbytes
+
+    def _sound(self, kernel: Kernel) -> bool:
+        """Whether a kernel is symmetric, finite and not indefinite, as far as one can tell."""
+        if kernel.validity is Validity.VALID:
+            return True
+        gram = self._gram(kernel)
+        try:
+            gram.check()
+        except ValueError:
+            return False  # a fit says why
+        return gram.definiteness is not Definiteness.INDEFINITE
+
+    def _gram(self, kernel: Kernel) -> Gram:
+        return Gram.of(self.X, kernel, memory=self.budget)
 
     @on_one_blas_thread
-    def _follow(self, K: np.ndarray, paths: list[Path], workers: Workers) -> None:
+    def _follow(self, works: list[Work], workers: Workers) -> None:
         """Solve the problems of all paths over float32 values, as far as these suffice."""
+        targets = self.targets
         buffers: SimpleQueue = SimpleQueue()
-        largest = max(path.fold.n_variables for path in paths)
         for _ in range(workers.count):
-            buffers.put(np.empty(largest**2, dtype=np.float32))
+            buffers.put(np.empty(targets.block_size, dtype=np.float32))
 
-        def follow(task: tuple[Path, int]) -> None:
+        def follow(task: tuple[Work, int, list[Path]]) -> None:
+            work, k, paths = task
             buffer = buffers.get()
             try:
-                task[0].follow(task[1], K, buffer)
+                block = targets.block(work.K, k, buffer)
+                for path in paths:
+                    path.follow(k, block)
             finally:
                 buffers.put(buffer)
 
-        for path in paths:
-            path.begin(self.n)
-        most = max(path.fold.n_problems for path in paths)
-        # one pair of classes in all folds, then the next: its rows are in the cache by then
-        tasks = [(path, k) for k in range(most) for path in paths if k < path.fold.n_problems]
+        tasks = []
+        for work in works:
+            for path in work.paths:
+                path.begin()
+            shared = targets.n_problems >= _MANY * workers.count
+            for paths in [work.paths] if shared else [[path] for path in work.paths]:
+                tasks += [(work, k, paths) for k in range(targets.n_problems)]
         workers.map(follow, tasks)
 
     @on_one_blas_thread
-    def _answers(self, K: np.ndarray, paths: list[Path], workers: Workers) -> list[Outcome]:
+    def _answers(self, works: list[Work]) -> list[Outcome]:
         """Evaluate what was solved."""
 
-        def answer(path: Path) -> list[Outcome]:
+        def answer(task: tuple[np.ndarray, Path]) -> list[Outcome]:
+            K, path = task
             train = path.values(K, path.fold.train) if self.train_too else None
             return path.outcomes(path.values(K, path.fold.test), train)
 
-        return [outcome for outcomes in workers.map(answer, paths) for outcome in outcomes]
+        tasks = [(work.K, path) for work in works for path in work.paths if path.reached]
+        return [outcome for outcomes in self.workers.map(answer, tasks) for outcome in outcomes]
 
-    def _certified(self, gram: Gram, path: Path) -> Iterator[Outcome]:
-        """Solve the rest of a path to certificates, each cost begun from the last."""
-        fold, before = path.fold, None
+    def _certified(self, work: Work, dtype: Any) -> Iterator[Outcome]:
+        """Solve what is left of the paths to certificates."""
+        unsolved = [path for path in work.paths if path.reached < len(path.candidates)]
+        if not unsolved:
+            return
+        gram = self._gram(work.kernel)
+        if work.K is not None and dtype is np.float64:
+            left = max(self.budget - work.K.nbytes, self.budget // 4)
+            gram = Gram.of(work.K, Resident(work.kernel.validity), memory=left)
+        for path in unsolved:
+            yield from self._rest(gram, path)
+
+    def _rest(self, gram: Gram, path: Path) -> Iterator[Outcome]:
+        """Solve the rest of a path, each cost begun from the last."""
+        targets, fold, before = self.targets, path.fold, None
         rows = np.concatenate([fold.test, fold.train]) if self.train_too else fold.test
         for candidate in path.candidates[path.reached :]:
             began = time.perf_counter()
             machine = candidate.machine
-            problems = [fold.problem(machine, k) for k in range(fold.n_problems)]
+            problems = [self._on_rows(machine, k, fold) for k in range(targets.n_problems)]
             if before is not None:
                 for k, (last, e) in enumerate(before):
                     ratio = multiple(last, e.solution.alpha, problems[k])
@@ -439,26 +499,44 @@ class DataSet:
             before = list(zip(problems, evaluations, strict=True))
             machine._warn_unfinished(Certificate.worst([e.certificate for e in evaluations]))
             seconds = time.perf_counter() - began
-            values = np.empty((len(rows), fold.n_problems))
+            values = np.empty((len(rows), targets.n_problems))
             for k, evaluation in enumerate(evaluations):
-                beta = np.zeros(self.n)
+                beta = np.zeros(gram.n)
                 beta[evaluation.rows] = evaluation.coefficients
                 values[:, k] = gram.matvec(beta, rows, self.workers) + evaluation.bias
-            test, train = np.split(fold.sign * values, [len(fold.test)])
+            test, train = np.split(targets.sign * values, [len(fold.test)])
             yield path.outcome(candidate, seconds, test, train if self.train_too else None)
+
+    def _on_rows(self, machine: Any, k: int, fold: Fold) -> DualProblem:
+        """Return problem k over the rows of the whole matrix, without those held out."""
+        problem = self.targets.problem(machine, k, fold)
+        problem = replace(problem, gram_row=self.targets.rows(k)[problem.gram_row])
+        inside = np.zeros(len(fold.weight), dtype=bool)
+        inside[fold.train] = True
+        return problem.restricted(np.flatnonzero(inside[problem.gram_row]))
+
+
+def _stretches_of(rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
+    """Yield places of the rows, and the rows there, as slices of consecutive ones where long."""
+    order = np.argsort(rows, kind="stable")
+    cuts = np.flatnonzero(np.diff(rows[order]) != 1) + 1
+    scattered = []
+    for places in np.split(order, cuts):
+        if len(places) < _LONG:
+            scattered.append(places)
+            continue
+        for first in range(0, len(places), _PANEL):
+            part = places[first : first + _PANEL]
+            yield part, slice(rows[part[0]], rows[part[-1]] + 1)
+    if scattered:
+        together = np.concatenate(scattered)
+        for first in range(0, len(together), _PANEL):
+            part = together[first : first + _PANEL]
+            yield part, rows[part]
 
 
 def _precision(candidate: Candidate) -> Any:
     return np.float32 if candidate.machine.tol >= _FLOAT32_FROM else np.float64
-
-
-def _sound(gram: Gram) -> bool:
-    """Whether a kernel that proves nothing by itself is symmetric, finite and not indefinite."""
-    try:
-        gram.check()
-    except ValueError:
-        return False  # a fit says why
-    return gram.definiteness is not Definiteness.INDEFINITE
 
 
 def grouped(items: Sequence[T], alike: Callable[[T, T], bool]) -> list[list[T]]:

@@ -1,0 +1,559 @@
+"""The searches: the same scores as GridSearchCV, whatever is shared on the way."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
+from sklearn.svm import SVC as TheirSVC
+from sklearn.svm import SVR as TheirSVR
+
+from maxmargin import SVC, SVR, NuSVC, SVCSearchCV, SVRSearchCV, duals
+from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.certificate import falling, rising
+from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
+from maxmargin.selection import path, sharing
+
+GRID = {"C": [0.1, 10, 1000], "gamma": [0.01, 0.1, 1]}
+
+
+def iris():
+    return load_iris(return_X_y=True)
+
+
+def digits(n=150):
+    X, y = load_digits(return_X_y=True)
+    return X[:n] / 16, y[:n]
+
+
+def breast_cancer(n=None):
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:n], y[:n]
+
+
+def diabetes(n=200):
+    X, y = load_diabetes(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:n], (y[:n] - 150) / 77
+
+
+@pytest.fixture
+def never_fitted(monkeypatch):
+    """Let no fit go another way than the shared one."""
+
+    def refuse(self, params, train, test):
+        raise AssertionError(f"{params} was really fitted")
+
+    monkeypatch.setattr("maxmargin.selection.search._Evaluation._fitted", refuse)
+
+
+def assert_same_scores(search, reference, within=1e-12):
+    assert search.n_splits_ == reference.n_splits_
+    assert search.cv_results_["params"] == reference.cv_results_["params"]
+    assert search.cv_results_.keys() == reference.cv_results_.keys()
+    for key, expected in reference.cv_results_.items():
+        if ("_test_" in key or "_train_" in key) and not key.startswith("rank"):
+            np.testing.assert_allclose(search.cv_results_[key], expected, atol=within)
+
+
+# -- the scores of GridSearchCV -----------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("data", [iris, digits, breast_cancer])
+@pytest.mark.parametrize("reference", [SVC, TheirSVC])
+def test_scores_at_default_tolerance(data, reference):
+    X, y = data()
+    ours = SVCSearchCV(GRID).fit(X, y)
+    theirs = GridSearchCV(reference(), GRID).fit(X, y)
+    difference = ours.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"]
+    assert np.abs(difference).max() <= 0.002
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=0.002)
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("data", [iris, lambda: digits(100), breast_cancer])
+def test_scores_at_tight_tolerance(data):
+    X, y = data()
+    ours = SVCSearchCV(GRID, estimator=SVC(tol=1e-6), return_train_score=True).fit(X, y)
+    reference = GridSearchCV(TheirSVC(tol=1e-6), GRID, return_train_score=True).fit(X, y)
+    assert_same_scores(ours, reference)
+    assert ours.best_params_ == reference.best_params_
+    assert ours.best_index_ == reference.best_index_
+    assert (ours.predict(X) == reference.predict(X)).all()
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize(("tol", "within"), [(1e-3, 2e-3), (1e-6, 1e-4)])
+def test_regression(tol, within):
+    X, y = diabetes()
+    grid = {"C": [0.1, 1, 100], "gamma": [0.01, 0.1], "epsilon": [0.05, 0.2]}
+    search = SVRSearchCV(grid, estimator=SVR(tol=tol), return_train_score=True).fit(X, y)
+    reference = GridSearchCV(TheirSVR(tol=tol), grid, return_train_score=True).fit(X, y)
+    assert_same_scores(search, reference, within)
+    assert search.best_params_ == reference.best_params_
+    assert search.best_estimator_.certificate_.converged
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("machine", [SVC(), SVC(tol=1e-6), SVC(fit_intercept=False)])
+def test_gamma_of_the_training_rows(machine):
+    X, y = iris()
+    grid = {"C": [1, 100], "gamma": ["scale", "auto", 0.5]}
+    search = SVCSearchCV(grid, estimator=machine, cv=KFold(3, shuffle=True, random_state=0))
+    reference = GridSearchCV(machine, grid, cv=search.cv).fit(X, y)
+    assert_same_scores(search.fit(X, y), reference)
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_weights():
+    X, y = breast_cancer(200)
+    weight = np.random.default_rng(0).uniform(0, 2, len(y)) * (np.arange(len(y)) % 7 > 0)
+    grid = {"C": [0.1, 10], "class_weight": [None, "balanced", {0: 3.0, 1: 0.5}]}
+    search = SVCSearchCV(grid).fit(X, y, sample_weight=weight)
+    reference = GridSearchCV(SVC(), grid).fit(X, y, sample_weight=weight)
+    assert_same_scores(search, reference)
+    np.testing.assert_allclose(search.decision_function(X), reference.decision_function(X))
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_weights_in_regression():
+    X, y = diabetes(100)
+    weight = np.random.default_rng(0).uniform(0, 2, len(y))
+    grid, cv = {"C": [0.1, 10], "fit_intercept": [True, False]}, ShuffleSplit(3, random_state=0)
+    search = SVRSearchCV(grid, cv=cv).fit(X, y, sample_weight=weight)
+    reference = GridSearchCV(SVR(), grid, cv=cv).fit(X, y, sample_weight=weight)
+    assert_same_scores(search, reference, 2e-3)
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize(
+    ("machine", "grid"),
+    [
+        (SVC(kernel="linear"), {"C": [0.1, 10]}),
+        (SVC(kernel="poly"), {"degree": [2, 3], "gamma": [0.1, 1], "C": [1, 10]}),
+        (SVC(kernel=Laplacian()), {"kernel__gamma": [0.1, 1.0], "C": [1, 10]}),
+        (SVC(), {"kernel": [Linear(), RBF(0.5) + 0.1 * Linear(), Polynomial(2)], "C": [1, 10]}),
+        (SVC(kernel=lambda A, B: A @ B.T), {"C": [0.1, 10]}),
+        (SVC(lam=0.1), {"lam": [0.1, 0.001], "gamma": [0.1, 1]}),
+        (SVC(), [{"kernel": ["linear"], "C": [1, 10]}, {"kernel": ["rbf"], "gamma": [1]}]),
+        (SVC(decision_function_shape="ovo", break_ties=False), {"break_ties": [False]}),
+        (SVC(), {"break_ties": [False, True]}),
+    ],
+)
+def test_other_parameters(machine, grid):
+    X, y = iris()
+    assert_same_scores(
+        SVCSearchCV(grid, estimator=machine, cv=3).fit(X, y),
+        GridSearchCV(machine, grid, cv=3).fit(X, y),
+    )
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_precomputed():
+    X, y = breast_cancer(150)
+    K = X @ X.T
+    search = SVCSearchCV({"C": [0.01, 0.1, 1]}, estimator=SVC(kernel="precomputed")).fit(K, y)
+    reference = GridSearchCV(SVC(kernel="precomputed"), {"C": [0.01, 0.1, 1]}).fit(K, y)
+    assert_same_scores(search, reference)
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_objects():
+    words = ["kernel", "margin", "marginal", "colonel", "kernels", "imagine"] * 8
+    y = [word[0] in "km" for word in words]
+    machine = SVC(kernel=lambda A, B: [[len(set(a) & set(b)) for b in B] for a in A])
+    search = SVCSearchCV({"C": [0.1, 10]}, estimator=machine, cv=3).fit(words, y)
+    assert_same_scores(search, GridSearchCV(machine, {"C": [0.1, 10]}, cv=3).fit(words, y))
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_unscaled_data():
+    """Float32 does not resolve these products: the fits are repeated in float64."""
+    X, y = load_breast_cancer(return_X_y=True)
+    grid = {"C": [1e-6, 1e-4, 1e-2]}
+    machine = SVC(kernel="linear")
+    assert_same_scores(
+        SVCSearchCV(grid, estimator=machine, cv=3).fit(X, y),
+        GridSearchCV(machine, grid, cv=3).fit(X, y),
+    )
+
+
+# -- containers, pipelines ----------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize(
+    "convert", [sp.csr_array, lambda X: X.astype(np.float32), np.ndarray.tolist]
+)
+def test_containers(convert):
+    X, y = breast_cancer(150)
+    names = np.array(["no", "yes"])[y]
+    search = SVCSearchCV({"C": [1, 10], "gamma": [0.01, 0.1]}).fit(convert(X), names)
+    reference = GridSearchCV(SVC(), {"C": [1, 10], "gamma": [0.01, 0.1]}).fit(convert(X), names)
+    assert_same_scores(search, reference)
+    assert search.classes_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_data_frames():
+    pd = pytest.importorskip("pandas")
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    kernel = RBF(1.0).on(["sepal length (cm)", "petal length (cm)"]) + Linear()
+    search = SVCSearchCV({"C": [0.1, 1]}, estimator=SVC(kernel=kernel)).fit(X, y)
+    assert_same_scores(search, GridSearchCV(SVC(kernel=kernel), {"C": [0.1, 1]}).fit(X, y))
+    assert search.feature_names_in_.tolist() == X.columns.tolist()
+    assert search.predict(pd.DataFrame(X.iloc[:3])).shape == (3,)
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+def test_pipeline(tol):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = X[:200], y[:200]
+    pipeline = Pipeline([("scale", StandardScaler()), ("svc", SVC(tol=tol))])
+    grid = {
+        "svc__C": [0.1, 10],
+        "svc__gamma": [0.01, "scale"],
+        "scale": [StandardScaler(), MinMaxScaler(), "passthrough"],
+    }
+    grid = [grid, {"scale__with_mean": [False, True], "svc__C": [1.0, 5.0]}]
+    search = SVCSearchCV(grid, estimator=pipeline, cv=3, return_train_score=True).fit(X, y)
+    reference = GridSearchCV(pipeline, grid, cv=3, return_train_score=True).fit(X, y)
+    assert_same_scores(search, reference)
+    assert search.best_estimator_[-1].certificate_.converged
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_pipeline_with_weights_and_sparse_output():
+    X, y = breast_cancer(120)
+    pipeline = make_pipeline(FunctionTransformer(sp.csr_array, accept_sparse=True), SVC())
+    weight = np.linspace(0.1, 2, len(y))
+    search = SVCSearchCV({"svc__C": [0.1, 10]}, estimator=pipeline)
+    search.fit(X, y, svc__sample_weight=weight)
+    reference = GridSearchCV(pipeline, {"svc__C": [0.1, 10]}).fit(X, y, svc__sample_weight=weight)
+    assert_same_scores(search, reference)
+
+
+# -- scorers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("scoring", ["roc_auc", "f1", "balanced_accuracy", accuracy_score])
+def test_scoring(scoring):
+    X, y = breast_cancer(200)
+    scoring = make_scorer(scoring) if callable(scoring) else scoring
+    grid = {"C": [0.1, 10], "gamma": [0.01, 0.1]}
+    search = SVCSearchCV(grid, scoring=scoring, return_train_score=True).fit(X, y)
+    reference = GridSearchCV(SVC(), grid, scoring=scoring, return_train_score=True).fit(X, y)
+    assert_same_scores(search, reference, 1e-3 if scoring == "roc_auc" else 1e-12)
+    assert search.score(X, y) == pytest.approx(reference.score(X, y))
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("scoring", [["accuracy", "f1_macro"], {"a": "accuracy", "b": "f1_macro"}])
+def test_several_scores(scoring):
+    X, y = iris()
+    refit = list(scoring)[1]
+    search = SVCSearchCV(GRID, scoring=scoring, refit=refit).fit(X, y)
+    assert_same_scores(search, GridSearchCV(SVC(), GRID, scoring=scoring, refit=refit).fit(X, y))
+    assert search.multimetric_
+    assert set(search.scorer_) == set(scoring)
+    with pytest.raises(ValueError, match="refit"):
+        SVCSearchCV(GRID, scoring=scoring).fit(X, y)
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_scorer_that_looks_closely():
+    """One that asks for other rows, attributes and probabilities gets the real machine's."""
+
+    def scorer(machine, X, y):
+        assert machine.predict(X[:5]).shape == (5,)
+        assert machine.predict_proba(X).shape == (len(X), 2)
+        assert not hasattr(machine, "transform")
+        return {"score": machine.score(X, y), "support": -machine.n_support_.sum()}
+
+    X, y = breast_cancer(120)
+    machine = SVC(probability=True, random_state=0)
+    grid = {"C": [0.1, 10]}
+    search = SVCSearchCV(grid, estimator=machine, scoring=scorer, refit="score", cv=3).fit(X, y)
+    reference = GridSearchCV(machine, grid, scoring=scorer, refit="score", cv=3).fit(X, y)
+    assert_same_scores(search, reference)
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_scorer_that_does_not_see_known_values_for_other_rows():
+    def scorer(machine, X, y):
+        return machine.score(np.ascontiguousarray(X[::-1]), y[::-1])
+
+    X, y = iris()
+    assert_same_scores(
+        SVCSearchCV({"C": [1]}, scoring=scorer).fit(X, y),
+        GridSearchCV(SVC(), {"C": [1]}, scoring=scorer).fit(X, y),
+    )
+
+
+def test_callable_refit():
+    X, y = iris()
+    search = SVCSearchCV(GRID, refit=lambda results: 2).fit(X, y)
+    assert search.best_index_ == 2
+    assert not hasattr(search, "best_score_")
+    search = SVCSearchCV(GRID, refit=False).fit(X, y)
+    assert not hasattr(search, "best_estimator_")
+    assert search.best_params_ == search.cv_results_["params"][search.best_index_]
+
+
+# -- what is not shared, and what fails ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("machine", "grid"),
+    [
+        (SVC(kernel="sigmoid"), {"C": [1, 10], "gamma": [0.1, 1]}),
+        (SVC(C=np.inf, kernel="rbf", gamma=1.0), {"gamma": [1.0, 10.0]}),
+        (SVC(time_limit=100.0), {"C": [1, 10]}),
+    ],
+)
+def test_what_cannot_be_shared_is_fitted(machine, grid):
+    X, y = iris()
+    X, y = X[:100], y[:100]
+    assert_same_scores(
+        SVCSearchCV(grid, estimator=machine).fit(X, y), GridSearchCV(machine, grid).fit(X, y)
+    )
+
+
+def test_failing_fits_score_nan():
+    X, y = iris()
+    grid = {"C": [1, -1]}
+    with (
+        pytest.warns(FitFailedWarning, match="5 fits failed"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search = SVCSearchCV(grid).fit(X, y)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [False, True]
+    assert search.best_params_ == {"C": 1}
+    assert search.cv_results_["rank_test_score"].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="'C' parameter"):
+        SVCSearchCV(grid, error_score="raise").fit(X, y)
+
+
+def test_failing_scorers_score_nan():
+    def scorer(machine, X, y):
+        if machine._estimator.C == 1:
+            raise RuntimeError("not this one")
+        return machine.score(X, y)
+
+    X, y = iris()
+    with pytest.warns(UserWarning, match="Scoring failed|non-finite"):
+        search = SVCSearchCV({"C": [1, 10]}, scoring=scorer).fit(X, y)
+    assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
+
+
+def test_folds_without_a_class():
+    X, y = iris()  # in order of the classes
+    cv = KFold(3)
+    search = SVCSearchCV({"C": [1, 10]}, cv=cv).fit(X, y)
+    assert_same_scores(search, GridSearchCV(SVC(), {"C": [1, 10]}, cv=cv).fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("search", "error", "message"),
+    [
+        (SVCSearchCV(estimator=TheirSVC()), TypeError, "an SVC of maxmargin"),
+        (SVCSearchCV(estimator=SVR()), TypeError, "GridSearchCV"),
+        (SVRSearchCV(estimator=NuSVC()), TypeError, "an SVR"),
+        (SVCSearchCV({"D": [1]}), ValueError, "Invalid parameter 'D'"),
+        (SVCSearchCV({"C": 1}), TypeError, "C"),
+        (SVCSearchCV({"C": []}), ValueError, "non-empty"),
+        (SVCSearchCV(cv=200), ValueError, "n_splits=200"),
+        (SVCSearchCV(scoring="nothing"), ValueError, "scoring"),
+        (SVCSearchCV(drop_hopeless=-1.0), ValueError, "drop_hopeless"),
+    ],
+)
+def test_errors_teach(search, error, message):
+    with pytest.raises(error, match=message):
+        search.fit(*iris())
+
+
+# -- how it works -------------------------------------------------------------------------------
+
+
+def test_threads_do_not_matter():
+    X, y = digits(200)
+    searches = [SVCSearchCV(GRID, n_jobs=n_jobs, cv=3).fit(X, y) for n_jobs in (1, 2)]
+    assert_same_scores(*searches)
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("cache_size", [0.01, 3.0])
+def test_small_memory(cache_size):
+    X, y = breast_cancer()
+    search = SVCSearchCV(GRID, estimator=SVC(cache_size=cache_size), cv=3).fit(X, y)
+    reference = SVCSearchCV(GRID, cv=3).fit(X, y)
+    assert_same_scores(search, reference, 2e-3)
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_unsettled_paths_are_certified(monkeypatch):
+    """A problem that float32 does not settle goes on in float64."""
+    X, y = iris()
+    reference = SVCSearchCV(GRID).fit(X, y)
+
+    def give_up(self, problem):
+        raise path.UnsettledError
+
+    monkeypatch.setattr(path.CPath, "solve", give_up)
+    assert_same_scores(SVCSearchCV(GRID).fit(X, y), reference)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", ["svc", "svr"])
+@on_one_blas_thread
+def test_hard_paths(kind, bias, monkeypatch):
+    """A large C with an ill-conditioned matrix takes every means that a path has."""
+    used = {"_settle": 0, "_go_on_inside": 0, "_solved": 0}
+    for name in used:
+        method = getattr(path.CPath, name)
+
+        def counted(self, *args, name=name, method=method):
+            used[name] += 1
+            return method(self, *args)
+
+        monkeypatch.setattr(path.CPath, name, counted)
+    random, n = np.random.default_rng(0), 300
+    X = random.normal(size=(n, 3))
+    signal = np.sin(3 * X[:, 0]) + 0.5 * random.normal(size=n)
+    K = np.exp(-1.0 * ((X[:, None] - X) ** 2).sum(axis=2)).astype(np.float32)
+    weight = random.uniform(0, 2, n) * (np.arange(n) % 5 > 0)
+    route = None
+    for C in (1.0, 30.0, 1e3):
+        if kind == "svc":
+            problem = duals.c_svc(np.arange(n), np.sign(signal), C * weight, bias=bias)
+        else:
+            problem = duals.epsilon_svr(np.arange(n), signal, C * weight, 0.1, bias=bias)
+        block = K if kind == "svc" else np.hstack([K, K])
+        route = route or path.CPath(block, problem, tol=1e-3)
+        alpha = route.solve(problem)
+        assert (alpha >= 0).all()
+        assert (alpha <= problem.upper).all()
+        assert not bias or abs(alpha @ problem.coefficient) < 1e-6 * C
+        decision = K.astype(np.float64) @ problem.on_rows(alpha, n)
+        v = -problem.coefficient * problem.gradient(decision)
+        highest = v[rising(problem, alpha)].max()
+        lowest = v[falling(problem, alpha)].min()
+        violation = highest - lowest if bias else max(highest, -lowest)
+        assert violation <= 1.2e-3
+    assert all(used.values()), used
+
+
+def test_hopeless_candidates_are_dropped():
+    X, y = breast_cancer()
+    search = SVCSearchCV(GRID, drop_hopeless=0.05, return_train_score=True).fit(X, y)
+    reference = SVCSearchCV(GRID).fit(X, y)
+    scores = reference.cv_results_["mean_test_score"]
+    dropped = np.isnan(search.cv_results_["mean_test_score"])
+    assert 0 < search.n_dropped_ == dropped.sum() < len(scores)
+    assert reference.n_dropped_ == 0
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"][~dropped], scores[~dropped])
+    assert search.best_params_ == reference.best_params_
+    first = [reference.cv_results_[f"split{k}_test_score"] for k in (0, 1)]
+    leader = np.argmax(first[0] + first[1])
+    behind = np.logical_and(*[score[leader] - score > 0.05 for score in first])
+    np.testing.assert_array_equal(dropped, behind)
+    assert np.isnan(search.cv_results_["split2_train_score"][dropped]).all()
+
+
+def test_default_grids():
+    X, y = breast_cancer(150)
+    search = SVCSearchCV(cv=3).fit(X, y)
+    assert search.param_grid_["C"] == [0.1, 1.0, 10.0, 100.0, 1000.0]
+    assert len(search.param_grid_["gamma"]) == 7
+    assert search.param_grid_["gamma"][3] == pytest.approx(1 / (X.shape[1] * X.var()))
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    search = SVCSearchCV(estimator=pipeline, cv=3).fit(X, y)
+    assert search.param_grid_["svc__gamma"][3] == pytest.approx(1 / X.shape[1])
+    assert set(SVCSearchCV(estimator=SVC(kernel="linear"), cv=3).fit(X, y).param_grid_) == {"C"}
+    search = SVRSearchCV(estimator=SVR(kernel=Laplacian()), cv=3).fit(*diabetes(60))
+    assert set(search.param_grid_) == {"C", "kernel__gamma"}
+
+
+def test_scikit_learn_manners():
+    search = SVCSearchCV({"C": [1, 2]}, estimator=SVC(tol=1e-4), cv=3, scoring="f1_macro")
+    copy = clone(search)
+    assert copy.get_params()["estimator__tol"] == 1e-4
+    assert copy.set_params(cv=4).cv == 4
+    assert "SVCSearchCV" in repr(search)
+    X, y = iris()
+    assert search.fit(X, y) is search
+    assert search.n_features_in_ == 4
+    assert search.refit_time_ > 0
+    assert (search.cv_results_["mean_fit_time"] > 0).all()
+    assert search.__sklearn_tags__().estimator_type == "classifier"
+    assert SVRSearchCV().__sklearn_tags__().estimator_type == "regressor"
+    assert search.get_metadata_routing() is not None
+    assert not hasattr(search, "predict_proba")
+
+
+def test_groups_and_verbosity(capsys):
+    X, y = iris()
+    from sklearn.model_selection import GroupKFold
+
+    groups = np.arange(len(y)) % 10
+    search = SVCSearchCV({"C": [1]}, cv=GroupKFold(5), verbose=1).fit(X, y, groups=groups)
+    reference = GridSearchCV(SVC(), {"C": [1]}, cv=GroupKFold(5)).fit(X, y, groups=groups)
+    assert_same_scores(search, reference)
+    assert "5 folds for each of 1 candidates" in capsys.readouterr().out
+
+
+def test_sharing_is_shared(monkeypatch):
+    """Distances once, a matrix per gamma, a path per fold and pair."""
+    counts = {"prepare": 0, "of": 0, "solve": 0}
+
+    def counting(kind, name):
+        method = getattr(kind, name)
+
+        def counted(self, *args, **kwargs):
+            counts[name] += 1
+            return method(self, *args, **kwargs)
+
+        monkeypatch.setattr(kind, name, counted)
+
+    counting(sharing.Matrices, "prepare")
+    counting(sharing.Matrices, "of")
+    counting(path.CPath, "solve")
+    X, y = iris()
+    SVCSearchCV(GRID, cv=4, n_jobs=1).fit(X, y)
+    assert counts == {"prepare": 1, "of": 3, "solve": 4 * 3 * 9}
+
+
+# -- the picture --------------------------------------------------------------------------------
+
+
+def test_plot():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    X, y = iris()
+    search = SVCSearchCV(GRID, cv=3).fit(X, y)
+    ax = search.plot()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("C", "gamma")
+    best = search.best_params_
+    assert ax.get_title().startswith(f"C = {best['C']:g}, gamma = {best['gamma']:g}")
+    _, given = plt.subplots()
+    search = SVCSearchCV({"C": [0.1, 1, 10], "gamma": [0.1]}, cv=3).fit(X, y)
+    assert search.plot(given) is given
+    assert given.get_xlabel() == "C"
+    assert given.get_xscale() == "log"
+    several = SVCSearchCV(GRID, cv=3, scoring=["accuracy", "f1_macro"], refit="f1_macro").fit(X, y)
+    assert several.plot().figure.axes[1].get_ylabel() == "mean test f1_macro"
+    plt.close("all")
+    for grid in ({"kernel": ["rbf", "linear"]}, {**GRID, "coef0": [0.0, 1.0]}):
+        with pytest.raises(ValueError, match="one or two numeric parameters"):
+            SVCSearchCV(grid, cv=3).fit(X, y).plot()
+    with pytest.raises(Exception, match="not fitted"):
+        SVCSearchCV(GRID).plot()
