@@ -25,6 +25,7 @@ _REFINED = 1e-5
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
 _SHARED_FROM = 16384  # rows from which all threads work on one problem
+_APART_FROM = 4e6  # ns of kernel values from which a thread gains more than passing the GIL costs
 
 
 class Solver(Protocol):
@@ -75,7 +76,8 @@ def solve_certified(
     """Solve problems over one Gram matrix; returns an evaluation and a step count for each.
 
     Every problem works on the Gram matrix of its own rows, which shares the data. Large problems
-    come first, one after the other with all threads inside; then the others, one to a thread.
+    come first, one after the other with all threads inside; then the others, one to a thread, and
+    those so small that Python is most of their work without threads.
 
     Examples
     --------
@@ -122,11 +124,14 @@ def solve_certified(
 
     sizes = np.array([len(problem.sign) for problem in problems])
     order = np.argsort(-sizes, kind="stable")
-    alone = 0 if len(problems) == 1 else _SHARED_FROM
-    large, small = order[sizes[order] >= alone], order[sizes[order] < alone]
-    answers = [solve(k, workers, gram.memory) for k in large]
-    answers += workers.map(lambda k: solve(k, ALONE, gram.memory // threads), small)
-    ordered = [answers[place] for place in np.argsort(np.concatenate([large, small]))]
+    entry = 0.5 + 0.02 * max((points.width for points in gram.points.primitives), default=1)
+    shared = (sizes[order] >= _SHARED_FROM) | (len(problems) == 1)
+    apart = ~shared & (entry * sizes[order] ** 2.0 >= _APART_FROM)
+    answers = [solve(k, workers, gram.memory) for k in order[shared]]
+    answers += workers.map(lambda k: solve(k, ALONE, gram.memory // threads), order[apart])
+    answers += [solve(k, ALONE, gram.memory) for k in order[~shared & ~apart]]
+    solved = np.concatenate([order[shared], order[apart], order[~shared & ~apart]])
+    ordered = [answers[place] for place in np.argsort(solved)]
     return [evaluation for evaluation, _ in ordered], [steps for _, steps in ordered]
 
 
