@@ -66,7 +66,7 @@ Listener = Callable[[Progress], Any]
 class Monitor:
     """Between a fit and its solvers: passes reports on, and says when to stop and why.
 
-    Solvers look at :meth:`stopped` at least every tenth of a second. A listener that returns True
+    Solvers look at :meth:`stopped` between their calls of compiled steps. A listener that returns True
     stops the fit, as do the time limit and Ctrl-C; what is there by then becomes the model.
 
     Examples

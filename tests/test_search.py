@@ -183,6 +183,29 @@ def test_unscaled_data():
     )
 
 
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize("machine", [SVC(), make_pipeline(StandardScaler(), SVC())])
+def test_unusual_splits(machine):
+    """Masks, rows drawn twice, rows in both parts."""
+    X, y = iris()
+    random = np.random.default_rng(0)
+    drawn = [random.integers(0, 150, 120) for _ in range(2)]
+    mask = np.arange(150) % 3 == 0
+    cv = [(drawn[0], np.arange(150)), (drawn[1], drawn[0]), (~mask, mask)]
+    name = "C" if isinstance(machine, SVC) else "svc__C"
+    search = SVCSearchCV({name: [0.1, 10]}, estimator=machine, cv=cv).fit(X, y)
+    assert_same_scores(search, GridSearchCV(machine, {name: [0.1, 10]}, cv=cv).fit(X, y))
+
+
+@pytest.mark.usefixtures("never_fitted")
+def test_values_beyond_float32():
+    X, y = iris()
+    machine = SVC(kernel=Polynomial(degree=4, c=1.0, gamma=1.0))
+    grid = {"C": [1e-40, 1e-38], "kernel__degree": [3, 4]}
+    search = SVCSearchCV(grid, estimator=machine, cv=3).fit(1e5 * X, y)
+    assert_same_scores(search, GridSearchCV(machine, grid, cv=3).fit(1e5 * X, y))
+
+
 # -- containers, pipelines ----------------------------------------------------------------------
 
 

@@ -39,6 +39,7 @@ _INSIDE = 12  # steps per variable that is left, before all are looked at again
 _NEAR = 0.7  # share of the violation from which on a variable at a wall matters
 _KEPT = 0.8  # share of the last ones that must still matter for their values to be used again
 _TIGHTEN = 0.1  # those that matter are solved to this part of the violation
+_SMALL = 1000  # variables up to which a solution is refined
 _ROUNDS = 200  # looks at all variables, before a problem is given up
 _FACES_BELOW, _FACES_FREE = 0.6, 2048  # violation and free variables up to which faces are changed
 _AFFORDED = 20_000  # the cube of the free variables, for a step of two taken so far
@@ -106,13 +107,20 @@ class CPath:
         """Return ``alpha`` for another cost, not lower than the last."""
         self._raise_walls(problem)
         self.steps = 0
-        if self._settle():
-            return self.alpha.copy()
+        if not self._settle():
+            self._insist()
+        if len(self.alpha) < _SMALL:
+            self._clear()
+            self._change_faces()  # exact where it costs next to nothing, as SMO is
+        return self.alpha.copy()
+
+    def _insist(self) -> None:
+        """Go on by other means until the problem is solved."""
         faces_below = _FACES_BELOW
         for _ in range(_ROUNDS):
             self._clear()
             if self.violation <= self.tol:
-                return self.alpha.copy()
+                return
             if self.violation <= faces_below and self._affordable():
                 if self._change_faces():
                     continue
@@ -219,6 +227,8 @@ class CPath:
         changes: float = np.inf
         missing = 0.0
         for _ in range(_FACES):
+            if not 1 < len(free) <= _FACES_FREE:
+                break
             x, level = self._newton(free, missing)
             self.alpha[free] += c[free] * x
             self._clear()
@@ -237,8 +247,6 @@ class CPath:
             self._clear()
             missing = float(c @ (before[0] - self.alpha)) if self.constrained else 0.0
             free = np.concatenate([free[~beyond], np.flatnonzero(wrong)])
-            if not 1 < len(free) <= _FACES_FREE:
-                break
         self.alpha[:], self.v[:], self.level, self.violation = before
         self.cleared_alpha[:], self.cleared_v[:] = before[:2]
         return False

@@ -123,7 +123,10 @@ class KernelSearchCV(GridSearchCV):
         params = _check_method_params(X, params=params)
         routed = search._get_routed_params_for_fit(params)
         cv = check_cv(self.cv, y, classifier=is_classifier(estimator))
-        splits = list(cv.split(X, y, **routed.splitter.split))
+        splits = [
+            (_as_rows(train), _as_rows(test))
+            for train, test in cv.split(X, y, **routed.splitter.split)
+        ]
         self.n_splits_ = cv.get_n_splits(X, y, **routed.splitter.split)
         if len(splits) != self.n_splits_:
             raise ValueError(
@@ -473,6 +476,12 @@ class _Part:
         if key not in self._cut:
             self._cut[key] = _safe_split(estimator, self.X, self.y, rows, self.train)
         return self._cut[key]
+
+
+def _as_rows(side: Any) -> np.ndarray:
+    """Return one side of a split as row numbers; a mask is one too."""
+    side = np.asarray(side)
+    return np.flatnonzero(side) if side.dtype == bool else side
 
 
 def _last_step(estimator: Any) -> Any:

@@ -46,6 +46,7 @@ _FLOAT32_FROM = 1e-4  # tol from which on float32 kernel values are enough
 _ROUNDING = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5
 _NOISE = 0.02  # share of a value's unit that the rounding of kernel values may take
 _SUMMED_NARROW = 1e-3  # and up to which values are summed in float32 too
+_LARGEST = 1e30  # kernel value up to which float32 is thought of
 _PANEL, _LONG = 512, 16  # rows evaluated at a time, and rows that are worth a slice
 _AT_ONCE = 4  # matrices at a time, at most
 _MANY = 4  # problems per thread from which on a thread has a problem to itself
@@ -346,7 +347,7 @@ class DataSet:
         self.folds = []
         for number, train, test in splits:
             own = np.zeros(len(y))
-            own[place[train]] = weight[train]
+            np.add.at(own, place[train], weight[train])  # a row may be drawn twice
             fold = Fold(number, place[train], place[test], own)
             if self.targets.learnable(fold):
                 self.folds.append(fold)
@@ -385,20 +386,23 @@ class DataSet:
 
     def _family(self, works: list[Work], dtype: Any) -> Iterator[Outcome]:
         """Follow the paths under kernels that are made of the same primitives."""
+        works = [work for work in works if self._sound(work.kernel)]
+        if not works:
+            return
+        if dtype is np.float32 and not all(self._narrow(work.kernel) for work in works):
+            dtype = np.float64
         matrices = Matrices(self.X, dtype, self.workers)
         threads, at_once, left = self._room(matrices)
         if threads:
             matrices.prepare([work.kernel for work in works], left)
-        works = [work for work in works if self._sound(work.kernel)]
         for first in range(0, len(works), at_once):
             batch = works[first : first + at_once]
             if threads:
                 for place, work in enumerate(batch):
                     work.K = matrices.of(work.kernel, place)
                 if dtype is np.float32:
-                    batch_found = [work for work in batch if np.isfinite(work.K.sum())]
-                    self._follow(batch_found, Workers(threads))
-                    yield from self._answers(batch_found)
+                    self._follow(batch, Workers(threads))
+                    yield from self._answers(batch)
             for work in batch:
                 yield from self._certified(work, dtype)
 
@@ -426,6 +430,12 @@ class DataSet:
         except ValueError:
             return False  # a fit says why
         return gram.definiteness is not Definiteness.INDEFINITE
+
+    def _narrow(self, kernel: Kernel) -> bool:
+        """Whether the kernel's values are far inside what float32 can hold."""
+        if kernel.lower().gaussian_rate is not None:
+            return True
+        return bool(np.abs(self._gram(kernel).diagonal).max() < _LARGEST)
 
     def _gram(self, kernel: Kernel) -> Gram:
         return Gram.of(self.X, kernel, memory=self.budget)
