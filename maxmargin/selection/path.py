@@ -112,6 +112,8 @@ class CPath:
         if len(self.alpha) < _SMALL:
             self._clear()
             self._change_faces()  # exact where it costs next to nothing, as SMO is
+        if _snap(self.alpha, problem.lower, problem.upper):
+            self._look()
         return self.alpha.copy()
 
     def _insist(self) -> None:
@@ -322,6 +324,10 @@ class CPath:
         _subtract(self.K, self.slot[moved], change, self.cleared_v)
         self.cleared_alpha[:], self.v[:] = self.alpha, self.cleared_v
         self.drift = 0.0
+        self._look()
+
+    def _look(self) -> None:
+        problem = self.problem
         self.level, self.violation = _look(
             self.alpha,
             self.v,
@@ -358,6 +364,22 @@ def _scale(alpha, v, base, before, upper, ratio):
     for t in range(alpha.shape[0]):
         alpha[t] = upper[t] if alpha[t] == before[t] else ratio * alpha[t]
         v[t] = base[t] + ratio * (v[t] - base[t])
+
+
+@njit(cache=True, nogil=True)
+def _snap(alpha, lower, upper):
+    """Put variables to a wall from which only rounding keeps them; returns how many."""
+    count = 0
+    for t in range(alpha.shape[0]):
+        near = 1e-10 * (upper[t] - lower[t])
+        if lower[t] < alpha[t] < upper[t]:
+            if alpha[t] - lower[t] <= near:
+                alpha[t] = lower[t]
+                count += 1
+            elif upper[t] - alpha[t] <= near:
+                alpha[t] = upper[t]
+                count += 1
+    return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
