@@ -66,8 +66,8 @@ Listener = Callable[[Progress], Any]
 class Monitor:
     """Between a fit and its solvers: passes reports on, and says when to stop and why.
 
-    Solvers look at :meth:`stopped` between their calls of compiled steps. A listener that returns True
-    stops the fit, as do the time limit and Ctrl-C; what is there by then becomes the model.
+    Solvers look at :meth:`stopped` between their calls of compiled steps. A listener that returns
+    True stops the fit, as do the time limit and Ctrl-C; what is there by then becomes the model.
 
     Examples
     --------
