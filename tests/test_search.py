@@ -7,11 +7,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC as TheirSVC
 from sklearn.svm import SVR as TheirSVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import SVC, SVR, NuSVC, SVCSearchCV, SVRSearchCV, duals
 from maxmargin.backends.threads import on_one_blas_thread
@@ -521,10 +522,16 @@ def test_scikit_learn_manners():
     assert not hasattr(search, "predict_proba")
 
 
+@parametrize_with_checks(
+    [SVCSearchCV({"C": [1, 2]}, cv=2), SVRSearchCV({"C": [1, 2]}, cv=2, n_jobs=1)]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
 def test_groups_and_verbosity(capsys):
     X, y = iris()
-    from sklearn.model_selection import GroupKFold
-
     groups = np.arange(len(y)) % 10
     search = SVCSearchCV({"C": [1]}, cv=GroupKFold(5), verbose=1).fit(X, y, groups=groups)
     reference = GridSearchCV(SVC(), {"C": [1]}, cv=GroupKFold(5)).fit(X, y, groups=groups)

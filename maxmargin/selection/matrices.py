@@ -83,7 +83,7 @@ class Matrices:
             def fill(part: slice) -> None:
                 cpu.kernel_values(program, kept[:, part], factors[:, part], factors, values[part])
 
-            step = max(cpu.PANEL_ROWS, 1)
+            step = cpu.PANEL_ROWS
             parts = [slice(first, first + step) for first in range(0, self.n, step)]
             self.workers.map(fill, parts)
         else:

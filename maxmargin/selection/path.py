@@ -39,7 +39,7 @@ _INSIDE = 12  # steps per variable that is left, before all are looked at again
 _NEAR = 0.7  # share of the violation from which on a variable at a wall matters
 _KEPT = 0.8  # share of the last ones that must still matter for their values to be used again
 _TIGHTEN = 0.1  # those that matter are solved to this part of the violation
-_SMALL = 1000  # variables up to which a solution is refined
+SMALL = 1000  # variables below which a solution is made exact: it costs next to nothing
 _ROUNDS = 200  # looks at all variables, before a problem is given up
 _FACES_BELOW, _FACES_FREE = 0.6, 2048  # violation and free variables up to which faces are changed
 _AFFORDED = 20_000  # the cube of the free variables, for a step of two taken so far
@@ -109,9 +109,9 @@ class CPath:
         self.steps = 0
         if not self._settle():
             self._insist()
-        if len(self.alpha) < _SMALL:
+        if len(self.alpha) < SMALL:
             self._clear()
-            self._change_faces()  # exact where it costs next to nothing, as SMO is
+            self._change_faces()
         if _snap(self.alpha, problem.lower, problem.upper):
             self._look()
         return self.alpha.copy()

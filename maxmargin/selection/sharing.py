@@ -28,13 +28,13 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin import memory
 from maxmargin.backends.threads import Workers, on_one_blas_thread
-from maxmargin.certificate import Certificate
+from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem, read_levels
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity
 from maxmargin.selection.matrices import Matrices, Resident, shares_primitives
-from maxmargin.selection.path import CPath, UnsettledError, multiple
+from maxmargin.selection.path import SMALL, CPath, UnsettledError, multiple
 from maxmargin.selection.targets import Fold, Labels, Numbers, Targets
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import SVC
@@ -493,14 +493,15 @@ class DataSet:
 
     def _rest(self, gram: Gram, path: Path) -> Iterator[Outcome]:
         """Solve the rest of a path, each cost begun from the last."""
-        targets, fold, before = self.targets, path.fold, None
+        targets, fold = self.targets, path.fold
+        before: list[tuple[DualProblem, Evaluation]] = []
         rows = np.concatenate([fold.test, fold.train]) if self.train_too else fold.test
         for candidate in path.candidates[path.reached :]:
             began = time.perf_counter()
             machine = candidate.machine
             problems = [self._on_rows(machine, k, fold) for k in range(targets.n_problems)]
-            if before is not None:
-                for k, (last, e) in enumerate(before):
+            for k, (last, e) in enumerate(before):
+                if len(last.sign) >= SMALL:  # a small one is as soon solved from zero, and exactly
                     ratio = multiple(last, e.solution.alpha, problems[k])
                     alpha = np.minimum(ratio * e.solution.alpha, problems[k].upper)
                     problems[k] = problems[k].started_from(alpha, ratio * e.recomputed)
