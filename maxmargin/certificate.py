@@ -20,6 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from maxmargin.backends.cpu import spread_out
+from maxmargin.backends.cpu_certificate import Balance, balance, distances
+from maxmargin.backends.cpu_certificate import gap as gap_between
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem, Levels, read_levels
 from maxmargin.gram import Definiteness, Gram
@@ -27,7 +29,7 @@ from maxmargin.solution import Solution, Status
 
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
 _RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
-_RECOMPUTED_WHOLE, _SAMPLED = 2048, 256
+_RECOMPUTED_WHOLE, _SAMPLED = 512, 128
 _NEAR, _SAFETY = 10.0, 4.0
 _KNOWN = 0.1  # violation, as a share of rho, up to which rho counts as known
 
@@ -225,27 +227,25 @@ def evaluate(
             "values and need to be preprocessed."
         )
     if problem.hard:
-        _refuse_touching_hulls(gram, problem, alpha, decision)
-        rho = read_levels(problem, _levels(problem, alpha, problem.gradient(decision))).margin
+        hulls = _balance(gram, problem, alpha, decision)
+        _refuse_touching_hulls(problem, alpha, decision, hulls.size)
+        rho = read_levels(problem, hulls.levels).margin
         if not rho > 0:
             return _failed(problem, alpha, beta, decision, solution, tol, definiteness)
         problem = problem.normalised(rho)
         alpha, beta, decision = alpha / rho, beta / rho, decision / rho
-    gradient = problem.gradient(decision)
-    levels = _levels(problem, alpha, gradient)
-    read = read_levels(problem, levels)
-    squared_norm = float(beta @ decision)
-    primal, dual, gap = _objectives(problem, alpha, decision, levels, squared_norm)
-    violation = _violation(problem, alpha, gradient)
-    noise = _noise(gram, problem, alpha)
-    status, unit = _scaling(problem, solution.status, read.margin, violation, noise)
+    known = _balance(gram, problem, alpha, decision)
+    read = read_levels(problem, known.levels)
+    primal, dual, gap = _objectives(problem, alpha, decision, known)
+    noise = _noise(gram, problem, alpha, known.size)
+    status, unit = _scaling(problem, solution.status, read.margin, known.violation, noise)
     certificate = Certificate(
         primal=primal,
         dual=dual,
         gap=gap,
-        relative_gap=_relative(gap, primal, dual, _size(gram, problem, alpha)),
-        kkt_violation=violation,
-        infeasibility=_infeasibility(problem, alpha),
+        relative_gap=_relative(gap, primal, dual, known.size),
+        kkt_violation=known.violation,
+        infeasibility=known.infeasibility,
         status=status,
         tol=tol,
         definiteness=definiteness,
@@ -260,7 +260,7 @@ def evaluate(
         coefficients=beta / unit,
         bias=read.bias / unit,
         decision=decision / unit,
-        squared_norm=squared_norm / unit**2,
+        squared_norm=known.squared_norm / unit**2,
         noise=noise / unit,
         certificate=certificate,
     )
@@ -284,8 +284,7 @@ def _decision(
     own = solution.decision
     if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
         return gram.matvec(beta, workers=workers)
-    v = -problem.coefficient * problem.gradient(own)
-    distance = _distance(problem, solution.alpha, v)
+    distance = distances(problem.variables, problem.n_groups, solution.alpha, own)
     near = np.zeros(gram.n, dtype=bool)
     near[problem.gram_row[distance < _NEAR * tol]] = True
     near[beta != 0] = True
@@ -300,44 +299,31 @@ def _decision(
     return decision
 
 
-def _distance(problem: DualProblem, alpha: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """By how much each variable's v could change before it took part in a violation."""
-    distance = np.full(len(v), np.inf)
-    rise, fall = rising(problem, alpha), falling(problem, alpha)
-    for j in range(max(problem.n_groups, 1)):
-        member = problem.group == j if problem.n_groups else np.ones(len(v), dtype=bool)
-        free = v[member & rise & fall]
-        level = free.mean() if problem.n_groups and len(free) else 0.0
-        distance[member & rise] = level - v[member & rise]
-        distance[member & fall] = np.minimum(distance, v - level)[member & fall]
-        if problem.n_groups and not len(free):
-            distance[member] = 0.0  # no level to measure from
-    return distance
+def _balance(gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray) -> Balance:
+    """Weigh a point; a tube cannot be narrower than nothing, so rounding below is taken out."""
+    known = balance(
+        problem.variables, problem.n_groups, alpha, problem.start, decision, gram.diagonal
+    )
+    tube = read_levels(problem, known.levels).tube
+    return known if tube >= 0 else known._replace(levels=known.levels - tube)
 
 
 def _objectives(
-    problem: DualProblem,
-    alpha: np.ndarray,
-    decision: np.ndarray,
-    levels: np.ndarray,
-    squared_norm: float,
+    problem: DualProblem, alpha: np.ndarray, decision: np.ndarray, known: Balance
 ) -> tuple[float, float, float]:
     """Primal, dual and gap, by the formula at the top of this file.
 
     For the hard margin any violated constraint makes the primal infinite. There the primal is that
     of w scaled until no constraint is violated.
     """
-    dual = -(0.5 * squared_norm + float(problem.linear @ alpha))
+    dual = -(0.5 * known.squared_norm + known.linear)
     if problem.hard:
-        bias = read_levels(problem, levels).bias
+        bias = read_levels(problem, known.levels).bias
         margins = problem.sign * (decision[problem.gram_row] + bias)
         slackest = float(margins[problem.upper > 0].min())
-        primal = 0.5 * squared_norm / slackest**2 if slackest > 0 else float("inf")
+        primal = 0.5 * known.squared_norm / slackest**2 if slackest > 0 else float("inf")
         return primal, dual, max(primal - dual, 0.0)
-    offset = levels[problem.group] if problem.n_groups else 0.0
-    residual = problem.gradient(decision) + problem.coefficient * offset
-    least = np.minimum(residual * problem.lower, residual * problem.upper)
-    gap = float(np.maximum(residual * alpha - least, 0.0).sum())
+    gap = gap_between(problem.variables, alpha, decision, known.levels)
     return dual + gap, dual, gap
 
 
@@ -398,61 +384,6 @@ def falling(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
     return np.where(problem.coefficient > 0, above, below)
 
 
-def _extremes(
-    problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray, j: int
-) -> tuple[float, float]:
-    """Largest ``v`` that may rise and smallest that may fall, in group j."""
-    v = -problem.coefficient * gradient
-    member = problem.group == j
-    highest = v[member & rising(problem, alpha)].max(initial=-np.inf)
-    lowest = v[member & falling(problem, alpha)].min(initial=np.inf)
-    return float(highest), float(lowest)
-
-
-def _levels(problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-    """Level of each group: the mean of v over its free variables.
-
-    Without a free variable every level between the two extremes satisfies the KKT conditions:
-    their midpoint is taken, or the one that is finite. A tube cannot be narrower than nothing:
-    rounding below zero is taken out.
-    """
-    levels = np.zeros(problem.n_groups)
-    free = (alpha > problem.lower) & (alpha < problem.upper)
-    for j in range(problem.n_groups):
-        chosen = free & (problem.group == j)
-        if chosen.any():
-            levels[j] = -(problem.coefficient * gradient)[chosen].mean()
-        else:
-            ends = [end for end in _extremes(problem, alpha, gradient, j) if np.isfinite(end)]
-            levels[j] = np.mean(ends) if ends else 0.0
-    return levels - min(read_levels(problem, levels).tube, 0.0)
-
-
-def _violation(problem: DualProblem, alpha: np.ndarray, gradient: np.ndarray) -> float:
-    if problem.n_groups == 0:
-        up = np.where(alpha < problem.upper, -gradient, 0.0).max(initial=0.0)
-        down = np.where(alpha > problem.lower, gradient, 0.0).max(initial=0.0)
-        return float(max(up, down))
-    worst = 0.0
-    for j in range(problem.n_groups):
-        highest, lowest = _extremes(problem, alpha, gradient, j)
-        if np.isfinite(highest) and np.isfinite(lowest):
-            worst = max(worst, highest - lowest)
-    return worst
-
-
-def _infeasibility(problem: DualProblem, alpha: np.ndarray) -> float:
-    worst = max(
-        (problem.lower - alpha).max(initial=0.0),
-        np.where(np.isfinite(problem.upper), alpha - problem.upper, 0.0).max(initial=0.0),
-    )
-    for j in range(problem.n_groups):
-        member = problem.group == j
-        drift = problem.coefficient[member] @ (alpha - problem.start)[member]
-        worst = max(worst, abs(float(drift)))
-    return float(worst)
-
-
 def _relative(gap: float, primal: float, dual: float, size: float) -> float:
     """Gap over the larger objective; a gap that is rounding itself, over the terms that cancel."""
     if not np.isfinite(gap):
@@ -464,12 +395,7 @@ def _relative(gap: float, primal: float, dual: float, size: float) -> float:
     return float(gap / scale) if scale > 0 else 0.0
 
 
-def _size(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> float:
-    """``sum_t |a_t| sqrt(K_tt)``: the length that w would have if nothing in it cancelled."""
-    return float(np.sqrt(np.abs(gram.diagonal[problem.gram_row])) @ np.abs(alpha))
-
-
-def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> float:
+def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray, size: float) -> float:
     """Rounding of a decision value ``sum_t s_t a_t K_tx`` at the support vectors.
 
     At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
@@ -480,19 +406,19 @@ def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> float:
     diagonal = np.abs(gram.diagonal[problem.gram_row])
     longest = float(np.sqrt(diagonal[alpha != 0].max(initial=0.0)))
     common = float(np.quantile(diagonal[problem.upper > 0], 0.9)) * float(np.abs(alpha).sum())
-    largest = max(_size(gram, problem, alpha) * longest, common)
+    largest = max(size * longest, common)
     return _RESOLVED * np.finfo(np.float64).eps * largest
 
 
 def _refuse_touching_hulls(
-    gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray
+    problem: DualProblem, alpha: np.ndarray, decision: np.ndarray, size: float
 ) -> None:
     """Raise when the nearest points of the hulls coincide, to what float64 resolves.
 
     The distance comes from numbers of the kernel's size, so below their rounding it is zero. As
     long as the normal between the two points still separates all rows, the data are separable.
     """
-    resolution = _RESOLVED * np.finfo(np.float64).eps * _size(gram, problem, alpha) ** 2
+    resolution = _RESOLVED * np.finfo(np.float64).eps * size**2
     values = decision[problem.gram_row]
     squared = max(float(alpha @ (problem.sign * values)), 0.0)
     counted = problem.upper > 0

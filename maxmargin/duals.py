@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.backends.cpu_steps import Variables
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Gram
 
@@ -90,6 +91,19 @@ class DualProblem:
     def n_groups(self) -> int:
         """Number of equality constraints."""
         return int(self.group.max(initial=-1)) + 1
+
+    @property
+    def variables(self) -> Variables:
+        """The arrays that describe the variables, for compiled code."""
+        return Variables(
+            self.gram_row,
+            self.sign,
+            self.coefficient,
+            self.linear,
+            self.lower,
+            self.upper,
+            self.group,
+        )
 
     @property
     def rows(self) -> np.ndarray:

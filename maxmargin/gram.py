@@ -8,6 +8,7 @@ kernels over the same primitives, such as a grid of gammas, compute them once.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from functools import cached_property
@@ -24,6 +25,7 @@ from maxmargin.kernels.validity import examine
 
 _CHECKED_POINTS, _EXAMINED_POINTS = 128, 512
 _TILE = 512
+_COMPACTED = 1 << 20  # values from which a better form of the data pays
 _SYMMETRY = 1e-6
 _NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
 
@@ -95,6 +97,19 @@ class RowStore:
         self.stamp[self.slot[rows]] = self.clock[0]
 
 
+class Scratch(threading.local):
+    """Room that a thread works in, problem after problem: new memory is slow to touch."""
+
+    def __init__(self) -> None:
+        self._room = np.empty(0, dtype=np.float32)
+
+    def floats(self, count: int) -> np.ndarray:
+        """So many float32 numbers, of any value; they last until this thread asks again."""
+        if len(self._room) < count:
+            self._room = np.empty(count, dtype=np.float32)
+        return self._room[:count]
+
+
 class Gram:
     """The Gram matrix of one data set under one kernel.
 
@@ -127,6 +142,7 @@ class Gram:
     ) -> None:
         self.kernel, self.program, self.points = kernel, program, points
         self._narrow = narrow
+        self.scratch = Scratch()
         self.n = points.n
         self.memory = memory
         self.primitives = primitives
@@ -229,7 +245,9 @@ class Gram:
             out += coefficients[part] @ data
         unknown = active[~known]
         if len(unknown):
-            right = self.points if everything else self.points.take(rows).compact()
+            right = self.points if everything else self.points.take(rows)
+            if not everything and len(rows) * len(unknown) > _COMPACTED:
+                right = right.compact()
             weights = coefficients[unknown]
             cpu.accumulate(self.program, self.points, unknown, weights, right, out, workers)
             cpu.finite(out, self.kernel)
@@ -238,13 +256,15 @@ class Gram:
     def take(self, rows: Any, memory: int | None = None) -> Gram:
         """Gram matrix of a subset of the points: their data shared, with a store of its own."""
         rows = np.asarray(rows, dtype=np.int64)
-        return Gram(
+        taken = Gram(
             self.kernel,
             self.program,
             self.points.take(rows),
             memory=self.memory if memory is None else memory,
             narrow=None if self._narrow is None else self._narrow.take(rows),
         )
+        taken.diagonal, taken.scratch = self.diagonal[rows], self.scratch
+        return taken
 
     def narrow(self) -> cpu.Operand:
         """Return the points for tiles in float32, made once and shared by subsets.

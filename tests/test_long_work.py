@@ -181,7 +181,7 @@ def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path):
 def test_checkpoints_of_unfinished_fits_stay(tmp_path):
     path = tmp_path / "fit.npz"
     with pytest.warns(ConvergenceWarning):
-        SVC(C=10.0, max_iter=700, checkpoint=path).fit(X, y)
+        SVC(C=10.0, max_iter=4000, checkpoint=path).fit(X, y)
     assert path.exists()
     model = SVC(C=10.0, checkpoint=str(path)).fit(X, y)
     assert model.n_iter_[0] < SVC(C=10.0).fit(X, y).n_iter_[0]

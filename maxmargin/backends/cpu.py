@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -488,6 +488,41 @@ def kernel_rows(
         workers.map(fill, spans(right.n, workers.count))
 
 
+class Rows(NamedTuple):
+    """Dense points under a kernel, for compiled code that makes rows of their matrix itself.
+
+    Without rows in X it cannot: see :meth:`of`. ``rate`` is nan where the kernel is not Gaussian.
+    """
+
+    X: np.ndarray
+    squares: np.ndarray
+    diagonal: np.ndarray
+    distances: bool
+    rate: np.float32
+    instructions: np.ndarray
+    constants: np.ndarray
+    coefficients: np.ndarray
+    depth: int
+    factors: np.ndarray
+
+    @classmethod
+    def of(cls, program: Program, points: Operand, diagonal: np.ndarray) -> Rows:
+        """Rows of gathered float32 points.
+
+        They can be made from products of one dense matrix; other primitives leave X empty.
+        """
+        X, squares, distances = np.empty((0, 1), np.float32), np.empty(0, np.float32), False
+        if len(points.primitives) == 1 and isinstance(points.primitives[0], DenseVectors):
+            vectors = points.primitives[0]
+            plain = vectors.index is None and vectors.X.dtype == np.float32
+            if plain and vectors.kind != op.L1_DISTANCE:
+                X, squares = vectors.X, vectors.squares
+                distances = vectors.kind == op.SQUARED_DISTANCE
+        rate = np.float32(np.nan if program.gaussian_rate is None else program.gaussian_rate)
+        arrays = program.arrays(np.float32)
+        return cls(X, squares, diagonal, distances, rate, *arrays, points.factors)
+
+
 def kernel_square(
     program: Program, points: Operand, rows: np.ndarray, out: np.ndarray, workers: Workers = ALONE
 ) -> None:
@@ -867,6 +902,42 @@ def _gaussian(row_squares, column_squares, rate, out):
         for j in range(out.shape[1]):
             distance = row_squares[i] + column_squares[j] - (out[i, j] + out[i, j])
             out[i, j] = exponential(rate * (distance if distance > zero else zero))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def dense_rows(points, rows, out):
+    """Write the kernel values between some of the points and all of them into ``out`` (q, n)."""
+    n, d = points.X.shape
+    panel = np.empty((min(_PANEL, len(rows)), d), dtype=np.float32)
+    squares = np.empty(len(panel), dtype=np.float32)
+    for first in range(0, len(rows), _PANEL):
+        q = min(_PANEL, len(rows) - first)
+        for k in range(q):
+            panel[k] = points.X[rows[first + k]]
+            squares[k] = points.squares[rows[first + k]]
+        values = out[first : first + q]
+        np.dot(panel[:q], points.X.T, values)
+        if points.rate == points.rate:
+            _gaussian(squares[:q], points.squares, points.rate, values)
+            continue
+        if points.distances:
+            _squared_distances(squares[:q], points.squares, values)
+        factors = np.empty((points.factors.shape[0], q), dtype=np.float32)
+        for k in range(q):
+            factors[:, k] = points.factors[:, rows[first + k]]
+        run(
+            points.instructions,
+            points.constants,
+            points.coefficients,
+            points.depth,
+            values.reshape(1, q, n),
+            factors,
+            points.factors,
+            values,
+        )
+
+
+_PANEL = 64  # rows of one product
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")

@@ -11,17 +11,20 @@ branching form.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-CONVERGED, PAUSED, STUCK = range(3)
+from maxmargin.backends.cpu import dense_rows
+
+CONVERGED, PAUSED, STUCK, ROWS = range(4)
 BARRED = np.float32(1e30)
 _LEAST_BEND = np.float32(1e-12)
 _LOW, _HIGH = np.float32(-3e38), np.float32(3e38)
+TIGHTEN = 0.1  # a block is solved to this part of the whole problem's violation
 _BLOCK = 64  # entries whose extreme is kept, so that only one block is searched for its place
 _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
@@ -235,29 +238,43 @@ def single_steps(
     return PAUSED, max_steps
 
 
+class Variables(NamedTuple):
+    """The arrays of a dual problem (:mod:`maxmargin.duals`), as the compiled loops take them."""
+
+    gram_row: np.ndarray
+    sign: np.ndarray
+    coefficient: np.ndarray
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    group: np.ndarray
+
+
+class View(NamedTuple):
+    """What :func:`survey` finds out about every variable.
+
+    ``v`` is less the level of its group, which is the mean over the free variables or the middle of
+    the extremes; ``excess`` by how much it is on the wrong side of the level (``-inf`` for a
+    variable that cannot move, ``inf`` for the two of the worst pair: a block without them may have
+    nothing to solve).
+    """
+
+    v: np.ndarray
+    excess: np.ndarray
+    may_rise: np.ndarray
+    may_fall: np.ndarray
+
+    @classmethod
+    def empty(cls, size: int) -> View:
+        """Room for so many variables."""
+        return cls(*np.empty((2, size)), *np.empty((2, size), dtype=np.bool_))
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def survey(
-    decision,
-    gram_row,
-    sign,
-    coefficient,
-    linear,
-    lower,
-    upper,
-    group,
-    n_groups,
-    alpha,
-    v,
-    may_rise,
-    may_fall,
-    excess,
-):
+def survey(variables, n_groups, alpha, decision, view):
     """Look at every variable; returns the largest violation of a pair (or of one, without groups).
 
-    Writes ``v`` less the level of its group, which is the mean of v over the free variables or
-    the middle of the extremes; what each variable may do; and ``excess``, by how much its v is on
-    the wrong side of the level (``-inf`` for a variable that cannot move, ``inf`` for the two of
-    the worst pair: a block without them may have nothing to solve).
+    Fills ``view``.
     """
     groups = max(n_groups, 1)
     top = np.full(groups, -1)
@@ -267,13 +284,14 @@ def survey(
     total = np.zeros(groups)
     free = np.zeros(groups)
     for t in range(alpha.shape[0]):
-        c = coefficient[t]
-        value = -c * (sign[t] * decision[gram_row[t]] + linear[t])
-        below = alpha[t] < upper[t]
-        above = alpha[t] > lower[t]
+        c = variables.coefficient[t]
+        gradient = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
+        value = -c * gradient
+        below = alpha[t] < variables.upper[t]
+        above = alpha[t] > variables.lower[t]
         rises = below if c > 0.0 else above
         falls = above if c > 0.0 else below
-        g = group[t] if n_groups > 0 else 0
+        g = variables.group[t] if n_groups > 0 else 0
         if rises and value > highest[g]:
             highest[g] = value
             top[g] = t
@@ -283,9 +301,9 @@ def survey(
         if rises and falls:
             total[g] += value
             free[g] += 1.0
-        v[t] = value
-        may_rise[t] = rises
-        may_fall[t] = falls
+        view.v[t] = value
+        view.may_rise[t] = rises
+        view.may_fall[t] = falls
     worst = 0.0
     widest = -1
     level = np.zeros(groups)
@@ -298,16 +316,197 @@ def survey(
             floor = min(lowest[g], highest[g])
             level[g] = min(max(middle, floor), max(lowest[g], highest[g]))
     for t in range(alpha.shape[0]):
-        v[t] -= level[group[t] if n_groups > 0 else 0]
-        rise = v[t] if may_rise[t] else -np.inf
-        fall = -v[t] if may_fall[t] else -np.inf
-        excess[t] = max(rise, fall)
+        view.v[t] -= level[variables.group[t] if n_groups > 0 else 0]
+        rise = view.v[t] if view.may_rise[t] else -np.inf
+        fall = -view.v[t] if view.may_fall[t] else -np.inf
+        view.excess[t] = max(rise, fall)
         if n_groups == 0:
-            worst = max(worst, excess[t])
+            worst = max(worst, view.excess[t])
     if widest >= 0:
-        excess[top[widest]] = np.inf
-        excess[bottom[widest]] = np.inf
+        view.excess[top[widest]] = np.inf
+        view.excess[bottom[widest]] = np.inf
     return worst
+
+
+class Growth(NamedTuple):
+    """A set of variables that grows.
+
+    ``members`` are those in it, in order of joining; ``slot`` is the place of each variable there,
+    or -1. Row k of ``rows`` has the kernel values of member k with all variables, and ``block``
+    those among the members; orientation is folded into both.
+    """
+
+    rows: np.ndarray
+    block: np.ndarray
+    members: np.ndarray
+    slot: np.ndarray
+
+    @classmethod
+    def empty(cls, size: int, room: np.ndarray) -> Growth:
+        """Return an empty set among so many variables, given ``2 size^2`` numbers of room."""
+        rows, block = room.reshape(2, size, size)
+        return cls(rows, block, np.empty(size, dtype=np.int64), np.full(size, -1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def grow(
+    variables,
+    n_groups,
+    alpha,
+    decision,
+    growth,
+    used,
+    points,
+    tol,
+    at_once,
+    max_steps,
+    max_entries,
+):
+    """Solve a small problem for a set of variables that grows by the worst violators.
+
+    A variable's row is made when it joins; steps are taken among the members; then all variables
+    are looked at again, and up to ``at_once`` more join. Returns ``(code, steps, used, joining)``:
+    the code is CONVERGED; STUCK where no step can be taken; PAUSED after ``max_steps`` or about
+    ``max_entries`` entries of work; or, where the rows of ``points`` (one for each variable) cannot
+    be made here, ROWS: the caller makes those of ``growth.members[used : used + joining]``, lets
+    them in (:func:`admit`) and comes back. Changes ``alpha`` and ``decision`` in place.
+    """
+    m = alpha.shape[0]
+    view = View(np.empty(m), np.empty(m), np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_))
+    bend = points.diagonal
+    steps = 0
+    entries = 0
+    while True:
+        violation = survey(variables, n_groups, alpha, decision, view)
+        if violation <= tol:
+            return CONVERGED, steps, used, 0
+        if steps >= max_steps or entries >= max_entries:
+            return PAUSED, steps, used, 0
+        count = _choose(view, alpha, growth.slot, 0.5 * tol, growth.members[used:][:at_once])
+        if count > 0:
+            if points.X.shape[0] == 0:
+                return ROWS, steps, used, count
+            joining = growth.members[used : used + count]
+            dense_rows(points, joining, growth.rows[used : used + count])
+            admit(variables, growth, used, count)
+            used += count
+        allowed = min(max_steps - steps, max((max_entries - entries) // used, 1))
+        wanted = np.float32(max(0.5 * tol, TIGHTEN * violation))
+        code, taken = _steps_among(
+            variables,
+            n_groups,
+            alpha,
+            decision,
+            growth,
+            used,
+            points.diagonal,
+            view,
+            wanted,
+            allowed,
+        )
+        steps += taken
+        entries += (taken + m) * used
+        if code == PAUSED:
+            return PAUSED, steps, used, 0
+        if taken == 0 and count == 0:
+            return STUCK, steps, used, 0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _steps_among(
+    variables, n_groups, alpha, decision, growth, used, diagonal, view, wanted, allowed
+):
+    """Take steps among the members of a growing set, and bring all decisions up to date."""
+    groups = max(n_groups, 1)
+    members = growth.members[:used]
+    score = np.empty(used, dtype=np.float32)
+    bend = np.empty(used, dtype=np.float32)
+    rise = np.empty((groups, used), dtype=np.float32)
+    fall = np.empty((groups, used), dtype=np.float32)
+    for k in range(used):
+        t = members[k]
+        score[k] = view.v[t]
+        bend[k] = diagonal[t]
+        for g in range(groups):
+            own = n_groups < 2 or variables.group[t] == g
+            rise[g, k] = np.float32(0.0) if own and view.may_rise[t] else -BARRED
+            fall[g, k] = np.float32(0.0) if own and view.may_fall[t] else BARRED
+    a = alpha[members]
+    box = (variables.lower[members], variables.upper[members], variables.coefficient[members])
+    advance = (growth.block, np.arange(used), bend, score, a)
+    if n_groups > 0:
+        code, taken = pair_steps(*advance, *box, rise, fall, wanted, allowed)
+    else:
+        code, taken = single_steps(*advance, *box, rise, fall, wanted, allowed)
+    moved = np.zeros(alpha.shape[0])
+    slots = np.empty(used, dtype=np.int64)
+    weights = np.empty(used)
+    count = 0
+    for k in range(used):
+        t = members[k]
+        if a[k] != alpha[t]:
+            slots[count] = k
+            weights[count] = variables.coefficient[t] * (a[k] - alpha[t])
+            count += 1
+            alpha[t] = a[k]
+    add_rows(growth.rows, slots[:count], weights[:count], 0, moved.shape[0], moved)
+    for t in range(moved.shape[0]):
+        turned = variables.sign[t] * variables.coefficient[t] * moved[t]
+        decision[variables.gram_row[t]] += turned
+    return code, taken
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def admit(variables, growth, used, count):
+    """Let variables whose rows are made, orientation not yet folded in, be members."""
+    for k in range(used, used + count):
+        t = growth.members[k]
+        growth.slot[t] = k
+        own = np.float32(variables.sign[t] * variables.coefficient[t])
+        row = growth.rows[k]
+        for s in range(row.shape[0]):
+            row[s] *= own * np.float32(variables.sign[s] * variables.coefficient[s])
+    for k in range(used + count):
+        row = growth.rows[k]
+        for j in range(used if k < used else 0, used + count):
+            growth.block[k, j] = row[growth.members[j]]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _choose(view, alpha, slot, floor, joining):
+    """Write the worst violators outside the set into ``joining``; returns their number.
+
+    An empty set begins with all that are not zero, or with some that are spread over the variables,
+    half of them able to rise and half to fall.
+    """
+    m = alpha.shape[0]
+    outside = np.flatnonzero(slot < 0)
+    count = 0
+    if len(outside) == m:
+        for t in range(m):
+            if alpha[t] != 0.0 and count < joining.shape[0]:
+                joining[count] = t
+                count += 1
+        if count == 0:
+            risers = np.flatnonzero(view.may_rise)
+            fallers = np.flatnonzero(view.may_fall & ~view.may_rise)
+            for able in (risers, fallers):
+                wanted = min(joining.shape[0] // 2, len(able))
+                for k in range(wanted):
+                    joining[count] = able[k * len(able) // wanted]
+                    count += 1
+        return count
+    worst = outside[view.excess[outside] > floor]
+    room = joining.shape[0]
+    if len(worst) > room > 0:
+        excess = view.excess[worst]
+        limit = np.partition(excess, len(worst) - room)[len(worst) - room]
+        above = worst[excess > limit]
+        ties = worst[excess == limit][: room - len(above)]
+        worst = np.concatenate((above, ties))
+    count = min(len(worst), room)
+    joining[:count] = worst[:count]
+    return count
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")

@@ -25,7 +25,7 @@ _REFINED = 1e-5
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
 _SHARED_FROM = 16384  # rows from which all threads work on one problem
-_APART_FROM = 4e6  # ns of kernel values from which a thread gains more than passing the GIL costs
+_APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
 
 
 class Solver(Protocol):

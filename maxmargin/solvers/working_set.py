@@ -36,16 +36,15 @@ from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
-_WHOLE = 2048  # variables up to which a problem is a block itself
+_WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
 _GROWN, _ROUND = (
-    (32, 192),
-    250_000,
+    (24, 192),
+    40_000,
 )  # rows that join such a block: a round's own cost of time, in ns
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
-_TIGHTEN = 0.1  # a block is solved to this part of the whole problem's violation
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
@@ -130,17 +129,19 @@ class _State:
         self.decision = problem.decision_at_start(gram, workers)
         self.fresh = not self.decision.any()
         size = len(problem.sign)
-        self.v, self.excess = np.empty(size), np.empty(size)
-        self.may_rise, self.may_fall = np.empty(size, dtype=bool), np.empty(size, dtype=bool)
+        self.variables, self.view = problem.variables, cpu_steps.View.empty(size)
         memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * size
         memory = max(memory - workers.count * 4 * cpu.TILE_BYTES, 0)
-        self.largest = min(max(self._side(_BLOCK_SHARE * memory), LEAST), LARGEST, size)
+        side = max(self._side(_BLOCK_SHARE * memory), LEAST)
+        self.largest = min(side, LARGEST, size)
+        self.grows = size <= min(side / 2**0.5, _WHOLE) and not self.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
         self.store = RowStore(
             gram.n, (gram.n,), int(np.clip(left // (4 * gram.n), 0, gram.n)), np.float32
         )
         self._buffer = np.empty(0, dtype=np.float32)
-        self._slot: Any = None  # of each variable in a growing block
+        self._growth: Any = None  # once this is a growing block: see _grow
+        self._used = self._tired = 0
 
     @property
     def _width(self) -> int:
@@ -159,42 +160,27 @@ class _State:
 
     def survey(self) -> float:
         """Look at every variable; returns the largest violation."""
-        problem = self.problem
-        return cpu_steps.survey(
-            self.decision,
-            problem.gram_row,
-            problem.sign,
-            problem.coefficient,
-            problem.linear,
-            problem.lower,
-            problem.upper,
-            problem.group,
-            self.n_groups,
-            self.alpha,
-            self.v,
-            self.may_rise,
-            self.may_fall,
-            self.excess,
-        )
+        return cpu_steps.survey(self.variables, self.n_groups, self.alpha, self.decision, self.view)
 
     def select(self, tol: float) -> np.ndarray:
         """Choose the variables to solve for: all that are free, and the worst violators."""
         if self.fresh:
             self.fresh = False
-            return self._one_per_row(self._sample(*_FIRST))
-        free = np.flatnonzero(self.may_rise & self.may_fall)
-        free = _highest(free, self.excess, self.largest - min(_ADDED, self.largest // 2))
-        others = self.excess > 0.5 * tol
+            return self._one_per_row(self._sample())
+        free = np.flatnonzero(self.view.may_rise & self.view.may_fall)
+        free = _highest(free, self.view.excess, self.largest - min(_ADDED, self.largest // 2))
+        others = self.view.excess > 0.5 * tol
         others[free] = False
         room = min(self.largest - len(free), max(_ADDED, len(free)))
-        violators = _highest(np.flatnonzero(others), self.excess, room)
+        violators = _highest(np.flatnonzero(others), self.view.excess, room)
         return self._one_per_row(np.concatenate([free, violators]))
 
-    def _sample(self, least: int, most: int) -> np.ndarray:
+    def _sample(self) -> np.ndarray:
         """Begin with a random part, half of it able to rise and half to fall."""
+        least, most = _FIRST
         count = min(max(len(self.alpha) // _FIRST_SHARE, least), most, self.largest)
         random = np.random.default_rng(0)
-        halves = [np.flatnonzero(self.may_rise), np.flatnonzero(self.may_fall)]
+        halves = [np.flatnonzero(self.view.may_rise), np.flatnonzero(self.view.may_fall)]
         return np.unique(
             np.concatenate(
                 [random.choice(half, min(count // 2, len(half)), replace=False) for half in halves]
@@ -205,7 +191,7 @@ class _State:
         """Of two variables on a row keep the worse violator; its sibling can wait a round."""
         if not self.paired:
             return chosen
-        chosen = chosen[np.argsort(-self.excess[chosen], kind="stable")]
+        chosen = chosen[np.argsort(-self.view.excess[chosen], kind="stable")]
         _, first = np.unique(self.problem.gram_row[chosen], return_index=True)
         return chosen[first]
 
@@ -214,8 +200,8 @@ class _State:
     ) -> tuple[int, bool]:
         """One round; returns the steps taken and whether anything moved."""
         before = self.alpha.copy()
-        if len(self.alpha) <= min(self.largest, _WHOLE) and not self.paired:
-            steps, finished = self._grow(tol, violation, allowed, monitor)
+        if self.grows:
+            steps, finished = self._grow(tol, allowed)
         else:
             steps, finished = self._exchange(tol, violation, allowed, monitor)
         if not finished and steps < allowed and not monitor.stopped():
@@ -224,7 +210,7 @@ class _State:
 
     def _wanted(self, tol: float, violation: float) -> float:
         """Violation to which a block is solved: not much below that of the whole problem."""
-        return max(0.5 * tol, _TIGHTEN * violation)
+        return max(0.5 * tol, cpu_steps.TIGHTEN * violation)
 
     def _exchange(
         self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
@@ -240,53 +226,51 @@ class _State:
         self._update(self.problem.gram_row[chosen[moved]], change[moved])
         return steps, finished
 
-    def _grow(
-        self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
-    ) -> tuple[int, bool]:
-        """Solve a problem that is a block itself, for a set of variables that grows.
+    def _grow(self, tol: float, allowed: int) -> tuple[int, bool]:
+        """Solve a small problem in compiled code: see :func:`cpu_steps.grow`.
 
-        A variable's row is made when it joins the set as one of the worst violators. Scores are
-        kept up to date inside the block for all variables: nothing is left to update.
+        Returns the steps and whether they are worth going on with.
         """
-        if self._slot is None:
-            self._slot = np.full(len(self.alpha), -1)
-            self._buffer = np.empty(len(self.alpha) ** 2, dtype=np.float32)
-        K = self._buffer.reshape(len(self.alpha), -1)
-        self._join(K, self._joining(tol))
-        inside = self._inside(np.arange(len(self.alpha)))
-        outside = self._slot < 0
-        inside.slot = self._slot
-        inside.rise[:, outside], inside.fall[:, outside] = -cpu_steps.BARRED, cpu_steps.BARRED
-        steps, finished = inside.solve(K, self._wanted(tol, violation), allowed, monitor)
-        self.decision[self.problem.gram_row] += self.orientation * (self.v - inside.score)
-        self.alpha = inside.alpha
-        return steps, finished
-
-    def _joining(self, tol: float) -> np.ndarray:
-        """Choose variables whose rows are made next: about as many as a round's overhead costs."""
+        m = len(self.alpha)
+        if self._growth is None:
+            self._growth = cpu_steps.Growth.empty(m, self.gram.scratch.floats(2 * m * m))
+            order = self.problem.gram_row
+            if not np.array_equal(order, np.arange(m)):
+                self.points = self.points.take(order).gathered()
+            diagonal = self.gram.diagonal[order]
+            self._rows = cpu.Rows.of(self.gram.program, self.points, diagonal)
         entry = 0.5 + 0.02 * self._width  # nanoseconds
-        count = int(np.clip(_ROUND / (entry * self.gram.n), *_GROWN))
-        if self.fresh:
-            self.fresh = False
-            return self._sample(count, 2 * count)
-        absent = self._slot < 0
-        worst = _highest(np.flatnonzero(absent & (self.excess > 0.5 * tol)), self.excess, count)
-        if absent.all():  # a start that is not zero: its variables too
-            return np.union1d(worst, np.flatnonzero(self.alpha))
-        return worst
+        at_once = int(np.clip(_ROUND / (entry * m), *_GROWN))
+        patience, steps = self._patience(m), 0
+        while True:
+            code, taken, self._used, joining = cpu_steps.grow(
+                self.variables,
+                self.n_groups,
+                self.alpha,
+                self.decision,
+                self._growth,
+                self._used,
+                self._rows,
+                tol,
+                at_once,
+                min(allowed, patience) - steps,
+                _SLICE,
+            )
+            steps += taken
+            if code != cpu_steps.ROWS:
+                break
+            self._join(joining)
+        self._tired = self._tired + steps if code == cpu_steps.PAUSED else 0
+        return steps, self._tired < patience
 
-    def _join(self, K: np.ndarray, joining: np.ndarray) -> None:
-        """Make the rows of variables that join a growing set."""
-        used = int(np.count_nonzero(self._slot >= 0))
-        rows = K[used : used + len(joining)]
-        if len(joining):
-            gram_row = self.problem.gram_row
-            in_order = np.array_equal(gram_row, np.arange(self.points.n))
-            columns = self.points if in_order else self.points.take(gram_row)
-            cpu.kernel_rows(self.gram.program, self.points, gram_row[joining], columns, rows)
-            cpu.finite(rows, self.gram.kernel)
-            self._turn(rows, joining, np.arange(len(self.alpha)))
-            self._slot[joining] = np.arange(used, used + len(joining))
+    def _join(self, count: int) -> None:
+        """Make the rows of variables that join a growing set, from points of any kind."""
+        part = slice(self._used, self._used + count)
+        rows, joining = self._growth.rows[part], self._growth.members[part]
+        cpu.kernel_rows(self.gram.program, self.points, joining, self.points, rows)
+        cpu.finite(rows, self.gram.kernel)
+        cpu_steps.admit(self.variables, self._growth, self._used, count)
+        self._used += count
 
     def _descend(self) -> None:
         """Take Newton steps on the face of the free variables, in float64.
@@ -305,7 +289,7 @@ class _State:
     def gap(self) -> float:
         """Duality gap at the levels of the last survey, to working precision."""
         problem = self.problem
-        residual = -problem.coefficient * self.v
+        residual = -problem.coefficient * self.view.v
         least = np.minimum(residual * problem.lower, residual * problem.upper)
         return float(np.maximum(residual * self.alpha - least, 0.0).sum())
 
@@ -344,13 +328,13 @@ class _State:
         return _Inside(
             slot=np.arange(len(chosen)),
             diagonal=self.diagonal[problem.gram_row[chosen]],
-            score=self.v[chosen].astype(np.float32),
+            score=self.view.v[chosen].astype(np.float32),
             alpha=self.alpha[chosen],
             lower=problem.lower[chosen],
             upper=problem.upper[chosen],
             coefficient=problem.coefficient[chosen],
-            rise=np.where(member & self.may_rise[chosen], np.float32(0), -barred),
-            fall=np.where(member & self.may_fall[chosen], np.float32(0), barred),
+            rise=np.where(member & self.view.may_rise[chosen], np.float32(0), -barred),
+            fall=np.where(member & self.view.may_fall[chosen], np.float32(0), barred),
             constrained=self.n_groups > 0,
             patience=self._patience(len(chosen)),
         )
