@@ -1,0 +1,122 @@
+"""The sums and extremes of a certificate (:mod:`maxmargin.certificate`), each in one pass."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+
+class Balance(NamedTuple):
+    """What one look at every variable tells.
+
+    ``levels`` has an entry for each group: the mean of v over its free variables; without one the
+    middle of the extremes, between which every level satisfies the KKT conditions, or the one that
+    is finite. ``size`` is ``sum_t |a_t| sqrt(K_tt)``: the length that w would have if nothing in it
+    cancelled.
+    """
+
+    levels: np.ndarray
+    violation: float
+    squared_norm: float
+    linear: float
+    infeasibility: float
+    size: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def balance(variables, n_groups, alpha, start, decision, diagonal):
+    """Weigh a point of a dual problem, given its decision ``D = K beta`` in float64."""
+    groups = max(n_groups, 1)
+    highest = np.full(groups, -np.inf)
+    lowest = np.full(groups, np.inf)
+    total = np.zeros(groups)
+    free = np.zeros(groups)
+    drift = np.zeros(groups)
+    squared_norm = 0.0
+    linear = 0.0
+    outside = 0.0
+    size = 0.0
+    for t in range(alpha.shape[0]):
+        a = alpha[t]
+        c = variables.coefficient[t]
+        row = variables.gram_row[t]
+        turned = variables.sign[t] * decision[row]
+        v = -c * (turned + variables.linear[t])
+        below = a < variables.upper[t]
+        above = a > variables.lower[t]
+        g = variables.group[t] if n_groups > 0 else 0
+        if below if c > 0.0 else above:
+            highest[g] = max(highest[g], v)
+        if above if c > 0.0 else below:
+            lowest[g] = min(lowest[g], v)
+        if below and above:
+            total[g] += v
+            free[g] += 1.0
+        drift[g] += c * (a - start[t])
+        squared_norm += a * turned
+        linear += a * variables.linear[t]
+        size += abs(a) * math.sqrt(abs(diagonal[row]))
+        outside = max(outside, variables.lower[t] - a)
+        if variables.upper[t] < np.inf:
+            outside = max(outside, a - variables.upper[t])
+    levels = np.zeros(n_groups)
+    violation = 0.0 if n_groups > 0 else max(highest[0], -lowest[0], 0.0)
+    for g in range(n_groups):
+        top = highest[g]
+        bottom = lowest[g]
+        if free[g] > 0.0:
+            levels[g] = total[g] / free[g]
+        elif top > -np.inf and bottom < np.inf:
+            levels[g] = 0.5 * (top + bottom)
+        elif top > -np.inf or bottom < np.inf:
+            levels[g] = top if top > -np.inf else bottom
+        if top > -np.inf and bottom < np.inf:
+            violation = max(violation, top - bottom)
+        outside = max(outside, abs(drift[g]))
+    return Balance(levels, violation, squared_norm, linear, outside, size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gap(variables, alpha, decision, levels):
+    """``sum_t r_t a_t - min(r_t lower_t, r_t upper_t)`` with ``r = Q a + p + c l``."""
+    total = 0.0
+    for t in range(alpha.shape[0]):
+        offset = levels[variables.group[t]] if levels.shape[0] > 0 else 0.0
+        residual = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
+        residual += variables.coefficient[t] * offset
+        wall = variables.lower[t] if residual > 0.0 else variables.upper[t]
+        if residual != 0.0:
+            total += max(residual * (alpha[t] - wall), 0.0)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def distances(variables, n_groups, alpha, decision):
+    """By how much each variable's v could change before it took part in a violation."""
+    groups = max(n_groups, 1)
+    total = np.zeros(groups)
+    free = np.zeros(groups)
+    v = np.empty(alpha.shape[0])
+    for t in range(alpha.shape[0]):
+        gradient = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
+        v[t] = -variables.coefficient[t] * gradient
+        if n_groups > 0 and variables.lower[t] < alpha[t] < variables.upper[t]:
+            total[variables.group[t]] += v[t]
+            free[variables.group[t]] += 1.0
+    out = np.full(alpha.shape[0], np.inf)
+    for t in range(alpha.shape[0]):
+        g = variables.group[t] if n_groups > 0 else 0
+        if n_groups > 0 and free[g] == 0.0:
+            out[t] = 0.0  # no level to measure from
+            continue
+        level = total[g] / free[g] if n_groups > 0 else 0.0
+        below = alpha[t] < variables.upper[t]
+        above = alpha[t] > variables.lower[t]
+        if below if variables.coefficient[t] > 0.0 else above:
+            out[t] = level - v[t]
+        if above if variables.coefficient[t] > 0.0 else below:
+            out[t] = min(out[t], v[t] - level)
+    return out
