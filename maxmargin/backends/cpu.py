@@ -655,6 +655,9 @@ def kernel_values(
     program: Program, primitives: np.ndarray, left: np.ndarray, right: np.ndarray, out: np.ndarray
 ) -> None:
     """Run the programme over stored primitives (p, q, n), with the factors of both sides."""
+    if program.gaussian_rate is not None:
+        _exponential(primitives[0], out.dtype.type(program.gaussian_rate), out)
+        return
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)  # one compiled form
     run(*program.arrays(out.dtype), primitives, left, right, out)
 
@@ -902,6 +905,14 @@ def _gaussian(row_squares, column_squares, rate, out):
         for j in range(out.shape[1]):
             distance = row_squares[i] + column_squares[j] - (out[i, j] + out[i, j])
             out[i, j] = exponential(rate * (distance if distance > zero else zero))
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _exponential(distances, rate, out):
+    """Write ``exp(rate * distance)`` into ``out``."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = exponential(rate * distances[i, j])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
