@@ -47,6 +47,7 @@ _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
+_KEPT = 2048  # rows that are kept in any case
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
 
@@ -139,6 +140,7 @@ class _State:
         self.store = RowStore(
             gram.n, (gram.n,), int(np.clip(left // (4 * gram.n), 0, gram.n)), np.float32
         )
+        self._moved = np.zeros(gram.n, dtype=bool)
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # once this is a growing block: see _grow
         self._used = self._tired = 0
@@ -368,21 +370,21 @@ class _State:
     def _places(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which new rows to keep, and their slots: unused ones, then those of rows not free.
 
-        The rows of free variables are the ones that will be needed again.
+        The rows that will be needed again are those of free variables, and those that have moved
+        before. One that went straight to its wall most likely stays there, and new memory is slow.
         """
         store, problem = self.store, self.problem
-        unused = np.arange(store.used, min(store.used + len(new), store.capacity))
-        kept = np.zeros(len(new), dtype=bool)
-        kept[: len(unused)] = True
-        if len(unused) == len(new) or not store.capacity:
-            return kept, self._taken(new[kept], unused)
         inside = (self.alpha > problem.lower) & (self.alpha < problem.upper)
         free = np.zeros(self.gram.n, dtype=bool)
         free[problem.gram_row[inside]] = True
-        wanting = np.flatnonzero(free[new] & ~kept)
-        spare = np.flatnonzero(~free[store.owner[: store.used]])[: len(wanting)]
-        kept[wanting[: len(spare)]] = True
-        return kept, self._taken(new[kept], np.concatenate([unused, spare]))
+        wanting = np.flatnonzero(free[new] | self._moved[new] | (store.used < _KEPT))
+        self._moved[new] = True
+        unused = np.arange(store.used, min(store.used + len(wanting), store.capacity))
+        spare = np.flatnonzero(~free[store.owner[: store.used]])
+        slots = np.concatenate([unused, spare])[: len(wanting)]
+        kept = np.zeros(len(new), dtype=bool)
+        kept[wanting[: len(slots)]] = True
+        return kept, self._taken(new[kept], slots)
 
     def _taken(self, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
         if len(slots):
