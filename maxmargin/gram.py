@@ -142,6 +142,7 @@ class Gram:
     ) -> None:
         self.kernel, self.program, self.points = kernel, program, points
         self._narrow = narrow
+        self._narrow_rows: RowStore | None = None
         self.scratch = Scratch()
         self.n = points.n
         self.memory = memory
@@ -287,6 +288,16 @@ class Gram:
         """Memory that the float32 points of this matrix take, or will take."""
         wanted = self.points.narrow_bytes
         return wanted if wanted <= _NARROW_SHARE * self.memory else 0
+
+    def narrow_rows(self, capacity: int) -> RowStore:
+        """Store of float32 rows for so many of them; the one of the last time, if it was as large."""
+        if self._narrow_rows is None or self._narrow_rows.capacity != capacity:
+            self._narrow_rows = RowStore(self.n, (self.n,), capacity, np.float32)
+        return self._narrow_rows
+
+    def forget_narrow_rows(self) -> None:
+        """Give back the memory of :meth:`narrow_rows`."""
+        self._narrow_rows = None
 
     def require(self, rows: np.ndarray) -> None:
         """Make rows resident, at most as many as the store holds."""

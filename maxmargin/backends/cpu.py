@@ -555,14 +555,17 @@ def accumulate(
 ) -> None:
     """Add ``sum_i coefficients_i k(left[rows_i], x)`` to ``out`` at every x of ``right``.
 
-    No value leaves the cache: each tile is made, summed and forgotten.
+    No value leaves the cache: each tile is made, summed in float64 and forgotten.
     """
     for part, panels in _panels(left, rows):
-        weights = coefficients[part].astype(left.dtype)
+        order, weights = np.arange(part.stop - part.start), coefficients[part]
 
         def add(span: tuple[int, int], part: slice = part, panels: list = panels) -> None:
             for start, stop, values in _values(program, left, rows[part], panels, right, span):
-                out[start:stop] += weights @ values  # noqa: B023 - run before the next panel
+                if values.dtype == np.float32:
+                    add_rows(values, order, weights, 0, stop - start, out[start:stop])  # noqa: B023
+                else:
+                    out[start:stop] += weights @ values  # noqa: B023 - run before the next panel
 
         workers.map(add, spans(right.n, workers.count))
 
@@ -905,6 +908,19 @@ def _gaussian(row_squares, column_squares, rate, out):
         for j in range(out.shape[1]):
             distance = row_squares[i] + column_squares[j] - (out[i, j] + out[i, j])
             out[i, j] = exponential(rate * (distance if distance > zero else zero))
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def add_rows(rows, slots, weights, start, stop, out):
+    """Add ``sum_k weights[k] rows[slots[k], start:stop]`` to ``out[start:stop]``."""
+    width = 2048  # columns whose sums stay in the first-level cache
+    for first in range(start, stop, width):
+        total = out[first : min(first + width, stop)]
+        for k in range(slots.shape[0]):
+            row = rows[slots[k], first : min(first + width, stop)]
+            weight = weights[k]
+            for t in range(total.shape[0]):
+                total[t] += weight * row[t]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")

@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from maxmargin.backends.cpu import dense_rows
+from maxmargin.backends.cpu import add_rows, dense_rows
 
 CONVERGED, PAUSED, STUCK, ROWS = range(4)
 BARRED = np.float32(1e30)
@@ -373,7 +373,6 @@ def grow(
     """
     m = alpha.shape[0]
     view = View(np.empty(m), np.empty(m), np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_))
-    bend = points.diagonal
     steps = 0
     entries = 0
     while True:
@@ -507,16 +506,3 @@ def _choose(view, alpha, slot, floor, joining):
     count = min(len(worst), room)
     joining[:count] = worst[:count]
     return count
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def add_rows(rows, slots, weights, start, stop, out):
-    """Add ``sum_k weights[k] rows[slots[k], start:stop]`` to ``out[start:stop]``."""
-    width = 2048  # columns whose sums stay in the first-level cache
-    for first in range(start, stop, width):
-        total = out[first : min(first + width, stop)]
-        for k in range(slots.shape[0]):
-            row = rows[slots[k], first : min(first + width, stop)]
-            weight = weights[k]
-            for t in range(total.shape[0]):
-                total[t] += weight * row[t]

@@ -62,6 +62,7 @@ class Auto:
         large = len(problem.sign) >= _ENGINE_FROM and not problem.hard
         if large and k < _ENGINE_ROUNDS and gram.fits_float32:
             return WorkingSet(self.max_iter, monitor, workers)
+        gram.forget_narrow_rows()
         return SMO(self.max_iter, self.shrinking, monitor)
 
 
@@ -174,6 +175,7 @@ def _rounds(
             if worth < 0 and not evaluation.resolved:
                 worth = _WORTH * max(steps, len(problem.sign))
         current = problem.started_from(solution.alpha, evaluation.recomputed)
+    gram.forget_narrow_rows()
     return evaluation, steps
 
 
@@ -222,7 +224,7 @@ def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
         return wanted * min(max(shrink, 1e-3), 0.5)
     if not evaluation.resolved:
         return min(0.5 * wanted, max(0.05 * abs(evaluation.levels.margin), 1e-3 * wanted))
-    return max(0.5 * wanted, tol / 8)
+    return max(0.75 * wanted, tol / 8)
 
 
 def _with_status(evaluation: Evaluation, status: Status) -> Evaluation:

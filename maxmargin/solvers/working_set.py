@@ -30,7 +30,7 @@ import numpy as np
 from maxmargin.backends import cpu, cpu_steps
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Gram, RowStore
+from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
@@ -43,6 +43,8 @@ _GROWN, _ROUND = (
 )  # rows that join such a block: a round's own cost of time, in ns
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 2048  # violators that join the free variables, or as many as are free
+_WORST = 0.1  # share of them that are the worst
+_ROUNDING = 8 * 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # eight deviations of a value's
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
@@ -99,7 +101,7 @@ class WorkingSet:
             if self.monitor.due():
                 self.monitor.report(spent + steps, violation, tol, state.gap(), state.alpha)
             stop = self.monitor.stopped()
-            if violation <= tol:
+            if violation <= max(0.5 * tol, tol - state.rounding()):
                 break
             if steps >= limit or stop:
                 status = stop or Status.MAX_ITER
@@ -129,6 +131,7 @@ class _State:
         self.alpha = problem.start.copy()
         self.decision = problem.decision_at_start(gram, workers)
         self.fresh = not self.decision.any()
+        self.random = np.random.default_rng(0)
         size = len(problem.sign)
         self.variables, self.view = problem.variables, cpu_steps.View.empty(size)
         memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * size
@@ -137,10 +140,8 @@ class _State:
         self.largest = min(side, LARGEST, size)
         self.grows = size <= min(side / 2**0.5, _WHOLE) and not self.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
-        self.store = RowStore(
-            gram.n, (gram.n,), int(np.clip(left // (4 * gram.n), 0, gram.n)), np.float32
-        )
-        self._moved = np.zeros(gram.n, dtype=bool)
+        self.store = gram.narrow_rows(int(np.clip(left // (4 * gram.n), 0, gram.n)))
+        self._moved = problem.on_rows(self.alpha, gram.n) != 0
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # once this is a growing block: see _grow
         self._used = self._tired = 0
@@ -165,27 +166,38 @@ class _State:
         return cpu_steps.survey(self.variables, self.n_groups, self.alpha, self.decision, self.view)
 
     def select(self, tol: float) -> np.ndarray:
-        """Choose the variables to solve for: all that are free, and the worst violators."""
+        """Choose the variables to solve for: all that are free, and some violators.
+
+        A tenth of these are the worst, the others any: the worst are often neighbours, and what is
+        done for a few of them is done for all.
+        """
         if self.fresh:
             self.fresh = False
             return self._one_per_row(self._sample())
-        free = np.flatnonzero(self.view.may_rise & self.view.may_fall)
-        free = _highest(free, self.view.excess, self.largest - min(_ADDED, self.largest // 2))
-        others = self.view.excess > 0.5 * tol
-        others[free] = False
+        free = self.view.may_rise & self.view.may_fall
+        others = (self.view.excess > 0.5 * tol) & ~free
+        reserved = min(_ADDED, self.largest // 2, int(np.count_nonzero(others)))
+        free = _highest(np.flatnonzero(free), self.view.excess, self.largest - reserved)
         room = min(self.largest - len(free), max(_ADDED, len(free)))
-        violators = _highest(np.flatnonzero(others), self.view.excess, room)
+        violators = np.flatnonzero(others)
+        if len(violators) > room:
+            worst = _highest(violators, self.view.excess, int(_WORST * room))
+            others[worst] = False
+            rest = self.random.choice(np.flatnonzero(others), room - len(worst), replace=False)
+            violators = np.concatenate([worst, rest])
         return self._one_per_row(np.concatenate([free, violators]))
 
     def _sample(self) -> np.ndarray:
         """Begin with a random part, half of it able to rise and half to fall."""
         least, most = _FIRST
         count = min(max(len(self.alpha) // _FIRST_SHARE, least), most, self.largest)
-        random = np.random.default_rng(0)
         halves = [np.flatnonzero(self.view.may_rise), np.flatnonzero(self.view.may_fall)]
         return np.unique(
             np.concatenate(
-                [random.choice(half, min(count // 2, len(half)), replace=False) for half in halves]
+                [
+                    self.random.choice(half, min(count // 2, len(half)), replace=False)
+                    for half in halves
+                ]
             )
         )
 
@@ -288,6 +300,10 @@ class _State:
             gradient = -problem.coefficient * v
             self.decision[problem.gram_row] = problem.sign * (gradient - problem.linear)
 
+    def rounding(self) -> float:
+        """By how much float32 kernel values may be wrong about the violation."""
+        return _ROUNDING * float(np.linalg.norm(self.alpha) * self.diagonal.max())
+
     def gap(self) -> float:
         """Duality gap at the levels of the last survey, to working precision."""
         problem = self.problem
@@ -362,7 +378,7 @@ class _State:
 
     def _add(self, slots: np.ndarray, weights: np.ndarray) -> None:
         def add(span: tuple[int, int]) -> None:
-            cpu_steps.add_rows(self.store.data, slots, weights, *span, self.decision)
+            cpu.add_rows(self.store.data, slots, weights, *span, self.decision)
 
         if len(slots):
             self.workers.map(add, cpu.spans(self.gram.n, self.workers.count))
