@@ -31,6 +31,7 @@ _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
 _RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
 _RECOMPUTED_WHOLE, _SAMPLED = 512, 128
 _NEAR, _SAFETY = 10.0, 4.0
+_SOON = 5e9  # entries times features that a thread multiplies in half a second
 _KNOWN = 0.1  # violation, as a share of rho, up to which rho counts as known
 
 
@@ -279,9 +280,15 @@ def _decision(
     These are the rows of nonzero variables, which carry both objectives, and the rows near enough
     to the level of their group to violate a KKT condition. On the others the solver's own values
     stand: they are further from mattering than four times the largest error that those values
-    have on the rows that are recomputed, a few of them spread over the rest.
+    have on the rows that are recomputed, a few of them spread over the rest. Who has stopped a
+    solver does not want to wait: then its own values stand everywhere, unless they are soon
+    recomputed.
     """
     own = solution.decision
+    if own is not None and solution.status.stopped:
+        width = max((points.width for points in gram.points.primitives), default=1)
+        if np.count_nonzero(beta) * gram.n * width > _SOON * workers.count:
+            return own.copy()
     if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
         return gram.matvec(beta, workers=workers)
     distance = distances(problem.variables, problem.n_groups, solution.alpha, own)

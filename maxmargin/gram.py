@@ -290,7 +290,7 @@ class Gram:
         return wanted if wanted <= _NARROW_SHARE * self.memory else 0
 
     def narrow_rows(self, capacity: int) -> RowStore:
-        """Store of float32 rows for so many of them; the one of the last time, if it was as large."""
+        """Store of so many float32 rows: that of the last time, with what is in it, if as large."""
         if self._narrow_rows is None or self._narrow_rows.capacity != capacity:
             self._narrow_rows = RowStore(self.n, (self.n,), capacity, np.float32)
         return self._narrow_rows

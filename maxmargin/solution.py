@@ -24,6 +24,11 @@ class Status(StrEnum):
         return _ADVICE[self]
 
     @property
+    def stopped(self) -> bool:
+        """Whether someone, or the clock, did not want to wait any longer."""
+        return self in (Status.TIME_LIMIT, Status.INTERRUPTED)
+
+    @property
     def severity(self) -> int:
         """Order of the statuses, the best first."""
         return list(Status).index(self)

@@ -7,10 +7,11 @@ import sklearn.svm
 from sklearn.datasets import load_digits, make_classification
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, duals
+from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, certificate, duals
 from maxmargin.backends.threads import Workers
 from maxmargin.certificate import Definiteness, evaluate
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, exp
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import SMO, Auto, WorkingSet, certified, solve_certified, working_set
 from maxmargin.testing import check_solver
@@ -198,3 +199,43 @@ def test_far_rows_keep_what_the_solver_found_only_where_it_cannot_matter(random)
 
 
 PSD = Definiteness.PROVEN
+
+
+class _Impatient(ProblemMonitor):
+    """Says stop when asked for the n-th time."""
+
+    def __init__(self, patience):
+        object.__setattr__(self, "fit", Monitor())
+        object.__setattr__(self, "problem", 0)
+        object.__setattr__(self, "left", [patience])
+
+    def stopped(self):
+        self.left[0] -= 1
+        return Status.INTERRUPTED if self.left[0] < 0 else None
+
+
+@pytest.mark.parametrize("patience", [0, 1, 2, 3, 5, 8, 13, 21])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_stop_at_any_time_leaves_a_consistent_state(regime, patience, jobs):
+    gram = Gram.of(X, RBF(gamma=0.1))
+    problem = PROBLEMS["C-SVC"]
+    engine = WorkingSet(-1, _Impatient(patience), Workers(jobs))
+    (solution,) = engine.solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
+    if regime == "exchanged":  # a grown problem is over before anyone is asked
+        assert solution.status is Status.INTERRUPTED
+    assert (problem.lower <= solution.alpha).all() and (solution.alpha <= problem.upper).all()
+    assert problem.coefficient @ solution.alpha == pytest.approx(0.0, abs=1e-9)
+    expected = gram.matvec(problem.on_rows(solution.alpha, N))
+    own = solution.decision if solution.decision is not None else np.zeros(N)
+    np.testing.assert_allclose(own, expected, atol=2e-5)
+
+
+def test_what_was_stopped_is_certified_from_its_own_values(monkeypatch):
+    gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["C-SVC"]
+    own = gram.matvec(problem.on_rows(problem.upper, N)) + 1e-4
+    solution = Solution(problem.upper, 0, Status.TIME_LIMIT, own)
+    seen = evaluate(gram, problem, solution, 1e-3, Definiteness.PROVEN)
+    np.testing.assert_allclose(seen.recomputed, own - 1e-4, atol=1e-9)  # that is soon done
+    monkeypatch.setattr(certificate, "_SOON", 0)
+    seen = evaluate(gram, problem, solution, 1e-3, Definiteness.PROVEN)
+    np.testing.assert_array_equal(seen.recomputed, own)

@@ -80,18 +80,31 @@ def thread_count(n_jobs: int | None) -> int:
     return n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
 
 
-class Workers:
-    """So many threads; with one of them, the caller's own."""
+class StoppedError(Exception):
+    """Someone wants the work to end; what was under way is not complete."""
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+
+class Workers:
+    """So many threads; with one of them, the caller's own.
+
+    ``stopped`` is asked before every item: once it says so, :class:`StoppedError` is raised.
+    """
+
+    def __init__(self, count: int, stopped: Callable[[], Any] | None = None) -> None:
+        self.count, self.stopped = count, stopped
 
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         """Call the function on every item; returns when all are done, with the first error."""
         items = list(items)
+
+        def work(item: Any) -> Any:
+            if self.stopped is not None and self.stopped():
+                raise StoppedError
+            return function(item)
+
         if self.count == 1 or len(items) < 2:
-            return [function(item) for item in items]
-        futures = [_pool(self.count).submit(function, item) for item in items]
+            return [work(item) for item in items]
+        futures = [_pool(self.count).submit(work, item) for item in items]
         try:
             wait(futures, return_when=FIRST_EXCEPTION)
             return [future.result() for future in futures]

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends import cpu, cpu_steps
-from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
@@ -93,7 +93,10 @@ class WorkingSet:
         ]
 
     def _solve_one(self, gram: Gram, problem: DualProblem, tol: float, spent: int) -> Solution:
+        if stop := self.monitor.stopped():
+            return Solution(problem.start, 0, stop, problem.known_decision)
         state = _State(gram, problem, self.workers)
+        state.workers = Workers(self.workers.count, self.monitor.stopped)
         limit = self.max_iter - spent if self.max_iter >= 0 else 1 << 62
         steps, status, idle, best = 0, Status.CONVERGED, 0, np.inf
         while True:
@@ -213,14 +216,19 @@ class _State:
         self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
     ) -> tuple[int, bool]:
         """One round; returns the steps taken and whether anything moved."""
-        before = self.alpha.copy()
-        if self.grows:
-            steps, finished = self._grow(tol, allowed)
-        else:
-            steps, finished = self._exchange(tol, violation, allowed, monitor)
-        if not finished and steps < allowed and not monitor.stopped():
-            self._descend()
-        return steps, not np.array_equal(before, self.alpha)
+        before = self.alpha.copy(), self.decision.copy()
+        try:
+            if self.grows:
+                steps, finished = self._grow(tol, allowed)
+            else:
+                steps, finished = self._exchange(tol, violation, allowed, monitor)
+            if not finished and steps < allowed and not monitor.stopped():
+                self._descend()
+        except StoppedError:
+            self.alpha, self.decision = before
+            self.gram.forget_narrow_rows()  # some may be half made
+            return 0, True
+        return steps, not np.array_equal(before[0], self.alpha)
 
     def _wanted(self, tol: float, violation: float) -> float:
         """Violation to which a block is solved: not much below that of the whole problem."""
