@@ -223,7 +223,8 @@ def test_a_stop_at_any_time_leaves_a_consistent_state(regime, patience, jobs):
     (solution,) = engine.solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
     if regime == "exchanged":  # a grown problem is over before anyone is asked
         assert solution.status is Status.INTERRUPTED
-    assert (problem.lower <= solution.alpha).all() and (solution.alpha <= problem.upper).all()
+    assert (problem.lower <= solution.alpha).all()
+    assert (solution.alpha <= problem.upper).all()
     assert problem.coefficient @ solution.alpha == pytest.approx(0.0, abs=1e-9)
     expected = gram.matvec(problem.on_rows(solution.alpha, N))
     own = solution.decision if solution.decision is not None else np.zeros(N)
