@@ -65,6 +65,8 @@ class InseparableError(ValueError):
 class Certificate:
     """How exact an answer is; every number is recomputed in float64 from the problem.
 
+    (After a stop, where that would take longer than a moment, it rests on the solver's own values.)
+
     Attributes
     ----------
     primal, dual : float
@@ -178,13 +180,15 @@ class Evaluation:
     ``rows`` are the problem's rows of the whole Gram matrix, to which ``coefficients`` and
     ``decision`` belong. ``alpha`` and ``problem`` are in the units of the certificate;
     ``coefficients``, ``bias`` and ``decision`` are those of the machine, divided by rho where the
-    margin is not fixed at one. ``noise`` is the rounding of a decision value. ``solution`` is what
-    was evaluated and ``recomputed`` its ``K beta``, both in the units of the solver.
+    margin is not fixed at one. ``noise`` is the rounding of a decision value, where the margin is
+    not fixed. ``solution`` is what was evaluated and ``recomputed`` its ``K beta``, both in the
+    units of the solver; ``verified`` says whether the latter is more than the solver's word.
     """
 
     rows: np.ndarray
     solution: Solution
     recomputed: np.ndarray
+    verified: bool
     problem: DualProblem
     alpha: np.ndarray
     levels: Levels
@@ -221,7 +225,8 @@ def evaluate(
     """
     alpha, rows = solution.alpha, np.arange(gram.n)
     beta = problem.on_rows(alpha, gram.n)
-    recomputed = decision = _decision(gram, problem, solution, beta, tol, workers)
+    decision, verified = _decision(gram, problem, solution, beta, tol, workers)
+    recomputed = decision
     if not np.isfinite(decision).all():
         raise ValueError(
             "The dual coefficients or intercepts are not finite. The input data may contain large "
@@ -255,6 +260,7 @@ def evaluate(
         rows=rows,
         solution=solution,
         recomputed=recomputed,
+        verified=verified,
         problem=problem,
         alpha=alpha,
         levels=read,
@@ -274,8 +280,8 @@ def _decision(
     beta: np.ndarray,
     tol: float,
     workers: Workers,
-) -> np.ndarray:
-    """``K beta`` in float64 on every row that the certificate depends on.
+) -> tuple[np.ndarray, bool]:
+    """``K beta`` in float64 on every row that the certificate depends on; whether it is.
 
     These are the rows of nonzero variables, which carry both objectives, and the rows near enough
     to the level of their group to violate a KKT condition. On the others the solver's own values
@@ -285,12 +291,12 @@ def _decision(
     recomputed.
     """
     own = solution.decision
-    if own is not None and solution.status.stopped:
+    if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
+        return gram.matvec(beta, workers=workers), True
+    if solution.status.stopped:
         width = max((points.width for points in gram.points.primitives), default=1)
         if np.count_nonzero(beta) * gram.n * width > _SOON * workers.count:
-            return own.copy()
-    if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
-        return gram.matvec(beta, workers=workers)
+            return own.copy(), False
     distance = distances(problem.variables, problem.n_groups, solution.alpha, own)
     near = np.zeros(gram.n, dtype=bool)
     near[problem.gram_row[distance < _NEAR * tol]] = True
@@ -303,7 +309,7 @@ def _decision(
         done[rows] = True
         error = float(np.abs(decision - own).max())
         near[problem.gram_row[distance < _SAFETY * error]] = True
-    return decision
+    return decision, True
 
 
 def _balance(gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray) -> Balance:
@@ -367,6 +373,7 @@ def _failed(
         np.arange(len(beta)),
         solution,
         decision,
+        True,
         problem,
         alpha,
         levels,

@@ -109,6 +109,13 @@ class Scratch(threading.local):
             self._room = np.empty(count, dtype=np.float32)
         return self._room[:count]
 
+    def release(self) -> None:
+        """Give this thread's room back."""
+        self._room = np.empty(0, dtype=np.float32)
+
+    def __reduce__(self) -> tuple:
+        return Scratch, ()
+
 
 class Gram:
     """The Gram matrix of one data set under one kernel.

@@ -1,5 +1,7 @@
 """The working-set engine: it agrees with SMO and scikit-learn, in any memory, on any thread."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, certificate, duals
 from maxmargin.backends.threads import Workers
 from maxmargin.certificate import Definiteness, evaluate
-from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, exp
+from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, as_kernel, exp
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import SMO, Auto, WorkingSet, certified, solve_certified, working_set
@@ -240,3 +242,75 @@ def test_what_was_stopped_is_certified_from_its_own_values(monkeypatch):
     monkeypatch.setattr(certificate, "_SOON", 0)
     seen = evaluate(gram, problem, solution, 1e-3, Definiteness.PROVEN)
     np.testing.assert_array_equal(seen.recomputed, own)
+
+
+def test_the_word_of_a_stopped_solver_is_not_taken_for_convergence(monkeypatch):
+    gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["C-SVC"]
+    monkeypatch.setattr(certificate, "_SOON", 0)
+
+    class Stopped:
+        def solve(self, gram, batch, tol, spent):
+            fine = -problem.linear / problem.sign  # as if every gradient were zero
+            return [Solution(problem.start, 0, Status.TIME_LIMIT, fine)]
+
+    (evaluation,), _ = solve_certified(gram, [problem], Stopped(), 1e-3)
+    assert evaluation.certificate.status is Status.TIME_LIMIT
+
+
+def test_an_error_in_a_kernel_leaves_no_half_made_rows(regime):
+    calls = []
+
+    def kernel(A, B):
+        calls.append(1)
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+        return np.exp(-0.1 * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+    some = slice(300)
+    gram = Gram.of(X[some], as_kernel(kernel))
+    problem = duals.epsilon_svr(rows[some], target[some], np.full(300, 3.0), 0.05)
+    batch = duals.DualBatch.of([problem])
+    with pytest.raises(KeyboardInterrupt):
+        WorkingSet().solve(gram, batch, [1e-3], [0])
+    (solution,) = WorkingSet().solve(gram, batch, [1e-3], [0])
+    assert solution.status is Status.CONVERGED
+    expected = gram.matvec(problem.on_rows(solution.alpha, 300))
+    np.testing.assert_allclose(solution.decision, expected, atol=2e-5)
+
+
+def test_few_violators_among_many_are_found():
+    quiet = np.where(rows == 5, 5.0, np.where(rows == 700, -5.0, 0.01 * np.cos(rows)))
+    problem = duals.epsilon_svr(rows, quiet, np.full(N, 3.0), 0.5)
+    gram = Gram.of(X, RBF(gamma=0.1))
+    (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
+    assert solution.status is Status.CONVERGED
+    assert solution.n_iter > 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_problems_of_a_few_points(seed):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, 14))
+    points, labels = random.standard_normal((n, 2)), random.choice([-1.0, 1.0], n)
+    C, bias = np.full(n, 10.0 ** random.integers(-1, 3)), bool(seed % 2)
+    gram = Gram.of(points, RBF(gamma=1.0))
+    for problem in (
+        duals.c_svc(np.arange(n), labels, C, bias=bias),
+        duals.epsilon_svr(np.arange(n), random.standard_normal(n), C, 0.1, bias=bias),
+        duals.nu_svr(np.arange(n), random.standard_normal(n), C, 0.5, bias=bias),
+        duals.one_class(np.arange(n), np.ones(n), 0.5),
+    ):
+        batch = duals.DualBatch.of([problem])
+        (engine,), (smo,) = (s.solve(gram, batch, [1e-4], [0]) for s in (WorkingSet(), SMO()))
+        values = [
+            evaluate(gram, problem, solution, 1e-4, Definiteness.PROVEN).certificate
+            for solution in (engine, smo)
+        ]
+        assert values[0].kkt_violation <= 1.1e-4
+        assert values[0].dual == pytest.approx(values[1].dual, abs=1e-2 * (C[0] + 1.0) * 1e-2)
+
+
+def test_a_gram_matrix_can_be_copied_and_sent():
+    gram = Gram.of(X[:50], RBF(gamma=0.1))
+    again = pickle.loads(pickle.dumps(gram))
+    np.testing.assert_array_equal(again.rows([3]), gram.rows([3]))

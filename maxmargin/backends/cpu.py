@@ -27,6 +27,7 @@ TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
 _CHUNK = 512
 _DIAGONAL_BLOCK = 16
+_PANEL = 64  # rows of one product in compiled code
 _FAR = 4.0  # mean squared length, over that of centred rows, from which float32 needs centring
 _SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.25  # share of entries up to which CSR products win
 
@@ -424,7 +425,7 @@ class Operand:
     def take(self, rows: np.ndarray) -> Operand:
         """Return the operand of a subset of the points, sharing their data."""
         taken = [primitive.take(rows) for primitive in self.primitives]
-        return Operand(taken, self.factors[:, rows], len(rows), self.dtype)
+        return Operand(taken, np.ascontiguousarray(self.factors[:, rows]), len(rows), self.dtype)
 
     def gathered(self) -> Operand:
         """Return the same points with their data next to each other in memory."""
@@ -488,7 +489,7 @@ def kernel_rows(
         workers.map(fill, spans(right.n, workers.count))
 
 
-class Rows(NamedTuple):
+class DensePoints(NamedTuple):
     """Dense points under a kernel, for compiled code that makes rows of their matrix itself.
 
     Without rows in X it cannot: see :meth:`of`. ``rate`` is nan where the kernel is not Gaussian.
@@ -506,16 +507,13 @@ class Rows(NamedTuple):
     factors: np.ndarray
 
     @classmethod
-    def of(cls, program: Program, points: Operand, diagonal: np.ndarray) -> Rows:
-        """Rows of gathered float32 points.
-
-        They can be made from products of one dense matrix; other primitives leave X empty.
-        """
+    def of(cls, program: Program, points: Operand, diagonal: np.ndarray) -> DensePoints:
+        """Points as the engine has them; X stays empty unless they are one dense float32 matrix."""
         X, squares, distances = np.empty((0, 1), np.float32), np.empty(0, np.float32), False
         if len(points.primitives) == 1 and isinstance(points.primitives[0], DenseVectors):
             vectors = points.primitives[0]
-            plain = vectors.index is None and vectors.X.dtype == np.float32
-            if plain and vectors.kind != op.L1_DISTANCE:
+            plain = vectors.index is None and vectors.centre is None
+            if plain and vectors.X.dtype == np.float32 and vectors.kind != op.L1_DISTANCE:
                 X, squares = vectors.X, vectors.squares
                 distances = vectors.kind == op.SQUARED_DISTANCE
         rate = np.float32(np.nan if program.gaussian_rate is None else program.gaussian_rate)
@@ -933,7 +931,7 @@ def _exponential(distances, rate, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def dense_rows(points, rows, out):
-    """Write the kernel values between some of the points and all of them into ``out`` (q, n)."""
+    """Write the kernel values between some :class:`DensePoints` and all into ``out`` (q, n)."""
     n, d = points.X.shape
     panel = np.empty((min(_PANEL, len(rows)), d), dtype=np.float32)
     squares = np.empty(len(panel), dtype=np.float32)
@@ -962,9 +960,6 @@ def dense_rows(points, rows, out):
             points.factors,
             values,
         )
-
-
-_PANEL = 64  # rows of one product
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")

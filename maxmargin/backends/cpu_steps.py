@@ -24,7 +24,7 @@ CONVERGED, PAUSED, STUCK, ROWS = range(4)
 BARRED = np.float32(1e30)
 _LEAST_BEND = np.float32(1e-12)
 _LOW, _HIGH = np.float32(-3e38), np.float32(3e38)
-TIGHTEN = 0.1  # a block is solved to this part of the whole problem's violation
+_TIGHTEN = 0.1
 _BLOCK = 64  # entries whose extreme is kept, so that only one block is searched for its place
 _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
@@ -238,6 +238,10 @@ def single_steps(
     return PAUSED, max_steps
 
 
+# Numba's cache on disk knows these classes, and cpu.DensePoints, by name: one that is gone or has
+# another name makes the cache of an earlier version unreadable, and the first call raises.
+
+
 class Variables(NamedTuple):
     """The arrays of a dual problem (:mod:`maxmargin.duals`), as the compiled loops take them."""
 
@@ -250,7 +254,7 @@ class Variables(NamedTuple):
     group: np.ndarray
 
 
-class View(NamedTuple):
+class Findings(NamedTuple):
     """What :func:`survey` finds out about every variable.
 
     ``v`` is less the level of its group, which is the mean over the free variables or the middle of
@@ -265,16 +269,16 @@ class View(NamedTuple):
     may_fall: np.ndarray
 
     @classmethod
-    def empty(cls, size: int) -> View:
+    def empty(cls, size: int) -> Findings:
         """Room for so many variables."""
         return cls(*np.empty((2, size)), *np.empty((2, size), dtype=np.bool_))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def survey(variables, n_groups, alpha, decision, view):
+def survey(variables, n_groups, alpha, decision, found):
     """Look at every variable; returns the largest violation of a pair (or of one, without groups).
 
-    Fills ``view``.
+    Fills ``found``.
     """
     groups = max(n_groups, 1)
     top = np.full(groups, -1)
@@ -301,9 +305,9 @@ def survey(variables, n_groups, alpha, decision, view):
         if rises and falls:
             total[g] += value
             free[g] += 1.0
-        view.v[t] = value
-        view.may_rise[t] = rises
-        view.may_fall[t] = falls
+        found.v[t] = value
+        found.may_rise[t] = rises
+        found.may_fall[t] = falls
     worst = 0.0
     widest = -1
     level = np.zeros(groups)
@@ -316,15 +320,15 @@ def survey(variables, n_groups, alpha, decision, view):
             floor = min(lowest[g], highest[g])
             level[g] = min(max(middle, floor), max(lowest[g], highest[g]))
     for t in range(alpha.shape[0]):
-        view.v[t] -= level[variables.group[t] if n_groups > 0 else 0]
-        rise = view.v[t] if view.may_rise[t] else -np.inf
-        fall = -view.v[t] if view.may_fall[t] else -np.inf
-        view.excess[t] = max(rise, fall)
+        found.v[t] -= level[variables.group[t] if n_groups > 0 else 0]
+        rise = found.v[t] if found.may_rise[t] else -np.inf
+        fall = -found.v[t] if found.may_fall[t] else -np.inf
+        found.excess[t] = max(rise, fall)
         if n_groups == 0:
-            worst = max(worst, view.excess[t])
+            worst = max(worst, found.excess[t])
     if widest >= 0:
-        view.excess[top[widest]] = np.inf
-        view.excess[bottom[widest]] = np.inf
+        found.excess[top[widest]] = np.inf
+        found.excess[bottom[widest]] = np.inf
     return worst
 
 
@@ -372,16 +376,18 @@ def grow(
     them in (:func:`admit`) and comes back. Changes ``alpha`` and ``decision`` in place.
     """
     m = alpha.shape[0]
-    view = View(np.empty(m), np.empty(m), np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_))
+    found = Findings(
+        np.empty(m), np.empty(m), np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_)
+    )
     steps = 0
     entries = 0
     while True:
-        violation = survey(variables, n_groups, alpha, decision, view)
+        violation = survey(variables, n_groups, alpha, decision, found)
         if violation <= tol:
             return CONVERGED, steps, used, 0
         if steps >= max_steps or entries >= max_entries:
             return PAUSED, steps, used, 0
-        count = _choose(view, alpha, growth.slot, 0.5 * tol, growth.members[used:][:at_once])
+        count = _choose(found, alpha, growth.slot, 0.5 * tol, growth.members[used:][:at_once])
         if count > 0:
             if points.X.shape[0] == 0:
                 return ROWS, steps, used, count
@@ -390,7 +396,6 @@ def grow(
             admit(variables, growth, used, count)
             used += count
         allowed = min(max_steps - steps, max((max_entries - entries) // used, 1))
-        wanted = np.float32(max(0.5 * tol, TIGHTEN * violation))
         code, taken = _steps_among(
             variables,
             n_groups,
@@ -399,8 +404,8 @@ def grow(
             growth,
             used,
             points.diagonal,
-            view,
-            wanted,
+            found,
+            np.float32(wanted(tol, violation)),
             allowed,
         )
         steps += taken
@@ -411,9 +416,15 @@ def grow(
             return STUCK, steps, used, 0
 
 
+@njit(cache=True, nogil=True)
+def wanted(tol, violation):
+    """Violation to which a block is solved: not much below that of the whole problem."""
+    return max(0.5 * tol, _TIGHTEN * violation)
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _steps_among(
-    variables, n_groups, alpha, decision, growth, used, diagonal, view, wanted, allowed
+    variables, n_groups, alpha, decision, growth, used, diagonal, found, goal, allowed
 ):
     """Take steps among the members of a growing set, and bring all decisions up to date."""
     groups = max(n_groups, 1)
@@ -424,19 +435,19 @@ def _steps_among(
     fall = np.empty((groups, used), dtype=np.float32)
     for k in range(used):
         t = members[k]
-        score[k] = view.v[t]
+        score[k] = found.v[t]
         bend[k] = diagonal[t]
         for g in range(groups):
             own = n_groups < 2 or variables.group[t] == g
-            rise[g, k] = np.float32(0.0) if own and view.may_rise[t] else -BARRED
-            fall[g, k] = np.float32(0.0) if own and view.may_fall[t] else BARRED
+            rise[g, k] = np.float32(0.0) if own and found.may_rise[t] else -BARRED
+            fall[g, k] = np.float32(0.0) if own and found.may_fall[t] else BARRED
     a = alpha[members]
     box = (variables.lower[members], variables.upper[members], variables.coefficient[members])
     advance = (growth.block, np.arange(used), bend, score, a)
     if n_groups > 0:
-        code, taken = pair_steps(*advance, *box, rise, fall, wanted, allowed)
+        code, taken = pair_steps(*advance, *box, rise, fall, goal, allowed)
     else:
-        code, taken = single_steps(*advance, *box, rise, fall, wanted, allowed)
+        code, taken = single_steps(*advance, *box, rise, fall, goal, allowed)
     moved = np.zeros(alpha.shape[0])
     slots = np.empty(used, dtype=np.int64)
     weights = np.empty(used)
@@ -472,11 +483,11 @@ def admit(variables, growth, used, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _choose(view, alpha, slot, floor, joining):
+def _choose(found, alpha, slot, floor, joining):
     """Write the worst violators outside the set into ``joining``; returns their number.
 
-    An empty set begins with all that are not zero, or with some that are spread over the variables,
-    half of them able to rise and half to fall.
+    An empty set begins with variables that are not zero, if any, or else with some that are spread
+    over all, half of them able to rise and half to fall.
     """
     m = alpha.shape[0]
     outside = np.flatnonzero(slot < 0)
@@ -487,18 +498,18 @@ def _choose(view, alpha, slot, floor, joining):
                 joining[count] = t
                 count += 1
         if count == 0:
-            risers = np.flatnonzero(view.may_rise)
-            fallers = np.flatnonzero(view.may_fall & ~view.may_rise)
+            risers = np.flatnonzero(found.may_rise)
+            fallers = np.flatnonzero(found.may_fall & ~found.may_rise)
             for able in (risers, fallers):
-                wanted = min(joining.shape[0] // 2, len(able))
-                for k in range(wanted):
-                    joining[count] = able[k * len(able) // wanted]
+                number = min(max(joining.shape[0] // 2, 1), len(able), joining.shape[0] - count)
+                for k in range(number):
+                    joining[count] = able[k * len(able) // number]
                     count += 1
         return count
-    worst = outside[view.excess[outside] > floor]
+    worst = outside[found.excess[outside] > floor]
     room = joining.shape[0]
     if len(worst) > room > 0:
-        excess = view.excess[worst]
+        excess = found.excess[worst]
         limit = np.partition(excess, len(worst) - room)[len(worst) - room]
         above = worst[excess > limit]
         ties = worst[excess == limit][: room - len(above)]

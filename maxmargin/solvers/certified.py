@@ -63,6 +63,7 @@ class Auto:
         if large and k < _ENGINE_ROUNDS and gram.fits_float32:
             return WorkingSet(self.max_iter, monitor, workers)
         gram.forget_narrow_rows()
+        gram.scratch.release()
         return SMO(self.max_iter, self.shrinking, monitor)
 
 
@@ -158,7 +159,8 @@ def _rounds(
         evaluation = evaluate(gram, problem, solution, tol, definiteness, workers)
         if evaluation.certificate.status is Status.TRIVIAL:
             break
-        if evaluation.certificate.kkt_violation <= tol and evaluation.resolved:
+        reached = evaluation.verified and evaluation.certificate.kkt_violation <= tol
+        if reached and evaluation.resolved:
             evaluation = _with_status(evaluation, Status.CONVERGED)
             if last or refined or not _worth_refining(evaluation):
                 break

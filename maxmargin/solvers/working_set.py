@@ -37,14 +37,13 @@ from maxmargin.solvers.face import descend_faces
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
-_GROWN, _ROUND = (
-    (24, 192),
-    40_000,
-)  # rows that join such a block: a round's own cost of time, in ns
+_GROWN = 24, 192  # variables that join it at a time,
+_ROUND = 40_000  # within these limits as many as take the time of a round's own work, in ns
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _WORST = 0.1  # share of them that are the worst
-_ROUNDING = 8 * 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # eight deviations of a value's
+_DEVIATION = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # of a value of about one, rounded
+_DEVIATIONS = 8  # that the largest and the smallest of many values may be apart by rounding
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
@@ -96,7 +95,7 @@ class WorkingSet:
         if stop := self.monitor.stopped():
             return Solution(problem.start, 0, stop, problem.known_decision)
         state = _State(gram, problem, self.workers)
-        state.workers = Workers(self.workers.count, self.monitor.stopped)
+        state.workers = Workers(self.workers.count, self.monitor.stopped)  # a round can be undone
         limit = self.max_iter - spent if self.max_iter >= 0 else 1 << 62
         steps, status, idle, best = 0, Status.CONVERGED, 0, np.inf
         while True:
@@ -104,12 +103,13 @@ class WorkingSet:
             if self.monitor.due():
                 self.monitor.report(spent + steps, violation, tol, state.gap(), state.alpha)
             stop = self.monitor.stopped()
-            if violation <= max(0.5 * tol, tol - state.rounding()):
+            goal = max(0.5 * tol, tol - state.rounding())
+            if violation <= goal:
                 break
             if steps >= limit or stop:
                 status = stop or Status.MAX_ITER
                 break
-            taken, moved = state.advance(tol, violation, limit - steps, self.monitor)
+            taken, moved = state.advance(goal, violation, limit - steps, self.monitor)
             steps += taken
             value, size = state.objective()
             idle = 0 if value < best - _PROGRESS * size else idle + 1
@@ -136,7 +136,7 @@ class _State:
         self.fresh = not self.decision.any()
         self.random = np.random.default_rng(0)
         size = len(problem.sign)
-        self.variables, self.view = problem.variables, cpu_steps.View.empty(size)
+        self.variables, self.found = problem.variables, cpu_steps.Findings.empty(size)
         memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * size
         memory = max(memory - workers.count * 4 * cpu.TILE_BYTES, 0)
         side = max(self._side(_BLOCK_SHARE * memory), LEAST)
@@ -146,7 +146,8 @@ class _State:
         self.store = gram.narrow_rows(int(np.clip(left // (4 * gram.n), 0, gram.n)))
         self._moved = problem.on_rows(self.alpha, gram.n) != 0
         self._buffer = np.empty(0, dtype=np.float32)
-        self._growth: Any = None  # once this is a growing block: see _grow
+        self._growth: Any = None  # these three once a set grows: see _grow
+        self._dense: Any = None
         self._used = self._tired = 0
 
     @property
@@ -166,7 +167,9 @@ class _State:
 
     def survey(self) -> float:
         """Look at every variable; returns the largest violation."""
-        return cpu_steps.survey(self.variables, self.n_groups, self.alpha, self.decision, self.view)
+        return cpu_steps.survey(
+            self.variables, self.n_groups, self.alpha, self.decision, self.found
+        )
 
     def select(self, tol: float) -> np.ndarray:
         """Choose the variables to solve for: all that are free, and some violators.
@@ -177,38 +180,38 @@ class _State:
         if self.fresh:
             self.fresh = False
             return self._one_per_row(self._sample())
-        free = self.view.may_rise & self.view.may_fall
-        others = (self.view.excess > 0.5 * tol) & ~free
+        free = self.found.may_rise & self.found.may_fall
+        others = (self.found.excess > 0.5 * tol) & ~free
         reserved = min(_ADDED, self.largest // 2, int(np.count_nonzero(others)))
-        free = _highest(np.flatnonzero(free), self.view.excess, self.largest - reserved)
+        free = _highest(np.flatnonzero(free), self.found.excess, self.largest - reserved)
         room = min(self.largest - len(free), max(_ADDED, len(free)))
         violators = np.flatnonzero(others)
         if len(violators) > room:
-            worst = _highest(violators, self.view.excess, int(_WORST * room))
+            worst = _highest(violators, self.found.excess, max(int(_WORST * room), 2))
             others[worst] = False
             rest = self.random.choice(np.flatnonzero(others), room - len(worst), replace=False)
             violators = np.concatenate([worst, rest])
         return self._one_per_row(np.concatenate([free, violators]))
 
     def _sample(self) -> np.ndarray:
-        """Begin with a random part, half of it able to rise and half to fall."""
+        """Begin with a random part, half able to rise and half to fall, and with the worst pair."""
         least, most = _FIRST
-        count = min(max(len(self.alpha) // _FIRST_SHARE, least), most, self.largest)
-        halves = [np.flatnonzero(self.view.may_rise), np.flatnonzero(self.view.may_fall)]
-        return np.unique(
-            np.concatenate(
-                [
-                    self.random.choice(half, min(count // 2, len(half)), replace=False)
-                    for half in halves
-                ]
-            )
-        )
+        count = min(max(len(self.alpha) // _FIRST_SHARE, least), most, self.largest - 2)
+        halves = [np.flatnonzero(self.found.may_rise), np.flatnonzero(self.found.may_fall)]
+        sample = [
+            self.random.choice(half, min(count // 2, len(half)), replace=False) for half in halves
+        ]
+        worst = _highest(np.arange(len(self.alpha)), self.found.excess, 2)
+        return np.unique(np.concatenate([*sample, worst]))
 
     def _one_per_row(self, chosen: np.ndarray) -> np.ndarray:
-        """Of two variables on a row keep the worse violator; its sibling can wait a round."""
-        if not self.paired:
+        """Of two variables on a row keep the worse violator; its sibling can wait a round.
+
+        Without a bias the two of nu-SVR share a group and may be the worst pair: both stay.
+        """
+        if not self.paired or (self.n_groups == 1 and not self.same_orientation):
             return chosen
-        chosen = chosen[np.argsort(-self.view.excess[chosen], kind="stable")]
+        chosen = chosen[np.argsort(-self.found.excess[chosen], kind="stable")]
         _, first = np.unique(self.problem.gram_row[chosen], return_index=True)
         return chosen[first]
 
@@ -219,20 +222,19 @@ class _State:
         before = self.alpha.copy(), self.decision.copy()
         try:
             if self.grows:
-                steps, finished = self._grow(tol, allowed)
+                steps, finished = self._grow(tol, allowed, monitor)
             else:
                 steps, finished = self._exchange(tol, violation, allowed, monitor)
             if not finished and steps < allowed and not monitor.stopped():
                 self._descend()
-        except StoppedError:
-            self.alpha, self.decision = before
+                self._tired = 0
+        except BaseException as error:
             self.gram.forget_narrow_rows()  # some may be half made
+            if not isinstance(error, StoppedError):
+                raise
+            self.alpha, self.decision = before
             return 0, True
         return steps, not np.array_equal(before[0], self.alpha)
-
-    def _wanted(self, tol: float, violation: float) -> float:
-        """Violation to which a block is solved: not much below that of the whole problem."""
-        return max(0.5 * tol, cpu_steps.TIGHTEN * violation)
 
     def _exchange(
         self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
@@ -240,7 +242,7 @@ class _State:
         """Select, block, solve, update; returns the steps and whether the block was solved."""
         chosen = self.select(tol)
         inside = self._inside(chosen)
-        wanted = self._wanted(tol, violation)
+        wanted = cpu_steps.wanted(tol, violation)
         steps, finished = inside.solve(self._block(chosen), wanted, allowed, monitor)
         change = self.problem.sign[chosen] * (inside.alpha - self.alpha[chosen])
         self.alpha[chosen] = inside.alpha
@@ -248,10 +250,10 @@ class _State:
         self._update(self.problem.gram_row[chosen[moved]], change[moved])
         return steps, finished
 
-    def _grow(self, tol: float, allowed: int) -> tuple[int, bool]:
+    def _grow(self, tol: float, allowed: int, monitor: ProblemMonitor) -> tuple[int, bool]:
         """Solve a small problem in compiled code: see :func:`cpu_steps.grow`.
 
-        Returns the steps and whether they are worth going on with.
+        Returns the steps, and False once they are too many for what they bring.
         """
         m = len(self.alpha)
         if self._growth is None:
@@ -260,7 +262,7 @@ class _State:
             if not np.array_equal(order, np.arange(m)):
                 self.points = self.points.take(order).gathered()
             diagonal = self.gram.diagonal[order]
-            self._rows = cpu.Rows.of(self.gram.program, self.points, diagonal)
+            self._dense = cpu.DensePoints.of(self.gram.program, self.points, diagonal)
         entry = 0.5 + 0.02 * self._width  # nanoseconds
         at_once = int(np.clip(_ROUND / (entry * m), *_GROWN))
         patience, steps = self._patience(m), 0
@@ -272,7 +274,7 @@ class _State:
                 self.decision,
                 self._growth,
                 self._used,
-                self._rows,
+                self._dense,
                 tol,
                 at_once,
                 min(allowed, patience) - steps,
@@ -282,6 +284,8 @@ class _State:
             if code != cpu_steps.ROWS:
                 break
             self._join(joining)
+            if monitor.stopped():
+                break
         self._tired = self._tired + steps if code == cpu_steps.PAUSED else 0
         return steps, self._tired < patience
 
@@ -310,12 +314,13 @@ class _State:
 
     def rounding(self) -> float:
         """By how much float32 kernel values may be wrong about the violation."""
-        return _ROUNDING * float(np.linalg.norm(self.alpha) * self.diagonal.max())
+        size = float(np.linalg.norm(self.alpha) * self.diagonal.max())
+        return _DEVIATIONS * _DEVIATION * size
 
     def gap(self) -> float:
         """Duality gap at the levels of the last survey, to working precision."""
         problem = self.problem
-        residual = -problem.coefficient * self.view.v
+        residual = -problem.coefficient * self.found.v
         least = np.minimum(residual * problem.lower, residual * problem.upper)
         return float(np.maximum(residual * self.alpha - least, 0.0).sum())
 
@@ -336,14 +341,10 @@ class _State:
         rows = self.problem.gram_row[chosen]
         cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
         cpu.finite(K[0], self.gram.kernel)
-        self._turn(K, chosen, chosen)
-        return K
-
-    def _turn(self, K: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> None:
-        """Fold the orientation of the variables into their kernel values, in place."""
         if not self.same_orientation:
-            K *= self.orientation[columns]
-            K *= self.orientation[rows][:, None]
+            K *= self.orientation[chosen]
+            K *= self.orientation[chosen][:, None]
+        return K
 
     def _inside(self, chosen: np.ndarray) -> _Inside:
         """Return the problem of the chosen variables alone, as the compiled steps take it."""
@@ -354,13 +355,13 @@ class _State:
         return _Inside(
             slot=np.arange(len(chosen)),
             diagonal=self.diagonal[problem.gram_row[chosen]],
-            score=self.view.v[chosen].astype(np.float32),
+            score=self.found.v[chosen].astype(np.float32),
             alpha=self.alpha[chosen],
             lower=problem.lower[chosen],
             upper=problem.upper[chosen],
             coefficient=problem.coefficient[chosen],
-            rise=np.where(member & self.view.may_rise[chosen], np.float32(0), -barred),
-            fall=np.where(member & self.view.may_fall[chosen], np.float32(0), barred),
+            rise=np.where(member & self.found.may_rise[chosen], np.float32(0), -barred),
+            fall=np.where(member & self.found.may_fall[chosen], np.float32(0), barred),
             constrained=self.n_groups > 0,
             patience=self._patience(len(chosen)),
         )
@@ -408,12 +409,9 @@ class _State:
         slots = np.concatenate([unused, spare])[: len(wanting)]
         kept = np.zeros(len(new), dtype=bool)
         kept[wanting[: len(slots)]] = True
-        return kept, self._taken(new[kept], slots)
-
-    def _taken(self, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
         if len(slots):
-            self.store.place(rows, slots)
-        return slots
+            store.place(new[kept], slots)
+        return kept, slots
 
 
 @dataclass
