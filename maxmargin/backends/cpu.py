@@ -252,7 +252,8 @@ class SparseVectors(Vectors):
     def narrowed(cls, X: Any, kind: str) -> SparseVectors:
         """Vectors in float32, not centred: sparse data have their mean near zero."""
         squares = cls(X, kind).squares
-        return cls(X.astype(np.float32), kind, squares=squares, dtype=np.float32)
+        parts = X.data.astype(np.float32), X.indices, X.indptr  # the pattern is shared
+        return cls(sp.csr_array(parts, shape=X.shape), kind, squares=squares, dtype=np.float32)
 
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
         block = self.X[self._at(rows)].toarray()

@@ -25,7 +25,7 @@ BARRED = np.float32(1e30)
 _LEAST_BEND = np.float32(1e-12)
 _LOW, _HIGH = np.float32(-3e38), np.float32(3e38)
 _TIGHTEN = 0.1
-_BLOCK = 64  # entries whose extreme is kept, so that only one block is searched for its place
+_BLOCK = 128  # entries whose extreme is kept, so that only one block is searched for its place
 _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
@@ -67,6 +67,8 @@ def pair_steps(
     highest = np.empty(n_groups, dtype=np.float32)
     lowest = np.empty(n_groups, dtype=np.float32)
     place = np.empty(n_groups, dtype=np.int64)
+    gains = np.empty(_BLOCK, dtype=np.float32)
+    nowhere = np.int32(q)
     Ki = score  # any finite row: the first pass moves by nothing
     Kj = score
     step32 = zero
@@ -110,12 +112,15 @@ def pair_steps(
             return PAUSED, taken
         up = rise[widest]
         down = fall[widest]
-        i = place[widest]
-        top = score[i] + up[i]
-        for t in range(i + 1, min(i + _BLOCK, q)):
-            if score[t] + up[t] > top:
-                top = score[t] + up[t]
-                i = t
+        start = np.uint64(place[widest])
+        stop = np.uint64(min(place[widest] + _BLOCK, q))
+        top = _LOW  # again, from what was stored: the place must be found
+        for t in range(start, stop):
+            top = larger(top, score[t] + up[t])
+        first = nowhere  # a minimum of places is vectorised, a search that breaks off is not
+        for t in range(start, stop):
+            first = min(first, np.int32(t) if score[t] + up[t] >= top else nowhere)
+        i = np.int64(first)
         Ki = K[slot[i]]
         bend_i = diagonal[i]
         best = zero
@@ -133,15 +138,18 @@ def pair_steps(
                 place_j = block * _BLOCK
         if place_j < 0:
             return STUCK, taken
-        j = place_j
-        best = np.float32(-1.0)
-        for t in range(place_j, min(place_j + _BLOCK, q)):
+        start = np.uint64(place_j)
+        stop = np.uint64(min(place_j + _BLOCK, q))
+        best = zero
+        for t in range(start, stop):
             slope = larger(top - (score[t] + down[t]), zero)
             bend = larger(bend_i + diagonal[t] - (Ki[t] + Ki[t]), _LEAST_BEND)
-            gain = slope * slope / bend
-            if gain > best:
-                best = gain
-                j = t
+            gains[t - start] = slope * slope / bend
+            best = larger(best, gains[t - start])
+        first = nowhere
+        for t in range(start, stop):
+            first = min(first, np.int32(t) if gains[t - start] >= best else nowhere)
+        j = np.int64(first)
         Kj = K[slot[j]]
         bend = larger(bend_i + diagonal[j] - (Ki[j] + Ki[j]), _LEAST_BEND)
         step = np.float64(top - score[j]) / np.float64(bend)
@@ -185,6 +193,8 @@ def single_steps(
     zero = np.float32(0.0)
     up = rise[0]
     down = fall[0]
+    gains = np.empty(_BLOCK, dtype=np.float32)
+    nowhere = np.int32(q)
     Ki = score  # any finite row: the first pass moves by nothing
     step32 = zero
     violation = zero
@@ -213,14 +223,17 @@ def single_steps(
             return PAUSED, taken
         if place < 0:
             return STUCK, taken
-        i = place
-        best = np.float32(-1.0)
-        for t in range(place, min(place + _BLOCK, q)):
+        start = np.uint64(place)
+        stop = np.uint64(min(place + _BLOCK, q))
+        best = zero
+        for t in range(start, stop):
             slope = larger(larger(score[t] + up[t], -(score[t] + down[t])), zero)
-            gain = slope * slope / larger(diagonal[t], _LEAST_BEND)
-            if gain > best:
-                best = gain
-                i = t
+            gains[t - start] = slope * slope / larger(diagonal[t], _LEAST_BEND)
+            best = larger(best, gains[t - start])
+        first = nowhere
+        for t in range(start, stop):
+            first = min(first, np.int32(t) if gains[t - start] >= best else nowhere)
+        i = np.int64(first)
         before = alpha[i]
         step = np.float64(score[i]) / np.float64(larger(diagonal[i], _LEAST_BEND))
         if step >= upper[i] - alpha[i]:
