@@ -24,7 +24,8 @@ _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _REFINED = 1e-5
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
-_SHARED_FROM = 16384  # rows from which all threads work on one problem
+_SHARED_FROM = 16384  # rows from which all threads work on one problem,
+_ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
 
 
@@ -77,9 +78,9 @@ def solve_certified(
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve problems over one Gram matrix; returns an evaluation and a step count for each.
 
-    Every problem works on the Gram matrix of its own rows, which shares the data. Large problems
-    come first, one after the other with all threads inside; then the others, one to a thread, and
-    those so small that Python is most of their work without threads.
+    Every problem works on the Gram matrix of its own rows, which shares the data. A few large
+    problems come first, one after the other with all threads inside; then the others, one to a
+    thread, and those so small that Python is most of their work without threads.
 
     Examples
     --------
@@ -127,7 +128,9 @@ def solve_certified(
     sizes = np.array([len(problem.sign) for problem in problems])
     order = np.argsort(-sizes, kind="stable")
     entry = 0.5 + 0.02 * max((points.width for points in gram.points.primitives), default=1)
-    shared = (sizes[order] >= _SHARED_FROM) | (len(problems) == 1)
+    large = sizes[order] >= _SHARED_FROM
+    enough = np.count_nonzero(large) >= _ENOUGH * threads
+    shared = (large & ~enough) | (len(problems) == 1)
     apart = ~shared & (entry * sizes[order] ** 2.0 >= _APART_FROM)
     answers = [solve(k, workers, gram.memory) for k in order[shared]]
     answers += workers.map(lambda k: solve(k, ALONE, gram.memory // threads), order[apart])

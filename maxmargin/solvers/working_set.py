@@ -48,7 +48,6 @@ _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
-_KEPT = 2048  # rows that are kept in any case
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
 
@@ -402,7 +401,7 @@ class _State:
         inside = (self.alpha > problem.lower) & (self.alpha < problem.upper)
         free = np.zeros(self.gram.n, dtype=bool)
         free[problem.gram_row[inside]] = True
-        wanting = np.flatnonzero(free[new] | self._moved[new] | (store.used < _KEPT))
+        wanting = np.flatnonzero(free[new] | self._moved[new])
         self._moved[new] = True
         unused = np.arange(store.used, min(store.used + len(wanting), store.capacity))
         spare = np.flatnonzero(~free[store.owner[: store.used]])
