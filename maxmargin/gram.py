@@ -254,7 +254,8 @@ class Gram:
         unknown = active[~known]
         if len(unknown):
             right = self.points if everything else self.points.take(rows)
-            if not everything and len(rows) * len(unknown) > _COMPACTED:
+            room = right.narrow_bytes <= _NARROW_SHARE * self.memory
+            if not everything and room and len(rows) * len(unknown) > _COMPACTED:
                 right = right.compact()
             weights = coefficients[unknown]
             cpu.accumulate(self.program, self.points, unknown, weights, right, out, workers)

@@ -41,6 +41,7 @@ _GROWN = 24, 192  # variables that join it at a time,
 _ROUND = 40_000  # within these limits as many as take the time of a round's own work, in ns
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 2048  # violators that join the free variables, or as many as are free
+_CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
 _WORST = 0.1  # share of them that are the worst
 _DEVIATION = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # of a value of about one, rounded
 _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart by rounding
@@ -143,7 +144,7 @@ class _State:
         self.grows = size <= min(side / 2**0.5, _WHOLE) and not self.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
         self.store = gram.narrow_rows(int(np.clip(left // (4 * gram.n), 0, gram.n)))
-        self._moved = problem.on_rows(self.alpha, gram.n) != 0
+        self._moves = (problem.on_rows(self.alpha, gram.n) != 0).astype(np.int64)
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
@@ -153,6 +154,14 @@ class _State:
     def _width(self) -> int:
         """Entries of the widest row of data."""
         return max((points.width for points in self.points.primitives), default=1)
+
+    @property
+    def _entry(self) -> float:
+        """About how long a kernel value takes, in nanoseconds."""
+        return 0.5 + sum(
+            0.02 * points.width if isinstance(points, cpu.DenseVectors) else 0.05 * points.width
+            for points in self.points.primitives
+        )
 
     @property
     def _gathered_bytes(self) -> int:
@@ -262,8 +271,7 @@ class _State:
                 self.points = self.points.take(order).gathered()
             diagonal = self.gram.diagonal[order]
             self._dense = cpu.DensePoints.of(self.gram.program, self.points, diagonal)
-        entry = 0.5 + 0.02 * self._width  # nanoseconds
-        at_once = int(np.clip(_ROUND / (entry * m), *_GROWN))
+        at_once = int(np.clip(_ROUND / (self._entry * m), *_GROWN))
         patience, steps = self._patience(m), 0
         while True:
             code, taken, self._used, joining = cpu_steps.grow(
@@ -395,14 +403,16 @@ class _State:
         """Which new rows to keep, and their slots: unused ones, then those of rows not free.
 
         The rows that will be needed again are those of free variables, and those that have moved
-        before. One that went straight to its wall most likely stays there, and new memory is slow.
+        before. One that went straight to its wall most likely stays there, and new memory is slow:
+        rows of cheap kernel values are only kept from their third move on.
         """
         store, problem = self.store, self.problem
         inside = (self.alpha > problem.lower) & (self.alpha < problem.upper)
         free = np.zeros(self.gram.n, dtype=bool)
         free[problem.gram_row[inside]] = True
-        wanting = np.flatnonzero(free[new] | self._moved[new])
-        self._moved[new] = True
+        again = self._moves[new]
+        wanting = np.flatnonzero(again > 1 if self._entry < _CHEAP else (again > 0) | free[new])
+        self._moves[new] += 1
         unused = np.arange(store.used, min(store.used + len(wanting), store.capacity))
         spare = np.flatnonzero(~free[store.owner[: store.used]])
         slots = np.concatenate([unused, spare])[: len(wanting)]
