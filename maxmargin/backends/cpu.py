@@ -491,35 +491,31 @@ def kernel_rows(
 
 
 class DensePoints(NamedTuple):
-    """Dense points under a kernel, for compiled code that makes rows of their matrix itself.
+    """Dense points under a Gaussian kernel, for compiled code that makes rows of it itself.
 
-    Without rows in X it cannot: see :meth:`of`. ``rate`` is nan where the kernel is not Gaussian.
+    Without rows in X it cannot: see :meth:`of`.
     """
 
     X: np.ndarray
     squares: np.ndarray
     diagonal: np.ndarray
-    distances: bool
     rate: np.float32
-    instructions: np.ndarray
-    constants: np.ndarray
-    coefficients: np.ndarray
-    depth: int
-    factors: np.ndarray
 
     @classmethod
     def of(cls, program: Program, points: Operand, diagonal: np.ndarray) -> DensePoints:
-        """Points as the engine has them; X stays empty unless they are one dense float32 matrix."""
-        X, squares, distances = np.empty((0, 1), np.float32), np.empty(0, np.float32), False
-        if len(points.primitives) == 1 and isinstance(points.primitives[0], DenseVectors):
-            vectors = points.primitives[0]
-            plain = vectors.index is None and vectors.centre is None
-            if plain and vectors.X.dtype == np.float32 and vectors.kind != op.L1_DISTANCE:
-                X, squares = vectors.X, vectors.squares
-                distances = vectors.kind == op.SQUARED_DISTANCE
-        rate = np.float32(np.nan if program.gaussian_rate is None else program.gaussian_rate)
-        arrays = program.arrays(np.float32)
-        return cls(X, squares, diagonal, distances, rate, *arrays, points.factors)
+        """Points as the engine has them; X stays empty unless they are one dense float32 matrix.
+
+        It also does for kernels that are not Gaussian: the interpreter of programmes would triple
+        the time that the caller takes to compile.
+        """
+        X, squares = np.empty((0, 1), np.float32), np.empty(0, np.float32)
+        if program.gaussian_rate is None:
+            return cls(X, squares, diagonal, np.float32(0.0))
+        vectors = points.primitives[0]
+        plain = vectors.index is None and vectors.centre is None
+        if plain and isinstance(vectors, DenseVectors) and vectors.X.dtype == np.float32:
+            X, squares = vectors.X, vectors.squares
+        return cls(X, squares, diagonal, np.float32(program.gaussian_rate))
 
 
 def kernel_square(
@@ -931,36 +927,19 @@ def _exponential(distances, rate, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def dense_rows(points, rows, out):
+def gaussian_rows(points, rows, out):
     """Write the kernel values between some :class:`DensePoints` and all into ``out`` (q, n)."""
-    n, d = points.X.shape
-    panel = np.empty((min(_PANEL, len(rows)), d), dtype=np.float32)
+    panel = np.empty((min(_PANEL, len(rows)), points.X.shape[1]), dtype=np.float32)
     squares = np.empty(len(panel), dtype=np.float32)
     for first in range(0, len(rows), _PANEL):
         q = min(_PANEL, len(rows) - first)
         for k in range(q):
-            panel[k] = points.X[rows[first + k]]
             squares[k] = points.squares[rows[first + k]]
+            for c in range(panel.shape[1]):
+                panel[k, c] = points.X[rows[first + k], c]
         values = out[first : first + q]
         np.dot(panel[:q], points.X.T, values)
-        if points.rate == points.rate:
-            _gaussian(squares[:q], points.squares, points.rate, values)
-            continue
-        if points.distances:
-            _squared_distances(squares[:q], points.squares, values)
-        factors = np.empty((points.factors.shape[0], q), dtype=np.float32)
-        for k in range(q):
-            factors[:, k] = points.factors[:, rows[first + k]]
-        run(
-            points.instructions,
-            points.constants,
-            points.coefficients,
-            points.depth,
-            values.reshape(1, q, n),
-            factors,
-            points.factors,
-            values,
-        )
+        _gaussian(squares[:q], points.squares, points.rate, values)
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
