@@ -27,6 +27,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin import memory
+from maxmargin.backends import cpu
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem, read_levels
@@ -43,7 +44,6 @@ T = TypeVar("T")
 Splits = Sequence[tuple[int, np.ndarray, np.ndarray]]
 
 _FLOAT32_FROM = 1e-4  # tol from which on float32 kernel values are enough
-_ROUNDING = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5
 _NOISE = 0.02  # share of a value's unit that the rounding of kernel values may take
 _SUMMED_NARROW = 1e-3  # and up to which values are summed in float32 too
 _LARGEST = 1e30  # kernel value up to which float32 is thought of
@@ -151,7 +151,7 @@ class Path:
             except UnsettledError:
                 self.reached = min(self.reached, i)
                 return
-            self.noise[i, k] = _ROUNDING * float(np.linalg.norm(alpha)) * path.scale
+            self.noise[i, k] = cpu.DEVIATION32 * float(np.linalg.norm(alpha)) * path.scale
             if self.noise[i, k] > _NOISE * targets.unit(fold):
                 self.reached = min(self.reached, i)
                 return

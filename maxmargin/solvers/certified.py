@@ -127,11 +127,10 @@ def solve_certified(
 
     sizes = np.array([len(problem.sign) for problem in problems])
     order = np.argsort(-sizes, kind="stable")
-    entry = 0.5 + 0.02 * max((points.width for points in gram.points.primitives), default=1)
     large = sizes[order] >= _SHARED_FROM
     enough = np.count_nonzero(large) >= _ENOUGH * threads
     shared = (large & ~enough) | (len(problems) == 1)
-    apart = ~shared & (entry * sizes[order] ** 2.0 >= _APART_FROM)
+    apart = ~shared & (gram.points.entry_time * sizes[order] ** 2.0 >= _APART_FROM)
     answers = [solve(k, workers, gram.memory) for k in order[shared]]
     answers += workers.map(lambda k: solve(k, ALONE, gram.memory // threads), order[apart])
     answers += [solve(k, ALONE, gram.memory) for k in order[~shared & ~apart]]

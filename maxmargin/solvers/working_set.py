@@ -43,7 +43,6 @@ _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these l
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
 _WORST = 0.1  # share of them that are the worst
-_DEVIATION = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # of a value of about one, rounded
 _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart by rounding
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
@@ -156,14 +155,6 @@ class _State:
         return max((points.width for points in self.points.primitives), default=1)
 
     @property
-    def _entry(self) -> float:
-        """About how long a kernel value takes, in nanoseconds."""
-        return 0.5 + sum(
-            0.02 * points.width if isinstance(points, cpu.DenseVectors) else 0.05 * points.width
-            for points in self.points.primitives
-        )
-
-    @property
     def _gathered_bytes(self) -> int:
         """What a row of a block's data takes, from where it is to float32 side by side."""
         return self._width * (8 if self.gram.narrow_bytes else 20)
@@ -271,7 +262,7 @@ class _State:
                 self.points = self.points.take(order).gathered()
             diagonal = self.gram.diagonal[order]
             self._dense = cpu.DensePoints.of(self.gram.program, self.points, diagonal)
-        at_once = int(np.clip(_ROUND / (self._entry * m), *_GROWN))
+        at_once = int(np.clip(_ROUND / (self.points.entry_time * m), *_GROWN))
         patience, steps = self._patience(m), 0
         while True:
             code, taken, self._used, joining = cpu_steps.grow(
@@ -322,7 +313,7 @@ class _State:
     def rounding(self) -> float:
         """By how much float32 kernel values may be wrong about the violation."""
         size = float(np.linalg.norm(self.alpha) * self.diagonal.max())
-        return _DEVIATIONS * _DEVIATION * size
+        return _DEVIATIONS * cpu.DEVIATION32 * size
 
     def gap(self) -> float:
         """Duality gap at the levels of the last survey, to working precision."""
@@ -411,7 +402,9 @@ class _State:
         free = np.zeros(self.gram.n, dtype=bool)
         free[problem.gram_row[inside]] = True
         again = self._moves[new]
-        wanting = np.flatnonzero(again > 1 if self._entry < _CHEAP else (again > 0) | free[new])
+        wanting = np.flatnonzero(
+            again > 1 if self.points.entry_time < _CHEAP else (again > 0) | free[new]
+        )
         self._moves[new] += 1
         unused = np.arange(store.used, min(store.used + len(wanting), store.capacity))
         spare = np.flatnonzero(~free[store.owner[: store.used]])
