@@ -26,6 +26,7 @@ from maxmargin.kernels.validity import examine
 _CHECKED_POINTS, _EXAMINED_POINTS = 128, 512
 _TILE = 512
 _COMPACTED = 1 << 20  # values from which a better form of the data pays
+_HALVED = 1024  # points from which values among them are made only once for both
 _SYMMETRY = 1e-6
 _NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
 
@@ -253,14 +254,41 @@ class Gram:
             out += coefficients[part] @ data
         unknown = active[~known]
         if len(unknown):
-            right = self.points if everything else self.points.take(rows)
-            room = right.narrow_bytes <= _NARROW_SHARE * self.memory
-            if not everything and room and len(rows) * len(unknown) > _COMPACTED:
-                right = right.compact()
-            weights = coefficients[unknown]
-            cpu.accumulate(self.program, self.points, unknown, weights, right, out, workers)
+            self._add_products(unknown, coefficients[unknown], rows, out, workers)
             cpu.finite(out, self.kernel)
         return out
+
+    def _add_products(
+        self,
+        active: np.ndarray,
+        weights: np.ndarray,
+        rows: np.ndarray,
+        out: np.ndarray,
+        workers: Workers,
+    ) -> None:
+        """Add ``K[rows, active] @ weights`` to ``out``; what is symmetric is computed by half."""
+        place = np.full(self.n, -1)
+        place[rows] = np.arange(len(rows))
+        among = place[active]
+        if len(active) >= _HALVED and (among >= 0).all():
+            points = self._compacted(self.points.take(active), len(active))
+            out[among] += cpu.accumulate_square(self.program, points, weights, workers)
+            place[active] = -1
+            rest = place[rows] >= 0
+        else:
+            rest = np.ones(len(rows), dtype=bool)
+        if rest.any():
+            whole = len(rows) == self.n and rest.all() and (np.diff(rows) == 1).all()
+            right = self.points if whole else self.points.take(rows[rest])
+            right = right if whole else self._compacted(right, len(active))
+            sums = np.zeros(right.n)
+            cpu.accumulate(self.program, self.points, active, weights, right, sums, workers)
+            out[rest] += sums
+
+    def _compacted(self, points: cpu.Operand, uses: int) -> cpu.Operand:
+        """Return the points in their fastest form, where that pays and has room."""
+        room = points.narrow_bytes <= _NARROW_SHARE * self.memory
+        return points.compact() if room and points.n * uses > _COMPACTED else points
 
     def take(self, rows: Any, memory: int | None = None) -> Gram:
         """Gram matrix of a subset of the points: their data shared, with a store of its own."""

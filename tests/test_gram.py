@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, Gram
 from maxmargin.backends import cpu
+from maxmargin.backends.threads import Workers
 from maxmargin.gram import Definiteness, RowStore
 from maxmargin.kernels import RBF, FunctionKernel, Laplacian, Linear, Precomputed, Sigmoid
 
@@ -57,6 +58,18 @@ def test_the_budget_is_honoured_and_changes_no_value(memory, random):
     np.testing.assert_allclose(gram.store.data[gram.store.slot[residents]], K[residents])
     np.testing.assert_allclose(gram.matvec(np.ones(50)), K.sum(axis=1))
     np.testing.assert_allclose(gram.matvec(np.ones(50), [4, 2]), K.sum(axis=1)[[4, 2]])
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("density", [1.0, 0.1])
+def test_products_that_are_symmetric_are_computed_by_half(count, density, random):
+    many = random.standard_normal((1500, 5)) * (random.random((1500, 5)) < density)
+    gram = Gram.of(many, RBF(0.2), memory=1 << 20)
+    coefficients = random.standard_normal(1500) * (np.arange(1500) % 4 > 0)
+    expected = RBF(0.2)(many) @ coefficients
+    for rows in (np.arange(1500), random.permutation(1500)[:1499], np.flatnonzero(coefficients)):
+        found = gram.matvec(coefficients, rows, Workers(count))
+        np.testing.assert_allclose(found, expected[rows], rtol=1e-9, atol=1e-10)
 
 
 def test_the_least_recently_used_row_goes_first():

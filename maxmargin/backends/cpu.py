@@ -574,6 +574,33 @@ def accumulate(
         workers.map(add, spans(right.n, workers.count))
 
 
+def accumulate_square(
+    program: Program, points: Operand, coefficients: np.ndarray, workers: Workers = ALONE
+) -> np.ndarray:
+    """``K @ coefficients`` for the points among themselves: a value is made once for both sides."""
+    n, step = points.n, _panel_rows(points)
+    order = np.arange(n)
+
+    def add(share: range) -> np.ndarray:
+        out = np.zeros(n)
+        for first in share:
+            part = slice(first, min(first + step, n))
+            weights = coefficients[part]
+            ((_, panels),) = _panels(points, order[part])
+            for start, stop, values in _values(
+                program, points, order[part], panels, points, (first, n)
+            ):
+                out[start:stop] += weights @ values
+                mirrored = max(start, part.stop)
+                if mirrored < stop:
+                    out[part] += values[:, mirrored - start :] @ coefficients[mirrored:stop]
+        return out
+
+    firsts = range(0, n, step)
+    shares = [firsts[k :: workers.count] for k in range(workers.count)]  # early panels are longer
+    return np.sum(workers.map(add, shares), axis=0)
+
+
 def expand(
     program: Program,
     left: Operand,

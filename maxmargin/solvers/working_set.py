@@ -142,8 +142,9 @@ class _State:
         self.largest = min(side, LARGEST, size)
         self.grows = size <= min(side / 2**0.5, _WHOLE) and not self.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
-        self.store = gram.narrow_rows(int(np.clip(left // (4 * gram.n), 0, gram.n)))
-        self._moves = (problem.on_rows(self.alpha, gram.n) != 0).astype(np.int64)
+        cheap = self.points.entry_time < _CHEAP
+        self.store = gram.narrow_rows(0 if cheap else int(np.clip(left // (4 * gram.n), 0, gram.n)))
+        self._moved = problem.on_rows(self.alpha, gram.n) != 0
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
@@ -394,18 +395,14 @@ class _State:
         """Which new rows to keep, and their slots: unused ones, then those of rows not free.
 
         The rows that will be needed again are those of free variables, and those that have moved
-        before. One that went straight to its wall most likely stays there, and new memory is slow:
-        rows of cheap kernel values are only kept from their third move on.
+        before. One that went straight to its wall most likely stays there, and new memory is slow.
         """
         store, problem = self.store, self.problem
         inside = (self.alpha > problem.lower) & (self.alpha < problem.upper)
         free = np.zeros(self.gram.n, dtype=bool)
         free[problem.gram_row[inside]] = True
-        again = self._moves[new]
-        wanting = np.flatnonzero(
-            again > 1 if self.points.entry_time < _CHEAP else (again > 0) | free[new]
-        )
-        self._moves[new] += 1
+        wanting = np.flatnonzero(self._moved[new] | free[new])
+        self._moved[new] = True
         unused = np.arange(store.used, min(store.used + len(wanting), store.capacity))
         spare = np.flatnonzero(~free[store.owner[: store.used]])
         slots = np.concatenate([unused, spare])[: len(wanting)]
