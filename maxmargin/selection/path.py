@@ -30,11 +30,12 @@ import numpy as np
 from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from maxmargin.backends.cpu_momentum import hastened_steps
 from maxmargin.backends.cpu_steps import BARRED, pair_steps, single_steps
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualProblem
 
-_PATIENCE = 1  # steps per variable, before those that do not matter now are set aside
+_PATIENCE = 1.0  # steps per variable, before those that do not matter now are set aside
 _INSIDE = 12  # steps per variable that is left, before all are looked at again
 _NEAR = 0.7  # share of the violation from which on a variable at a wall matters
 _KEPT = 0.8  # share of the last ones that must still matter for their values to be used again
@@ -143,7 +144,7 @@ class CPath:
     def _settle(self) -> bool:
         """Take steps with all variables, for a while; whether that sufficed."""
         problem = self.problem
-        allowed = _PATIENCE * len(self.alpha)
+        allowed = int(_PATIENCE * len(self.alpha))
         while self.steps < allowed:
             steps, self.level, self.violation = _settle(
                 self.K,
@@ -179,8 +180,8 @@ class CPath:
         chosen, K = self._among(matters)
         q = len(chosen)
         alpha = self.alpha[chosen]
-        advance = pair_steps if self.constrained else single_steps
-        _, steps = advance(
+        _, steps = hastened_steps(
+            self.constrained,
             K,
             np.arange(q),
             self.diagonal[chosen],
