@@ -470,7 +470,7 @@ def test_hard_paths(kind, bias, monkeypatch):
         highest = v[rising(problem, alpha)].max()
         lowest = v[falling(problem, alpha)].min()
         violation = highest - lowest if bias else max(highest, -lowest)
-        assert violation <= 1.2e-3
+        assert violation <= 1e-3
     assert all(used.values()), used
 
 

@@ -945,10 +945,21 @@ def _gaussian(row_squares, column_squares, rate, out):
 def add_rows(rows, slots, weights, start, stop, out):
     """Add ``sum_k weights[k] rows[slots[k], start:stop]`` to ``out[start:stop]``."""
     width = 2048  # columns whose sums stay in the first-level cache
+    fours = slots.shape[0] - slots.shape[0] % 4
     for first in range(start, stop, width):
-        total = out[first : min(first + width, stop)]
-        for k in range(slots.shape[0]):
-            row = rows[slots[k], first : min(first + width, stop)]
+        last = min(first + width, stop)
+        total = out[first:last]
+        for k in range(0, fours, 4):  # the sums are read and written once for four rows
+            a = rows[slots[k], first:last]
+            b = rows[slots[k + 1], first:last]
+            c = rows[slots[k + 2], first:last]
+            d = rows[slots[k + 3], first:last]
+            for t in range(total.shape[0]):
+                total[t] += (weights[k] * a[t] + weights[k + 1] * b[t]) + (
+                    weights[k + 2] * c[t] + weights[k + 3] * d[t]
+                )
+        for k in range(fours, slots.shape[0]):
+            row = rows[slots[k], first:last]
             weight = weights[k]
             for t in range(total.shape[0]):
                 total[t] += weight * row[t]

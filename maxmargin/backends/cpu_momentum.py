@@ -39,7 +39,8 @@ def hastened_steps(
 ):
     """Take steps as :func:`pair_steps` does, or without a constraint :func:`single_steps`.
 
-    There is one group at most. Takes, returns and changes what these do.
+    There is one group at most. Takes, returns and changes what these do. A long step multiplies the
+    rounding of ``score``, which should be recomputed afterwards.
     """
     q = score.shape[0]
     before_alpha = alpha.copy()
@@ -90,13 +91,15 @@ def hastened_steps(
         for t in range(q):
             ahead[t] = coefficient[t] * (alpha[t] - before_alpha[t]) + keep * ahead[t]
             change[t] = score[t] - before_score[t] + np.float32(keep) * change[t]
-        _turn_aside(constrained, K, slot, alpha, lower, upper, rise[0], fall[0], ahead, change)
+        left = _turn_aside(K, slot, alpha, lower, upper, rise[0], fall[0], ahead, change)
         slope = 0.0
         bend = 0.0
         for t in range(q):
             slope += ahead[t] * score[t]
             bend -= ahead[t] * change[t]
-        if slope > 0.0 and bend > 0.0:
+        if constrained and left != 0.0:
+            bend = 0.0  # nothing can make up for it: this direction leads off the constraint
+        elif slope > 0.0 and bend > 0.0:
             _advance(
                 slope / bend,
                 score,
@@ -115,29 +118,33 @@ def hastened_steps(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def _turn_aside(constrained, K, slot, alpha, lower, upper, rise, fall, ahead, change):
-    """Take what cannot move out of a direction; the variable with most room makes up for it."""
-    q = ahead.shape[0]
+def _turn_aside(K, slot, alpha, lower, upper, rise, fall, ahead, change):
+    """Take what cannot move out of a direction; the variable with most room makes up for it.
+
+    Returns what is left to make up for, where no variable has room.
+    """
     missing = 0.0
     room = 0.0
     roomy = -1
-    for t in range(q):
+    for t in range(ahead.shape[0]):
         if ahead[t] > 0.0 > rise[t] or ahead[t] < 0.0 < fall[t]:
             missing += ahead[t]
-            _change_direction(K[slot[t]], np.float32(-ahead[t]), change)
+            _subtract_row(np.float32(-ahead[t]), K[slot[t]], change)
             ahead[t] = 0.0
         if min(upper[t] - alpha[t], alpha[t] - lower[t]) > room:
             room = min(upper[t] - alpha[t], alpha[t] - lower[t])
             roomy = t
-    if constrained and missing != 0.0 and roomy >= 0:
-        ahead[roomy] += missing
-        _change_direction(K[slot[roomy]], np.float32(missing), change)
+    if missing == 0.0 or roomy < 0:
+        return missing
+    ahead[roomy] += missing
+    _subtract_row(np.float32(missing), K[slot[roomy]], change)
+    return 0.0
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def _change_direction(row, by, change):
-    for t in range(change.shape[0]):
-        change[t] -= by * row[t]
+def _subtract_row(weight, row, out):
+    for t in range(out.shape[0]):
+        out[t] -= weight * row[t]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")

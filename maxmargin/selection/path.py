@@ -30,20 +30,21 @@ import numpy as np
 from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from maxmargin.backends.cpu import add_rows
 from maxmargin.backends.cpu_momentum import hastened_steps
 from maxmargin.backends.cpu_steps import BARRED, pair_steps, single_steps
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualProblem
 
-_PATIENCE = 1.0  # steps per variable, before those that do not matter now are set aside
+_PATIENCE = 0.7  # steps per variable, before those that do not matter now are set aside
 _INSIDE = 12  # steps per variable that is left, before all are looked at again
-_NEAR = 0.7  # share of the violation from which on a variable at a wall matters
+_NEAR = 0.3  # share of the violation from which on a variable at a wall matters
 _KEPT = 0.8  # share of the last ones that must still matter for their values to be used again
 _TIGHTEN = 0.1  # those that matter are solved to this part of the violation
 SMALL = 1000  # variables below which a solution is made exact: it costs next to nothing
 _ROUNDS = 200  # looks at all variables, before a problem is given up
 _FACES_BELOW, _FACES_FREE = 0.6, 2048  # violation and free variables up to which faces are changed
-_AFFORDED = 80_000  # the cube of the free variables, for a step of two taken so far
+_AFFORDED = 50_000  # the cube of the free variables, for a step of two taken so far
 _FACES, _SETTLING, _FEW = 8, 0.7, 5  # systems; how fast the changes must fall, or how few they are
 _BORDER = 1 / 16  # share of a factored set that may change before it is factored anew
 _EPSILON = float(np.finfo(np.float32).eps)
@@ -284,7 +285,8 @@ class CPath:
         removed = np.setdiff1d(np.arange(len(base)), kept)
         border = len(added) + len(removed)
         if border > _BORDER * len(base):
-            factor = cho_factor(self._face(free), overwrite_a=True, check_finite=False)
+            face = self._face(free).T  # in the order of columns: no copy is made
+            factor = cho_factor(face, overwrite_a=True, check_finite=False)
             self.factor = free, factor
             return cho_solve(factor, sides, check_finite=False)
         right = np.zeros((len(base), sides.shape[1] + border))
@@ -312,17 +314,17 @@ class CPath:
         return H
 
     def _count(self, steps: int) -> None:
-        """Each step rounds every v by up to the largest alpha times a kernel value."""
+        """Each step rounds every v, by its own size or by that of what is added to it."""
         self.steps += steps
-        largest = float(self.alpha.max()) * self.scale
+        largest = max(float(self.alpha.max()) * self.scale, float(np.abs(self.v).max()))
         self.drift = float(np.hypot(self.drift, 0.5 * _EPSILON * largest * steps**0.5))
 
     def _clear(self) -> None:
         """Recompute v in float64, from what has moved since the last time, and look at it."""
         problem = self.problem
         moved = np.flatnonzero(self.alpha != self.cleared_alpha)
-        change = problem.coefficient[moved] * (self.alpha[moved] - self.cleared_alpha[moved])
-        _subtract(self.K, self.slot[moved], change, self.cleared_v)
+        change = problem.coefficient[moved] * (self.cleared_alpha[moved] - self.alpha[moved])
+        add_rows(self.K, self.slot[moved], change, 0, len(self.v), self.cleared_v)
         self.cleared_alpha[:], self.v[:] = self.alpha, self.cleared_v
         self.drift = 0.0
         self._look()
@@ -449,16 +451,3 @@ def _gather(K, slot, index, out):
         row = K[slot[index[i]]]
         for j in range(index.shape[0]):
             out[i, j] = row[index[j]]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _subtract(K, slots, weights, out):
-    """Subtract ``sum_k weights[k] K[slots[k]]`` from ``out``."""
-    width = 2048  # entries that stay in the first-level cache
-    for first in range(0, out.shape[0], width):
-        part = out[first : first + width]
-        for k in range(slots.shape[0]):
-            row = K[slots[k], first : first + width]
-            weight = weights[k]
-            for t in range(part.shape[0]):
-                part[t] -= weight * row[t]
