@@ -15,6 +15,8 @@ from sklearn.svm import SVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import SVC, SVR, NuSVC, SVCSearchCV, SVRSearchCV, duals
+from maxmargin.backends.cpu_momentum import hastened_steps
+from maxmargin.backends.cpu_steps import BARRED, CONVERGED, pair_steps, single_steps
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.certificate import falling, rising
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
@@ -472,6 +474,38 @@ def test_hard_paths(kind, bias, monkeypatch):
         violation = highest - lowest if bias else max(highest, -lowest)
         assert violation <= 1e-3
     assert all(used.values()), used
+
+
+@pytest.mark.parametrize("constrained", [True, False])
+def test_hastened_steps(constrained):
+    """Steps along what was done keep to the constraint and to the walls, and save steps."""
+    random, n = np.random.default_rng(0), 200
+    X, y = random.normal(size=(n, 2)), np.sign(random.normal(size=n))
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2)).astype(np.float32)
+    problem = duals.c_svc(np.arange(n), y, np.full(n, 100.0), bias=constrained)
+    c, signs = problem.coefficient, problem.sign * problem.coefficient
+    K *= np.outer(signs, signs).astype(np.float32)
+    taken = []
+    for hastened in (True, False):
+        alpha, score = problem.start.copy(), (-c * problem.linear).astype(np.float32)
+        rise = np.where(rising(problem, alpha), np.float32(0), -BARRED)[None]
+        fall = np.where(falling(problem, alpha), np.float32(0), BARRED)[None]
+        given = K, np.arange(n), K.diagonal().copy(), score, alpha
+        given += problem.lower, problem.upper, c, rise, fall, np.float32(0.01), 10**6
+        if hastened:
+            code, steps = hastened_steps(constrained, *given)
+        else:
+            code, steps = (pair_steps if constrained else single_steps)(*given)
+        assert code == CONVERGED
+        assert (alpha >= 0).all()
+        assert (alpha <= 100).all()
+        assert not constrained or abs(alpha @ c) < 1e-8
+        v = -c * problem.linear - K.astype(np.float64) @ (c * alpha)
+        highest = v[rising(problem, alpha)].max()
+        lowest = v[falling(problem, alpha)].min()
+        assert (highest - lowest if constrained else max(highest, -lowest)) <= 0.02
+        taken.append(steps)
+    assert taken[0] < taken[1]
 
 
 def test_hopeless_candidates_are_dropped():
