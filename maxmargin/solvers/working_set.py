@@ -7,7 +7,8 @@ Here
     repeat
         select   the free variables and the worst violators: some thousands of them
         block    their part of the Gram matrix, in float32, next to each other in memory
-        solve    the problem of these variables alone, by steps of two inside the block
+        solve    the problem of these variables alone, by steps of two inside the block, and now
+                 and then one along what these have done
         update   D = K beta on all rows, by the rows of the variables that moved
     until no pair of variables violates the KKT conditions by more than tol
 
@@ -23,11 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from maxmargin.backends import cpu, cpu_steps
+from maxmargin.backends.cpu_momentum import hastened_steps
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
@@ -436,7 +439,9 @@ class _Inside:
 
         Returns their number and whether that was reached.
         """
-        advance = cpu_steps.pair_steps if self.constrained else cpu_steps.single_steps
+        advance: Any = cpu_steps.pair_steps
+        if len(self.rise) == 1:  # a step along two groups at once would not be one of either
+            advance = partial(hastened_steps, self.constrained)
         steps, at_once = 0, max(_SLICE // len(self.score), 1)
         allowed = min(allowed, self.patience)
         while True:
