@@ -291,6 +291,8 @@ def _decision(
     recomputed.
     """
     own = solution.decision
+    if own is not None and solution.exact:
+        return own.copy(), True
     if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
         return gram.matvec(beta, workers=workers), True
     if solution.status.stopped:

@@ -166,6 +166,8 @@ class DualProblem:
 
     def renumbered(self, rows: np.ndarray) -> DualProblem:
         """Return the same problem over ``gram.take(rows)``; ``rows`` must be sorted."""
+        if rows is self.gram_row:
+            return replace(self, gram_row=np.arange(len(rows)))
         return replace(self, gram_row=np.searchsorted(rows, self.gram_row))
 
     def normalised(self, rho: float) -> DualProblem:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends import cpu
+from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels.base import Kernel
 
@@ -22,6 +23,7 @@ def expand(
     counts: Sequence[int] | None = None,
     finish: Callable[[np.ndarray], np.ndarray] = lambda sums: sums[:, 0],
     workers: Workers = ALONE,
+    device: str = "cpu",
 ) -> np.ndarray:
     """Values of kernel expansions at the rows of X, in memory that does not grow with them.
 
@@ -41,6 +43,8 @@ def expand(
         Turns these sums, (q, stretches, k) for some of the points, into their values; without it
         there is one stretch, and its sums are the values.
     workers : Workers
+    device : str
+        ``"cpu"``, or torch's name of a GPU.
 
     Returns
     -------
@@ -61,6 +65,11 @@ def expand(
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         return finish(np.zeros((n, len(stretches), len(coefficients))))
     program = kernel.lower()
+    if device != "cpu":
+        parts = _on_device(
+            program, X, support_vectors, support, coefficients, stretches, finish, device
+        )
+        return cpu.finite(np.concatenate(parts), kernel)
     if kernel.pairwise:
         right = cpu.Operand.of_columns(program, support)
         left = cpu.Operand.prepare(program, X)
@@ -70,3 +79,33 @@ def expand(
     workers = ALONE if program.calls_python else workers
     parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)
     return cpu.finite(np.concatenate(parts), kernel)
+
+
+def _on_device(
+    program: Program,
+    X: Any,
+    support_vectors: Any,
+    support: np.ndarray,
+    coefficients: np.ndarray,
+    stretches: list[tuple[int, int]],
+    finish: Callable[[np.ndarray], np.ndarray],
+    device: str,
+) -> list[np.ndarray]:
+    """Evaluate on a GPU, so many rows of X at a time as have room there."""
+    from maxmargin.backends import cuda
+
+    where = cuda.torch_device(device)
+    memory = cuda.budget(where, "auto")
+    right = cuda.Expansion(program, support_vectors, support, where, memory)
+    weights = np.zeros((len(support), len(stretches), len(coefficients)))
+    for s, (start, stop) in enumerate(stretches):
+        weights[start:stop, s] = coefficients[:, start:stop].T
+    step = right.rows_at_once(X)
+    return [
+        finish(
+            right.at(X[start : start + step], weights.reshape(len(support), -1)).reshape(
+                -1, len(stretches), len(coefficients)
+            )
+        )
+        for start in range(0, X.shape[0], step)
+    ]

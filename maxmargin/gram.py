@@ -429,6 +429,118 @@ class Gram:
         return int(min(max(self.memory // 8 // (8 * self.n), 1), cpu.PANEL_ROWS))
 
 
+class DeviceGram(Gram):
+    """The Gram matrix of data on a GPU.
+
+    What is summed and what a solver works with stays there. Only a solver that needs rows on the
+    host, SMO, makes them there from the data as they came.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Resolved.
+    X : validated data
+    matrix : maxmargin.backends.cuda.Matrix
+        The same matrix on the device.
+    memory : int
+        Bytes on the host, for rows of SMO.
+    index : int array, optional
+        The points that belong, for a part of the matrix.
+    """
+
+    def __init__(
+        self, kernel: Kernel, X: Any, matrix: Any, *, memory: int, index: np.ndarray | None = None
+    ) -> None:
+        self.kernel, self.program = kernel, kernel.lower()
+        self.X, self.matrix, self.index = X, matrix, index
+        self.n = matrix.n if index is None else len(index)
+        self.memory, self.primitives, self.scratch = memory, None, Scratch()
+        self._narrow = self._narrow_rows = None
+        self.store = RowStore(self.n, (self.n,), _capacity(self.n, self.n, memory))
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls,
+        X: Any,
+        kernel: Kernel,
+        *,
+        device: str,
+        cache_size: float | str = "auto",
+    ) -> DeviceGram:
+        """Bring the rows of X to a device, for a resolved kernel.
+
+        ``cache_size`` bounds the memory there: so many MB, or most of what is free.
+        """
+        from maxmargin.backends import cuda
+
+        where = cuda.torch_device(device)
+        room = cuda.budget(where, cache_size)
+        program = kernel.lower()
+        points = cuda.Points.prepare(program, X, where, room)
+        matrix = cuda.Matrix(program, points, room)
+        return cls(kernel, X, matrix, memory=_memory.budget(cache_size))
+
+    @cached_property
+    def points(self) -> cpu.Operand:  # type: ignore[override]
+        """The points on the host."""
+        whole = cpu.Operand.prepare(self.program, self.X)
+        return whole if self.index is None else whole.take(self.index)
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """``K_ii`` for every i, shape (n,)."""
+        return cpu.finite(self.matrix.diagonal(), self.kernel)
+
+    @cached_property
+    def fits_float32(self) -> bool:
+        """Whether float32 has room for the data and for the kernel's values."""
+        low, high = _NARROW_RANGE
+        return self.matrix.fits_float32 and bool(low < np.abs(self.diagonal).max() < high)
+
+    def block(self, rows: Any, columns: Any) -> np.ndarray:
+        """Values between some points and others, shape (q, m)."""
+        return cpu.finite(self.matrix.block(self._on_all(rows), self._on_all(columns)), self.kernel)
+
+    def rows(self, rows: Any) -> np.ndarray:
+        """Rows of the matrix, shape (q, n)."""
+        return self.block(rows, np.arange(self.n))
+
+    def matmat(self, coefficients: np.ndarray, rows: Any = None) -> np.ndarray:
+        """``K @ coefficients`` in float64 for several columns, or only some rows of it."""
+        if self.index is not None:
+            spread = np.zeros((self.matrix.n, coefficients.shape[1]))
+            spread[self.index] = coefficients
+            coefficients = spread
+            rows = np.arange(self.n) if rows is None else rows
+        brought = self.matrix.brought
+        where = None if rows is None else brought(self._on_all(rows))
+        products = self.matrix.products(brought(np.ascontiguousarray(coefficients)), where)
+        return cpu.finite(products.cpu().numpy(), self.kernel)
+
+    def matvec(
+        self, coefficients: np.ndarray, rows: Any = None, workers: Workers = ALONE
+    ) -> np.ndarray:
+        """``K @ coefficients`` in float64, or only some rows of it."""
+        return self.matmat(coefficients[:, None], rows)[:, 0]
+
+    def take(self, rows: Any, memory: int | None = None) -> DeviceGram:
+        """Gram matrix of a subset of the points, on the same device."""
+        rows = np.asarray(rows, dtype=np.int64)
+        if len(rows) == self.n and (np.diff(rows) == 1).all():
+            return self
+        memory = self.memory if memory is None else memory
+        taken = DeviceGram(
+            self.kernel, self.X, self.matrix, memory=memory, index=self._on_all(rows)
+        )
+        taken.diagonal, taken.fits_float32 = self.diagonal[rows], self.fits_float32
+        return taken
+
+    def _on_all(self, rows: Any) -> np.ndarray:
+        """Places of these points in the whole matrix."""
+        rows = np.asarray(rows, dtype=np.int64)
+        return rows if self.index is None else self.index[rows]
+
+
 def _capacity(n: int, row_length: int, memory: int) -> int:
     return int(min(n, max(memory // (8 * max(row_length, 1)), 2)))
 

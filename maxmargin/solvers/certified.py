@@ -6,6 +6,8 @@ recomputed in float64 is above ``tol``, the solver goes on from there with its g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -14,9 +16,10 @@ import numpy as np
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Definiteness, Gram
+from maxmargin.gram import Definiteness, DeviceGram, Gram
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.parallel_sets import ParallelSets
 from maxmargin.solvers.smo import SMO
 from maxmargin.solvers.working_set import WorkingSet
 
@@ -43,6 +46,7 @@ class Solver(Protocol):
 class Auto:
     """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
 
+    A Gram matrix on a GPU has a solver of its own, for problems of any size.
     SMO works in float64 and ends exactly on its face. It also takes over where the engine's
     float32 has come to its end, and has the hard margin, huge and tiny kernel values to itself.
     """
@@ -60,6 +64,10 @@ class Auto:
         self, gram: Gram, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
     ) -> Solver:
         """Solver for the k-th round on a problem."""
+        if isinstance(gram, DeviceGram):
+            if k < _ENGINE_ROUNDS and not problem.hard and gram.fits_float32:
+                return ParallelSets(self.max_iter, self.monitor, [monitor.problem])
+            return SMO(self.max_iter, self.shrinking, monitor)
         large = len(problem.sign) >= _ENGINE_FROM and not problem.hard
         if large and k < _ENGINE_ROUNDS and gram.fits_float32:
             return WorkingSet(self.max_iter, monitor, workers)
@@ -100,6 +108,8 @@ def solve_certified(
             f"The hard margin (C=inf) needs a positive semidefinite kernel, and {gram.kernel!r} is "
             "indefinite on these data: it has no feature space to separate in. Use a finite C."
         )
+    if isinstance(gram, DeviceGram):
+        return _solve_on_device(gram, problems, solver, tol, definiteness, workers)
     workers = ALONE if gram.program.calls_python else workers
     threads = min(workers.count, len(problems))
     if any(len(problem.sign) >= _ENGINE_FROM for problem in problems):
@@ -112,15 +122,9 @@ def solve_certified(
             own = gram
         else:
             own, problem = gram.take(rows, memory), problem.renumbered(rows)
-        try:
-            evaluation, steps = _rounds(own, problem, k, solver, tol, definiteness, workers)
-        except InseparableError as error:
-            raise InseparableError(
-                str(error),
-                (rows[error.positive[0]], error.positive[1]),
-                (rows[error.negative[0]], error.negative[1]),
-                error.distance,
-            ) from None
+        with _witness_on(rows):
+            attempt = _Attempt(own, problem, k, tol, definiteness)
+            evaluation, steps = _rounds(attempt, solver, workers)
         if isinstance(solver, Auto):
             solver.monitor.finished()
         return replace(evaluation, rows=rows), steps
@@ -139,53 +143,154 @@ def solve_certified(
     return [evaluation for evaluation, _ in ordered], [steps for _, steps in ordered]
 
 
-def _rounds(
-    gram: Gram,
-    problem: DualProblem,
-    number: int,
+def _solve_on_device(
+    gram: DeviceGram,
+    problems: list[DualProblem],
     solver: Solver | Auto,
     tol: float,
     definiteness: Definiteness,
     workers: Workers,
-) -> tuple[Evaluation, int]:
-    wanted, steps, refined, current = _first_tolerance(gram, problem, tol), 0, False, problem
-    worth = -1  # steps that a better known margin is worth, once one is known at all
-    for k in range(_ROUNDS):
-        last = k == _ROUNDS - 1
-        method = solver
-        if isinstance(method, Auto):
-            monitor = ProblemMonitor(method.monitor, number)
-            method = method.within(worth).for_round(gram, problem, k, monitor, workers)
-        (solution,) = method.solve(gram, DualBatch.of([current]), [wanted], [steps])
-        steps += solution.n_iter
-        evaluation = evaluate(gram, problem, solution, tol, definiteness, workers)
+) -> tuple[list[Evaluation], list[int]]:
+    """Solve all problems at once, and again those that are not done; certify them together."""
+    rows = [problem.rows for problem in problems]
+    attempts = [
+        _Attempt(gram.take(own), problem.renumbered(own), k, tol, definiteness)
+        for k, (problem, own) in enumerate(zip(problems, rows, strict=True))
+    ]
+    waiting = attempts
+    while waiting:
+        methods = [attempt.method(solver, workers) for attempt in waiting]
+        solutions = _solve_round(gram, waiting, methods, rows)
+        still = []
+        for attempt, method, solution in zip(waiting, methods, solutions, strict=True):
+            with _witness_on(rows[attempt.number]):
+                done = attempt.judge(method, solution, workers)
+            if not done:
+                still.append(attempt)
+            elif isinstance(solver, Auto):
+                solver.monitor.finished()
+        waiting = still
+    evaluations = [
+        replace(attempt.evaluation, rows=own) for attempt, own in zip(attempts, rows, strict=True)
+    ]
+    return evaluations, [attempt.steps for attempt in attempts]
+
+
+def _solve_round(
+    gram: DeviceGram, attempts: list[_Attempt], methods: list[Solver], rows: list[np.ndarray]
+) -> list[Solution]:
+    """One solution for each attempt: together where a method takes many."""
+    solutions: dict[int, Solution] = {}
+    limits = [m.max_iter if isinstance(m, ParallelSets) else None for m in methods]
+    for limit in set(limits) - {None}:
+        part = [k for k, own in enumerate(limits) if own == limit]
+        batch = DualBatch.of(
+            [_over(gram, attempts[k].current, rows[attempts[k].number]) for k in part]
+        )
+        method = replace(methods[part[0]], numbers=[attempts[k].number for k in part])
+        found = method.solve(
+            gram, batch, [attempts[k].wanted for k in part], [attempts[k].steps for k in part]
+        )
+        solutions.update(zip(part, found, strict=True))
+    for k, attempt in enumerate(attempts):
+        if k not in solutions:
+            batch = DualBatch.of([attempt.current])
+            (solutions[k],) = methods[k].solve(
+                attempt.gram, batch, [attempt.wanted], [attempt.steps]
+            )
+    return [solutions[k] for k in range(len(attempts))]
+
+
+def _over(gram: Gram, problem: DualProblem, rows: np.ndarray) -> DualProblem:
+    """Return a problem over ``gram.take(rows)`` as one over the whole matrix."""
+    decision = problem.known_decision
+    if decision is not None:
+        decision = np.zeros(gram.n)
+        decision[rows] = problem.known_decision
+    return replace(problem, gram_row=rows[problem.gram_row], known_decision=decision)
+
+
+@contextmanager
+def _witness_on(rows: np.ndarray) -> Iterator[None]:
+    """Name the rows of a witness against separability as the whole Gram matrix does."""
+    try:
+        yield
+    except InseparableError as error:
+        raise InseparableError(
+            str(error),
+            (rows[error.positive[0]], error.positive[1]),
+            (rows[error.negative[0]], error.negative[1]),
+            error.distance,
+        ) from None
+
+
+class _Attempt:
+    """One problem on its way to a certificate: rounds of solving and looking again."""
+
+    def __init__(
+        self, gram: Gram, problem: DualProblem, number: int, tol: float, definiteness: Definiteness
+    ) -> None:
+        self.gram, self.problem, self.number = gram, problem, number
+        self.tol, self.definiteness = tol, definiteness
+        self.current, self.wanted = problem, _first_tolerance(gram, problem, tol)
+        self.round = self.steps = 0
+        self.worth = -1  # steps that a better known margin is worth, once one is known at all
+        self.refined = False
+
+    def method(self, solver: Solver | Auto, workers: Workers) -> Solver:
+        """Solver for the next round."""
+        if not isinstance(solver, Auto):
+            return solver
+        monitor = ProblemMonitor(solver.monitor, self.number)
+        solver = solver.within(self.worth)
+        return solver.for_round(self.gram, self.problem, self.round, monitor, workers)
+
+    def judge(self, method: Solver, solution: Solution, workers: Workers) -> bool:
+        """Look at a solution again from the problem; whether that was the last round."""
+        self.steps += solution.n_iter
+        last, self.round = self.round == _ROUNDS - 1, self.round + 1
+        evaluation = evaluate(
+            self.gram, self.problem, solution, self.tol, self.definiteness, workers
+        )
+        self.evaluation = evaluation
         if evaluation.certificate.status is Status.TRIVIAL:
-            break
-        reached = evaluation.verified and evaluation.certificate.kkt_violation <= tol
+            return True
+        reached = evaluation.verified and evaluation.certificate.kkt_violation <= self.tol
         if reached and evaluation.resolved:
-            evaluation = _with_status(evaluation, Status.CONVERGED)
-            if last or refined or not _worth_refining(evaluation):
-                break
-            refined, wanted = True, 1e-2 * wanted
-        elif solution.status is Status.MAX_ITER and 0 <= worth <= steps:
-            evaluation = _with_status(evaluation, Status.STALLED)
-            break
+            self.evaluation = _with_status(evaluation, Status.CONVERGED)
+            if last or self.refined or not _worth_refining(evaluation):
+                return True
+            self.refined, self.wanted = True, 1e-2 * self.wanted
+        elif solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps:
+            self.evaluation = _with_status(evaluation, Status.STALLED)
+            return True
         elif solution.status is not Status.CONVERGED and not _repairable(method, solution):
-            break
+            return True
         elif last:
-            evaluation = _with_status(evaluation, Status.STALLED)
+            self.evaluation = _with_status(evaluation, Status.STALLED)
+            return True
         else:
-            wanted = _next_tolerance(wanted, evaluation, tol)
-            if worth < 0 and not evaluation.resolved:
-                worth = _WORTH * max(steps, len(problem.sign))
-        current = problem.started_from(solution.alpha, evaluation.recomputed)
-    gram.forget_narrow_rows()
-    return evaluation, steps
+            self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
+            if self.worth < 0 and not evaluation.resolved:
+                self.worth = _WORTH * max(self.steps, len(self.problem.sign))
+        self.current = self.problem.started_from(solution.alpha, evaluation.recomputed)
+        return False
+
+
+def _rounds(attempt: _Attempt, solver: Solver | Auto, workers: Workers) -> tuple[Evaluation, int]:
+    done = False
+    while not done:
+        method = attempt.method(solver, workers)
+        batch = DualBatch.of([attempt.current])
+        (solution,) = method.solve(attempt.gram, batch, [attempt.wanted], [attempt.steps])
+        done = attempt.judge(method, solution, workers)
+    attempt.gram.forget_narrow_rows()
+    return attempt.evaluation, attempt.steps
 
 
 def _repairable(method: Solver, solution: Solution) -> bool:
     """Whether a solver has only come to the end of its precision."""
-    return isinstance(method, WorkingSet) and solution.status is Status.STALLED
+    return isinstance(method, WorkingSet | ParallelSets) and solution.status is Status.STALLED
 
 
 def _worth_refining(evaluation: Evaluation) -> bool:

@@ -23,12 +23,13 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin import memory
+from maxmargin.backends.device import DeviceError, Placement, place
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
-from maxmargin.gram import Gram
+from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
 from maxmargin.progress import Monitor, ProgressBar
 from maxmargin.solvers import Auto, solve_certified
@@ -55,6 +56,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     max_iter: int
     time_limit: float | None
     n_jobs: int | None
+    device: str
     warm_start: bool
     checkpoint: Any
     callback: Any
@@ -75,6 +77,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "time_limit": [POSITIVE, None],
         "n_jobs": [Integral, None],
+        "device": [str],
         "warm_start": ["boolean"],
         "checkpoint": [str, PathLike, None],
         "callback": [callable, None],
@@ -120,15 +123,27 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
         """Build the Gram matrix of the training data; its kernel is the resolved one."""
-        gram = Gram.of(
-            X,
-            kernel,
-            feature_names=getattr(self, "feature_names_in_", None),
-            memory=memory.budget(self.cache_size),
-        )
+        names = getattr(self, "feature_names_in_", None)
+        kernel = kernel.resolve(X, names)
+        self.device_ = self._placed(kernel, X, _num_samples(X))
+        if self.device_.on_gpu:
+            gram: Gram = DeviceGram.of(
+                X, kernel, device=self.device_.device, cache_size=self.cache_size
+            )
+        else:
+            gram = Gram.of(X, kernel, memory=memory.budget(self.cache_size))
         gram.check()
         self.kernel_ = gram.kernel
         return gram
+
+    def _placed(self, kernel: Kernel, X: Any, against: int) -> Placement:
+        """Decide where to compute the kernel between the rows of X and so many others."""
+        blocked = None
+        if kernel.lower().calls_python:
+            blocked = f"The kernel {kernel!r} calls a Python function, which a GPU cannot run."
+        n = _num_samples(X)
+        width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1
+        return place(self.device, int((n * float(against)) ** 0.5), width, blocked=blocked)
 
     def _solver(self) -> Auto:
         listeners: list = [] if self.callback is None else [self.callback]
@@ -236,8 +251,17 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             self.support_,
             self._dense_dual_coef(),
             workers=self._workers(),
+            device=self._device_for(kernel, X),
             **grouping,
         )
+
+    def _device_for(self, kernel: Kernel, X: Any) -> str:
+        """Where to evaluate: a machine that was made on a GPU works without one, too."""
+        try:
+            return self._placed(kernel, X, max(len(self.support_), 1)).device
+        except DeviceError as error:
+            warnings.warn(f"Evaluating on the CPU. {error}", UserWarning, stacklevel=5)
+            return "cpu"
 
     def _dense_dual_coef(self) -> np.ndarray:
         check_is_fitted(self)

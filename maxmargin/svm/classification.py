@@ -24,6 +24,7 @@ from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.callbacks import observed
 from maxmargin.svm.probability import couple, platt, sigmoid
+from maxmargin.svm.tensors import takes_tensors
 
 _FOLDS = 5
 
@@ -64,6 +65,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     ) -> DualProblem:
         """Return the problem on part of a pair's rows, with the costs that the whole pair gave."""
 
+    @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
@@ -208,6 +210,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return solve_certified(gram, problems, own, self.tol, self._workers())[0]
 
     @available_if(_wants_probability)
+    @takes_tensors
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
 
@@ -227,12 +230,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return couple(r, scheme.pairs, scheme.n_classes)
 
     @available_if(_wants_probability)
+    @takes_tensors
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithm of :meth:`predict_proba`."""
         return np.log(self.predict_proba(X))
 
     # -- decisions -----------------------------------------------------------------------------
 
+    @takes_tensors
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the machines' values at the rows of X.
 
@@ -254,6 +259,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return values
         return OneVsOne(len(self.classes_)).one_value_per_class(values)
 
+    @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row of X, by the votes of the pairs, shape (n_samples,)."""
         check_is_fitted(self)

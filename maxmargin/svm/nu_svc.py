@@ -54,6 +54,9 @@ class NuSVC(KernelClassifier):
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    device : str, default="cpu"
+        ``"cuda"`` (or ``"cuda:1"``...) for a GPU, in fitting and predicting; ``"auto"`` for a GPU
+        if there is one and the work is worth it. ``device_`` says where the fit ran, and why.
     warm_start : bool, default=False
         Begin where the last fit of this object has ended, if the data have as many rows.
     checkpoint : path, optional
@@ -117,6 +120,7 @@ class NuSVC(KernelClassifier):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -139,6 +143,7 @@ class NuSVC(KernelClassifier):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback

@@ -49,6 +49,9 @@ class NuSVR(KernelRegressor):
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    device : str, default="cpu"
+        ``"cuda"`` (or ``"cuda:1"``...) for a GPU, in fitting and predicting; ``"auto"`` for a GPU
+        if there is one and the work is worth it. ``device_`` says where the fit ran, and why.
     warm_start : bool, default=False
         Begin where the last fit of this object has ended, if the data have as many rows.
     checkpoint : path, optional
@@ -116,6 +119,7 @@ class NuSVR(KernelRegressor):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -134,6 +138,7 @@ class NuSVR(KernelRegressor):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples
 from maxmargin import duals
 from maxmargin.svm.base import SingleMachine
 from maxmargin.svm.callbacks import observed
+from maxmargin.svm.tensors import takes_tensors
 
 
 class OneClassSVM(OutlierMixin, SingleMachine):
@@ -51,6 +52,9 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    device : str, default="cpu"
+        ``"cuda"`` (or ``"cuda:1"``...) for a GPU, in fitting and predicting; ``"auto"`` for a GPU
+        if there is one and the work is worth it. ``device_`` says where the fit ran, and why.
     warm_start : bool, default=False
         Begin where the last fit of this object has ended, if the data have as many rows.
     checkpoint : path, optional
@@ -115,6 +119,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -131,10 +136,12 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback
 
+    @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
@@ -166,6 +173,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self.margin_ = rho * evaluation.margin
         return self
 
+    @takes_tensors
     def decision_function(self, X: Any) -> np.ndarray:
         """Return ``w . phi(x) - rho``, not negative for inliers, shape (n_samples,).
 
@@ -176,10 +184,12 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         values[np.abs(values) <= self._noise] = 0.0
         return values
 
+    @takes_tensors
     def score_samples(self, X: Any) -> np.ndarray:
         """Return ``w . phi(x)``, the score before the offset, shape (n_samples,)."""
         return self.decision_function(X) + self.offset_
 
+    @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
         """Return +1 for inliers and -1 for outliers, shape (n_samples,)."""
         return np.where(self.decision_function(X) >= 0, 1, -1)

@@ -56,6 +56,9 @@ class SVC(KernelClassifier):
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    device : str, default="cpu"
+        ``"cuda"`` (or ``"cuda:1"``...) for a GPU, in fitting and predicting; ``"auto"`` for a GPU
+        if there is one and the work is worth it. ``device_`` says where the fit ran, and why.
     warm_start : bool, default=False
         Begin where the last fit of this object has ended, if the data have as many rows.
     checkpoint : path, optional
@@ -137,6 +140,7 @@ class SVC(KernelClassifier):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -160,6 +164,7 @@ class SVC(KernelClassifier):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback

@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from maxmargin import duals
 from maxmargin.svm.base import POSITIVE, SingleMachine, cost_per_weight
 from maxmargin.svm.callbacks import observed
+from maxmargin.svm.tensors import takes_tensors
 
 
 class KernelRegressor(RegressorMixin, SingleMachine):
@@ -30,6 +31,7 @@ class KernelRegressor(RegressorMixin, SingleMachine):
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         """Return the dual problem of these targets and weights."""
 
+    @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
@@ -64,6 +66,7 @@ class KernelRegressor(RegressorMixin, SingleMachine):
     def _tube(self, found: float) -> float:
         """Half width of the tube: given, or found by the solver."""
 
+    @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
         """Return the machine's values at the rows of X, shape (n_samples,)."""
         return self._decision(X)
@@ -111,6 +114,9 @@ class SVR(KernelRegressor):
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
+    device : str, default="cpu"
+        ``"cuda"`` (or ``"cuda:1"``...) for a GPU, in fitting and predicting; ``"auto"`` for a GPU
+        if there is one and the work is worth it. ``device_`` says where the fit ran, and why.
     warm_start : bool, default=False
         Begin where the last fit of this object has ended, if the data have as many rows.
     checkpoint : path, optional
@@ -179,6 +185,7 @@ class SVR(KernelRegressor):
         max_iter: int = -1,
         time_limit: float | None = None,
         n_jobs: int | None = None,
+        device: str = "cpu",
         warm_start: bool = False,
         checkpoint: Any = None,
         callback: Any = None,
@@ -198,6 +205,7 @@ class SVR(KernelRegressor):
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.n_jobs = n_jobs
+        self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.callback = callback

@@ -1,0 +1,532 @@
+"""Kernel values on a GPU: torch's products, then the programme on the tile; sums by Triton.
+
+The data lie on the device as they came, float32 or float64, dense where that fits and CSR where it
+does not. Sums that a certificate or a prediction rests on are made in float64, tile by tile. What
+the solver needs is float32: the whole matrix where it fits (:meth:`Matrix.resident`), otherwise
+values that are made where they are summed and never written down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from maxmargin.backends import cuda_kernels as kernels
+from maxmargin.backends import program as op
+from maxmargin.backends.cpu import canonical, look
+from maxmargin.backends.device import interpreted
+from maxmargin.backends.program import Program
+
+SHARE_OF_FREE = 0.85  # of the device's memory that a fit may take when nobody says
+_RESIDENT_SHARE = 0.6  # of the budget, for the whole matrix; the rest is for what is made of it
+_TILE_SHARE = 0.15
+_DENSE_SHARE = 0.3  # of the budget, up to which CSR data become dense
+_LEAST_CELLS, _MOST_CELLS = 1 << 20, 1 << 29
+_FUSED_WIDTH = 128  # features up to which the fused kernel keeps a row in registers
+
+
+class Panel(NamedTuple):
+    """Some points as a primitive sees them: rows (less the centre), and their squared lengths."""
+
+    rows: torch.Tensor
+    squares: torch.Tensor | None
+
+
+class Vectors:
+    """Rows of a real matrix on the device, for products and distances."""
+
+    def __init__(self, X: torch.Tensor, kind: str, centre: torch.Tensor | None):
+        self.X, self.kind, self.centre = X, kind, centre
+        self.n, self.width = X.shape
+
+    def _some(self, index: Any) -> torch.Tensor:
+        return self.X[index]
+
+    def panel(self, index: Any, dtype: torch.dtype) -> Panel:
+        """Return some rows, less the centre; their squares are those of the rows as rounded."""
+        rows = self._some(index)
+        if self.centre is not None:
+            rows = rows.double() - self.centre
+        rows = rows.to(dtype)
+        if self.kind != op.SQUARED_DISTANCE:
+            return Panel(rows, None)
+        return Panel(rows, rows.double().square().sum(1).to(dtype))
+
+    def tile(self, left: Panel, right: Panel) -> torch.Tensor:
+        """Return the primitive between all rows of two panels; leading dimensions are batches."""
+        if self.kind == op.L1_DISTANCE:
+            return torch.cdist(left.rows, right.rows, p=1)
+        products = left.rows @ right.rows.transpose(-1, -2)
+        if self.kind == op.DOT:
+            return products
+        assert left.squares is not None
+        assert right.squares is not None
+        products.mul_(-2).add_(left.squares[..., :, None]).add_(right.squares[..., None, :])
+        return products.clamp_(min=0)
+
+    def diagonal(self) -> torch.Tensor:
+        """Value of the primitive between each point and itself, in float64."""
+        values = torch.zeros(self.n, dtype=torch.float64, device=self.X.device)
+        if self.kind == op.DOT:
+            step = max(_LEAST_CELLS // max(self.width, 1), 1)
+            for start in range(0, self.n, step):
+                rows = self.panel(slice(start, start + step), torch.float64).rows
+                values[start : start + step] = rows.square().sum(1)
+        return values
+
+
+class SparseVectors(Vectors):
+    """CSR rows that would not fit if they were dense: they are written out by the block."""
+
+    def __init__(self, X: Any, kind: str, centre: torch.Tensor | None, device: torch.device):
+        self.kind, self.centre = kind, centre
+        self.n, self.width = X.shape
+        self.X = torch.from_numpy(X.data).to(device)
+        self.indices = torch.from_numpy(X.indices.astype(np.int64)).to(device)
+        self.indptr = torch.from_numpy(X.indptr.astype(np.int64)).to(device)
+
+    def _some(self, index: Any) -> torch.Tensor:
+        chosen = torch.arange(self.n, device=self.X.device)[index]
+        first, counts = self.indptr[chosen], self.indptr[chosen + 1] - self.indptr[chosen]
+        row = torch.repeat_interleave(torch.arange(len(chosen), device=first.device), counts)
+        start = torch.cumsum(counts, 0) - counts
+        entry = torch.arange(len(row), device=first.device) - start[row] + first[row]
+        dense = torch.zeros((len(chosen), self.width), dtype=self.X.dtype, device=first.device)
+        dense[row, self.indices[entry]] = self.X[entry]
+        return dense
+
+
+class GivenMatrix:
+    """Points of a matrix of kernel values."""
+
+    width = 1
+
+    def __init__(self, K: torch.Tensor, columns: torch.Tensor | None = None):
+        self.K, self.n = K, K.shape[0]
+        self.columns = torch.arange(K.shape[1], device=K.device) if columns is None else columns
+
+    def panel(self, index: Any, dtype: torch.dtype) -> Panel:
+        """Return the places of some points."""
+        return Panel(torch.arange(self.n, device=self.K.device)[index], None)
+
+    def tile(self, left: Panel, right: Panel) -> torch.Tensor:
+        """Return the values of the left rows at the columns of the right points."""
+        return self.K[left.rows[..., :, None], self.columns[right.rows][..., None, :]]
+
+    def diagonal(self) -> torch.Tensor:
+        """Diagonal of the matrix."""
+        return self.K.diagonal().double()
+
+
+class Side(NamedTuple):
+    """Some points as a programme sees them: a panel for each primitive, and their factors."""
+
+    panels: list[Panel]
+    factors: torch.Tensor
+
+    def __getitem__(self, part: Any) -> Side:
+        panels = [
+            Panel(p.rows[part], None if p.squares is None else p.squares[part]) for p in self.panels
+        ]
+        return Side(panels, self.factors[:, part])
+
+
+class Points:
+    """A data set on a device, as every primitive of a programme sees it."""
+
+    def __init__(self, primitives: list, factors: torch.Tensor, n: int, device: torch.device):
+        self.primitives, self.factors, self.n, self.device = primitives, factors, n, device
+
+    @classmethod
+    def prepare(
+        cls, program: Program, X: Any, device: torch.device, memory: int, like: Points | None = None
+    ) -> Points:
+        """Bring X to the device through the programme's views.
+
+        Distances are taken from the mean of the rows, or from the centres of ``like``.
+        """
+        n = X.shape[0]
+        primitives: list[Any] = []
+        for k, primitive in enumerate(program.primitives):
+            data = _viewed(X, primitive.view)
+            if primitive.kind == op.PRECOMPUTED:
+                primitives.append(GivenMatrix(torch.from_numpy(data).to(device)))
+                continue
+            centre = None
+            if primitive.kind == op.SQUARED_DISTANCE:
+                centre = like.primitives[k].centre if like else None
+            primitives.append(_vectors(data, primitive.kind, centre, device, memory))
+        factors = np.empty((len(program.factors), n))
+        for k, factor in enumerate(program.factors):
+            factors[k] = np.asarray(factor.function(_viewed(X, factor.view))).reshape(n)
+        return cls(primitives, torch.from_numpy(factors).to(device), n, device)
+
+    def side(self, index: Any, dtype: torch.dtype) -> Side:
+        """Return some points for tiles of this precision."""
+        panels = [primitive.panel(index, dtype) for primitive in self.primitives]
+        return Side(panels, self.factors[:, index].to(dtype))
+
+    @property
+    def width(self) -> int:
+        """Entries of the widest row."""
+        return max((primitive.width for primitive in self.primitives), default=1)
+
+    @property
+    def bytes_per_row(self) -> int:
+        """What a row takes on one side of a float64 tile."""
+        return sum(8 * (primitive.width + 1) for primitive in self.primitives)
+
+
+def _vectors(data: Any, kind: str, centre: Any, device: torch.device, memory: int) -> Vectors:
+    """Bring rows to the device, centred where their distances are wanted."""
+    if sp.issparse(data):
+        data = canonical(data)
+        if centre is None and kind == op.SQUARED_DISTANCE:
+            centre = torch.from_numpy(np.asarray(data.mean(axis=0), dtype=np.float64).ravel())
+            centre = centre.to(device)
+        sparse = SparseVectors(data, kind, centre, device)
+        n, d = data.shape
+        if n * d * data.dtype.itemsize > _DENSE_SHARE * memory:
+            return sparse
+        X = torch.empty((n, d), dtype=sparse.X.dtype, device=device)
+        step = max(_MOST_CELLS // 8 // max(d, 1), 1)
+        for start in range(0, n, step):
+            X[start : start + step] = sparse._some(slice(start, start + step))
+        return Vectors(X, kind, centre)
+    X = torch.from_numpy(np.ascontiguousarray(data)).to(device)
+    if centre is None and kind == op.SQUARED_DISTANCE:
+        centre = X.mean(0, dtype=torch.float64)
+    return Vectors(X, kind, centre)
+
+
+def _viewed(X: Any, view: op.View) -> Any:
+    for step in view:
+        X = look(X, step)
+    return X
+
+
+def values(program: Program, left: Side, right: Side, points: Points) -> torch.Tensor:
+    """Kernel values between two sides, (..., q, m)."""
+    tiles = [
+        primitive.tile(a, b)
+        for primitive, a, b in zip(points.primitives, left.panels, right.panels, strict=True)
+    ]
+    stack: list[torch.Tensor] = []
+    for opcode, first, second, constant in program.code:
+        if opcode == op.PUSH:
+            stack.append(tiles[first].clone() if _used_again(program, first) else tiles[first])
+            continue
+        top = stack[-1]
+        if opcode == op.SCALE:
+            top *= constant
+        elif opcode == op.SHIFT:
+            top += constant
+        elif opcode in (op.ADD, op.MULTIPLY):
+            above = stack.pop()
+            stack[-1] = stack[-1] + above if opcode == op.ADD else stack[-1] * above
+        elif opcode == op.EXP:
+            top.exp_()
+        elif opcode == op.TANH:
+            top.tanh_()
+        elif opcode == op.POWER:
+            stack[-1] = top**first
+        elif opcode == op.POLYNOMIAL:
+            coefficients = program.coefficients[first : first + second]
+            total = torch.full_like(top, coefficients[-1])
+            for coefficient in reversed(coefficients[:-1]):
+                total = total * top + coefficient
+            stack[-1] = total
+        elif opcode == op.FACTOR:
+            stack[-1] = top * left.factors[first][..., :, None] * right.factors[first][..., None, :]
+    return stack[0]
+
+
+def _used_again(program: Program, primitive: int) -> bool:
+    return sum(step[0] == op.PUSH and step[1] == primitive for step in program.code) > 1
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Keep torch from rounding the factors of float32 products, whatever the user has set."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def torch_device(name: str) -> torch.device:
+    """Torch's device of this name; the CPU where Triton's interpreter plays the GPU."""
+    return torch.device("cpu" if interpreted() else name)
+
+
+def budget(device: torch.device, cache_size: float | str) -> int:
+    """Bytes of device memory that a fit may take beyond the data."""
+    if cache_size != "auto":
+        return int(float(cache_size) * (1 << 20))
+    if device.type == "cpu":
+        return 1 << 30
+    free, _ = torch.cuda.mem_get_info(device)
+    held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(SHARE_OF_FREE * (free + held))
+
+
+class Matrix:
+    """The Gram matrix of the points of one data set, on their device.
+
+    Parameters
+    ----------
+    program : Program
+        The kernel.
+    points : Points
+    memory : int
+        Bytes that may be taken for values.
+    """
+
+    def __init__(self, program: Program, points: Points, memory: int):
+        self.program, self.points, self.memory = program, points, memory
+        self.n, self.device = points.n, points.device
+        self._resident: torch.Tensor | None = None
+        self._tried = False
+        self._split: kernels.Split | None = None
+
+    def diagonal(self) -> np.ndarray:
+        """``K_ii`` for every i, in float64 on the host."""
+        tiles = [primitive.diagonal()[:, None, None] for primitive in self.points.primitives]
+        side = Side([Panel(tile, None) for tile in tiles], self.points.factors[:, :, None])
+        return values(self.program, side, side, _Diagonal(len(tiles))).reshape(-1).cpu().numpy()
+
+    # -- sums in float64 -----------------------------------------------------------------------
+
+    def products(
+        self, coefficients: torch.Tensor, rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """``K[rows] @ coefficients`` in float64 for a matrix of coefficients (n, k)."""
+        active = torch.nonzero(coefficients.any(dim=1)).flatten()
+        if not len(active):
+            n = self.n if rows is None else len(rows)
+            return torch.zeros((n, coefficients.shape[1]), dtype=torch.float64, device=self.device)
+        right = self.points.side(active, torch.float64)
+        with full_precision():
+            return expand(self.program, self.points, rows, right, coefficients[active], self.memory)
+
+    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Values between some points and others in float64, on the host."""
+        left = self.points.side(self.brought(rows), torch.float64)
+        right = self.points.side(self.brought(columns), torch.float64)
+        with full_precision():
+            return values(self.program, left, right, self.points).cpu().numpy()
+
+    @property
+    def fits_float32(self) -> bool:
+        """Whether squared lengths are in a range where float32 neither over- nor underflows."""
+        for points in self.points.primitives:
+            if isinstance(points, Vectors):
+                largest = float(points.X.abs().max()) ** 2 * points.width if points.X.numel() else 0
+                if largest and not 1e-30 < largest < 1e30:
+                    return False
+        return True
+
+    @cached_property
+    def largest(self) -> float:
+        """Largest value on the diagonal."""
+        return float(np.abs(self.diagonal()).max())
+
+    def brought(self, array: np.ndarray) -> torch.Tensor:
+        """Bring an array to the device."""
+        return torch.from_numpy(array).to(self.device)
+
+    # -- float32 values for the solver ---------------------------------------------------------
+
+    def resident(self) -> torch.Tensor | None:
+        """Return the whole matrix in float32 if it fits, made once."""
+        if not self._tried:
+            self._tried = True
+            if 4 * self.n**2 <= _RESIDENT_SHARE * self.memory:
+                try:
+                    self._resident = self._whole()
+                except torch.OutOfMemoryError:
+                    torch.cuda.empty_cache()  # someone else has taken it: make tiles instead
+        return self._resident
+
+    def _whole(self) -> torch.Tensor:
+        if self._gaussian:
+            return kernels.gaussian_square(self._split_rows())
+        K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.device)
+        everything = self.points.side(slice(None), torch.float32)
+        step = self._rows_at_once(self.n)
+        with full_precision():
+            for start in range(0, self.n, step):
+                part = slice(start, min(start + step, self.n))
+                K[part] = values(self.program, everything[part], everything, self.points)
+        return K
+
+    def square(self, rows: torch.Tensor) -> torch.Tensor:
+        """Values among the points of each row of ``rows`` (p, q), shape (p, q, q)."""
+        K = self.resident()
+        if K is not None:
+            return K[rows[:, :, None], rows[:, None, :]]
+        flat = self.points.side(rows.reshape(-1), torch.float32)
+        panels = [
+            Panel(
+                panel.rows.reshape(*rows.shape, *panel.rows.shape[1:]),
+                None if panel.squares is None else panel.squares.reshape(rows.shape),
+            )
+            for panel in flat.panels
+        ]
+        side = Side(panels, flat.factors.reshape(-1, *rows.shape))
+        with full_precision():
+            return values(self.program, side, side, self.points)
+
+    def sums(
+        self, rows: torch.Tensor, weights: torch.Tensor, counts: torch.Tensor, columns: torch.Tensor
+    ) -> torch.Tensor:
+        """``sum_k weights[p, k] K[rows[p, k], columns[p]]`` over the first ``counts[p]`` rows.
+
+        ``rows``, ``weights`` are (p, q); ``columns`` is (p, m), or (1, m) for all alike; -1 in it
+        is nowhere. Returns float32 (p, m).
+        """
+        K = self.resident()
+        if K is not None:
+            return kernels.row_sums(K, rows, weights, counts, columns)
+        if self._fused and len(columns) == 1:
+            own = columns[0].clamp(min=0)
+            return kernels.gaussian_sums(self._split_rows(), rows, weights, counts, own)
+        return self._sums_by_tile(rows, weights, counts, columns)
+
+    @property
+    def _gaussian(self) -> bool:
+        """Whether the values are Gaussians of dense rows."""
+        gaussian = self.program.gaussian_rate is not None and self.program.gaussian_rate < 0
+        return gaussian and type(self.points.primitives[0]) is Vectors
+
+    @property
+    def _fused(self) -> bool:
+        return self._gaussian and self.points.primitives[0].width <= _FUSED_WIDTH
+
+    def _split_rows(self) -> kernels.Split:
+        if self._split is None:
+            assert self.program.gaussian_rate is not None
+            self._split = kernels.Split.of(self.points.primitives[0], self.program.gaussian_rate)
+        return self._split
+
+    def _sums_by_tile(
+        self, rows: torch.Tensor, weights: torch.Tensor, counts: torch.Tensor, columns: torch.Tensor
+    ) -> torch.Tensor:
+        p, q = rows.shape
+        m = columns.shape[1]
+        out = torch.zeros((p, m), dtype=torch.float32, device=self.device)
+        place = torch.arange(q, device=self.device)
+        weights = torch.where(place < counts[:, None], weights, 0)
+        longest = int(counts.max())
+        step = self._rows_at_once(max(longest, 1))
+        with full_precision():
+            for k in range(p):
+                left = self.points.side(rows[k, :longest], torch.float32)
+                own = columns[k if len(columns) > 1 else 0].clamp(min=0)
+                for start in range(0, m, step):
+                    part = slice(start, min(start + step, m))
+                    right = self.points.side(own[part], torch.float32)
+                    tile = values(self.program, left, right, self.points)
+                    out[k, part] = weights[k, :longest] @ tile
+        return out
+
+    def _rows_at_once(self, width: int) -> int:
+        cells = int(np.clip(_TILE_SHARE * self.memory / 4, _LEAST_CELLS, _MOST_CELLS))
+        return max(cells // max(width, 1), 1)
+
+
+class _Diagonal:
+    """Primitives whose tiles are already there: those of points with themselves."""
+
+    def __init__(self, count: int):
+        self.primitives = [self] * count
+
+    def tile(self, left: Panel, right: Panel) -> torch.Tensor:
+        return left.rows
+
+
+def expand(
+    program: Program,
+    points: Points,
+    index: torch.Tensor | None,
+    right: Side,
+    weights: torch.Tensor,
+    memory: int,
+) -> torch.Tensor:
+    """``K(points[index], right) @ weights`` in float64, tile by tile."""
+    n = points.n if index is None else len(index)
+    m, k = weights.shape
+    out = torch.zeros((n, k), dtype=torch.float64, device=points.device)
+    cells = int(np.clip(_TILE_SHARE * memory / 16, _LEAST_CELLS, _MOST_CELLS))
+    across = min(m, max(cells // 1024, 1))
+    down = max(cells // across, 1)
+    rate = program.gaussian_rate
+    if rate is not None:
+        right = _bordered(right.panels[0], rate, right=True)
+    buffer = torch.empty(min(down, n) * across, dtype=torch.float64, device=points.device)
+    for start in range(0, n, down):
+        part = slice(start, min(start + down, n))
+        left = points.side(part if index is None else index[part], torch.float64)
+        if rate is not None:
+            left = _bordered(left.panels[0], rate, right=False)
+        for first in range(0, m, across):
+            some = slice(first, min(first + across, m))
+            if rate is None:
+                tile = values(program, left, right[some], points)
+            else:
+                shape = part.stop - part.start, some.stop - some.start
+                tile = buffer[: shape[0] * shape[1]].view(shape)
+                torch.mm(left, right[some].T, out=tile).exp_()
+            out[part] += tile @ weights[some]
+    return out
+
+
+def _bordered(panel: Panel, rate: float, right: bool) -> torch.Tensor:
+    """Rows such that the product of a left and a right one is ``rate * squared distance``."""
+    assert panel.squares is not None
+    squares = rate * panel.squares[:, None]
+    border = [torch.ones_like(squares), squares] if right else [squares, torch.ones_like(squares)]
+    return torch.cat([panel.rows * (1.0 if right else -2.0 * rate), *border], 1)
+
+
+class Expansion:
+    """The points of a kernel expansion on a device, to be evaluated at others.
+
+    For a precomputed kernel they are only columns of the matrix that comes later.
+    """
+
+    def __init__(
+        self, program: Program, X: Any, support: np.ndarray, device: torch.device, memory: int
+    ):
+        self.program, self.device, self.memory = program, device, memory
+        self.columns = torch.from_numpy(support.astype(np.int64)).to(device)
+        self.given = any(p.kind == op.PRECOMPUTED for p in program.primitives)
+        self.points = None if self.given else Points.prepare(program, X, device, memory)
+
+    def rows_at_once(self, X: Any) -> int:
+        """How many rows of X, as dense float64, take a part of the memory."""
+        width = max(X.shape[1] if len(X.shape) > 1 else 1, 1)
+        return max(int(_TILE_SHARE * self.memory) // (8 * width), 1)
+
+    def at(self, X: Any, weights: np.ndarray) -> np.ndarray:
+        """Sums at the rows of X with some columns of weights, (n, k)."""
+        left = Points.prepare(self.program, X, self.device, self.memory, like=self.points)
+        if self.points is None:
+            for points in left.primitives:
+                points.columns = self.columns
+            right = left.side(slice(0, 0), torch.float64)
+            places = Panel(torch.arange(len(self.columns), device=self.device), None)
+            right = Side([places for _ in left.primitives], right.factors)
+        else:
+            right = self.points.side(slice(None), torch.float64)
+        with full_precision():
+            brought = torch.from_numpy(weights).to(self.device)
+            return expand(self.program, left, None, right, brought, self.memory).cpu().numpy()

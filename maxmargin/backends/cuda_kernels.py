@@ -1,0 +1,461 @@
+"""What must be fused on a GPU, in Triton: the steps inside working sets, and sums of kernel rows.
+
+A working set is solved by one program with its state in registers, so that a step costs two
+reductions and reads two rows of a small matrix; many sets are solved side by side. Variables are
+signed here, ``b = c a`` between its walls, so that a step of two adds to one what it takes from the
+other. The scores v (see :mod:`maxmargin.duals`) are float32 and less their level; b is float64,
+so that the sums which a constraint fixes stay what they are.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+
+_BLOCK, _DEPTH = 128, 64  # of the fused sums: columns of a program, rows at a time
+_COLUMNS = 512  # of the sums of stored rows
+
+
+@triton.jit
+def _highest(v, i, room, low, v2, i2, room2, low2):
+    """Combine: the highest score with its place and its room, and the lowest of others."""
+    first = (v > v2) | ((v == v2) & (i < i2))
+    return (
+        tl.where(first, v, v2),
+        tl.where(first, i, i2),
+        tl.where(first, room, room2),
+        tl.minimum(low, low2),
+    )
+
+
+@triton.jit
+def _best(gain, i, slope, room, gain2, i2, slope2, room2):
+    """Combine: the largest gain with its place, slope and room."""
+    first = (gain > gain2) | ((gain == gain2) & (i < i2))
+    return (
+        tl.where(first, gain, gain2),
+        tl.where(first, i, i2),
+        tl.where(first, slope, slope2),
+        tl.where(first, room, room2),
+    )
+
+
+@triton.jit
+def _greatest(gain, i, step, gain2, i2, step2):
+    """Combine: the largest gain with its place and step."""
+    first = (gain > gain2) | ((gain == gain2) & (i < i2))
+    return tl.where(first, gain, gain2), tl.where(first, i, i2), tl.where(first, step, step2)
+
+
+@triton.jit
+def _pair_steps(
+    K,
+    score,
+    b,
+    lower,
+    upper,
+    group,
+    steps,
+    tol,
+    share,
+    max_steps,
+    Q: tl.constexpr,
+    GROUPS: tl.constexpr,
+):
+    """SMO inside one working set: changes b until no pair violates by more than it should.
+
+    That is ``tol`` or a share of the violation at the start, whichever is more.
+    """
+    p = tl.program_id(0).to(tl.int64)
+    o = tl.arange(0, Q)
+    v = tl.load(score + p * Q + o)
+    x = tl.load(b + p * Q + o)
+    low = tl.load(lower + p * Q + o)
+    high = tl.load(upper + p * Q + o)
+    base = K + p * Q * Q
+    diagonal = tl.load(base + o * Q + o)
+    if GROUPS == 2:
+        second = tl.load(group + p * Q + o) > 0
+    taken = 0
+    goal = tol
+    go = True
+    while go:
+        rises = x < high
+        falls = x > low
+        room = high - x
+        if GROUPS == 2:
+            top, i, room_i, bottom = tl.reduce(
+                (
+                    tl.where(rises & ~second, v, -1e30),
+                    o,
+                    room,
+                    tl.where(falls & ~second, v, 1e30),
+                ),
+                0,
+                _highest,
+            )
+            top2, i2, room2, bottom2 = tl.reduce(
+                (tl.where(rises & second, v, -1e30), o, room, tl.where(falls & second, v, 1e30)),
+                0,
+                _highest,
+            )
+            wider = top2 - bottom2 > top - bottom
+            falls = falls & (second == wider)
+            top = tl.where(wider, top2, top)
+            i = tl.where(wider, i2, i)
+            room_i = tl.where(wider, room2, room_i)
+            bottom = tl.where(wider, bottom2, bottom)
+        else:
+            top, i, room_i, bottom = tl.reduce(
+                (tl.where(rises, v, -1e30), o, room, tl.where(falls, v, 1e30)), 0, _highest
+            )
+        if taken == 0:
+            goal = tl.maximum(tol, share * (top - bottom))
+        row_i = tl.load(base + i * Q + o)
+        bend_i = tl.load(base + i * Q + i)
+        slope = top - v
+        bend = tl.maximum(bend_i + diagonal - 2.0 * row_i, 1e-12)
+        gain = tl.where(falls & (slope > 0), slope * slope / bend, -1.0)
+        best, j, slope_j, room_j = tl.reduce((gain, o, slope, x - low), 0, _best)
+        go = (top - bottom > goal) & (taken < max_steps) & (best > 0)
+        if go:
+            row_j = tl.load(base + j * Q + o)
+            step = tl.minimum((best / slope_j).to(tl.float64), tl.minimum(room_i, room_j))
+            v -= step.to(tl.float32) * (row_i - row_j)
+            # a wall that is reached is reached exactly
+            x = tl.where(o == i, tl.where(step == room_i, high, x + step), x)
+            x = tl.where(o == j, tl.where(step == room_j, low, x - step), x)
+            taken += 1
+    tl.store(b + p * Q + o, x)
+    tl.store(steps + p, taken)
+
+
+@triton.jit
+def _single_steps(K, score, b, lower, upper, steps, tol, share, max_steps, Q: tl.constexpr):
+    """Steps of one variable inside one working set, for problems without a constraint."""
+    p = tl.program_id(0).to(tl.int64)
+    o = tl.arange(0, Q)
+    v = tl.load(score + p * Q + o)
+    x = tl.load(b + p * Q + o)
+    low = tl.load(lower + p * Q + o)
+    high = tl.load(upper + p * Q + o)
+    base = K + p * Q * Q
+    bend = tl.maximum(tl.load(base + o * Q + o), 1e-12)
+    taken = 0
+    goal = tol
+    go = True
+    while go:
+        slope = tl.maximum(tl.where(x < high, v, 0.0), tl.where(x > low, -v, 0.0))
+        worst = tl.max(slope, 0)
+        if taken == 0:
+            goal = tl.maximum(tol, share * worst)
+        gain = tl.where(slope > 0, slope * slope / bend, -1.0)
+        best, i, wish = tl.reduce((gain, o, v / bend), 0, _greatest)
+        go = (worst > goal) & (taken < max_steps) & (best > 0)
+        if go:
+            row = tl.load(base + i * Q + o)
+            moved = tl.where(o == i, tl.minimum(tl.maximum(x + wish.to(tl.float64), low), high), x)
+            step = tl.sum(moved - x, 0)
+            x = moved
+            v -= step.to(tl.float32) * row
+            go = step != 0
+            taken += 1
+    tl.store(b + p * Q + o, x)
+    tl.store(steps + p, taken)
+
+
+def steps_inside(
+    K: torch.Tensor,
+    score: torch.Tensor,
+    b: torch.Tensor,
+    lower: torch.Tensor,
+    upper: torch.Tensor,
+    group: torch.Tensor,
+    n_groups: int,
+    tol: float,
+    share: float,
+    max_steps: int,
+) -> torch.Tensor:
+    """Solve every working set (p, q), q a power of two; changes ``b``, returns the steps taken."""
+    p, q = b.shape
+    taken = torch.zeros(p, dtype=torch.int32, device=b.device)
+    warps = min(max(q // 128, 1), 8)
+    if n_groups == 0:
+        _single_steps[(p,)](
+            K, score, b, lower, upper, taken, tol, share, max_steps, Q=q, num_warps=warps
+        )
+    else:
+        _pair_steps[(p,)](
+            K,
+            score,
+            b,
+            lower,
+            upper,
+            group,
+            taken,
+            tol,
+            share,
+            max_steps,
+            Q=q,
+            GROUPS=n_groups,
+            num_warps=warps,
+        )
+    return taken
+
+
+@triton.jit
+def _row_sums(K, stride, rows, weights, counts, columns, shared, out, m, q, BLOCK: tl.constexpr):
+    p = tl.program_id(0).to(tl.int64)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = c < m
+    column = tl.load(columns + p * shared + c, mask=inside, other=-1)
+    inside = inside & (column >= 0)
+    total = tl.zeros((BLOCK,), tl.float32)
+    count = tl.load(counts + p)
+    for k in range(0, count):
+        row = tl.load(rows + p * q + k)
+        weight = tl.load(weights + p * q + k)
+        total += weight * tl.load(K + row * stride + column, mask=inside, other=0.0)
+    tl.store(out + p * m + c, total, mask=c < m)
+
+
+def row_sums(
+    K: torch.Tensor,
+    rows: torch.Tensor,
+    weights: torch.Tensor,
+    counts: torch.Tensor,
+    columns: torch.Tensor,
+) -> torch.Tensor:
+    """Sums of stored rows at some columns: see :meth:`Matrix.sums`."""
+    p, q = rows.shape
+    m = columns.shape[1]
+    out = torch.empty((p, m), dtype=torch.float32, device=K.device)
+    shared = m if len(columns) > 1 else 0
+    grid = (p, triton.cdiv(m, _COLUMNS))
+    _row_sums[grid](
+        K,
+        K.stride(0),
+        rows.contiguous(),
+        weights.contiguous(),
+        counts,
+        columns.contiguous(),
+        shared,
+        out,
+        m,
+        q,
+        BLOCK=_COLUMNS,
+        num_warps=4,
+    )
+    return out
+
+
+class Split(NamedTuple):
+    """Rows of length one at most, each the sum of two float16 rows.
+
+    ``2 ** (-unit * distance)`` is then the kernel, distances being squared ones.
+
+    The coarse one lies on a grid on which products are exact in float32, and so are the squared
+    distances between coarse rows; what the fine one adds is small, and so is its rounding. Four
+    products of halves on tensor cores are faster than one of float32, and fifty times as exact.
+    """
+
+    coarse: torch.Tensor
+    fine: torch.Tensor
+    squares: torch.Tensor  # squared lengths of the coarse rows,
+    rest: torch.Tensor  # and what is missing to those of the sums
+    unit: float
+
+    @classmethod
+    def of(cls, vectors: Any, rate: float) -> Split:
+        """Split rows for ``exp(rate * squared distance)``."""
+        n, d, device = vectors.n, vectors.width, vectors.X.device
+        width = triton.cdiv(d, _DEPTH) * _DEPTH if d > 64 else max(32, triton.next_power_of_2(d))
+        coarse = torch.zeros((n, width), dtype=torch.float16, device=device)
+        fine = torch.zeros_like(coarse)
+        squares, rest = torch.empty((2, n), dtype=torch.float32, device=device)
+        step = max((1 << 27) // width, 1)
+        parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        longest = max(float(vectors.panel(part, torch.float32).squares.max()) for part in parts)
+        length, grid = 2.0 ** math.ceil(math.log2(max(longest**0.5, 1e-30))), 2.0**-11
+        for part in parts:
+            rows = vectors.panel(part, torch.float32).rows / length
+            near = (rows / grid).round_().mul_(grid)
+            coarse[part, :d] = near
+            fine[part, :d] = rows.sub_(near)
+            small = fine[part, :d].float()
+            squares[part] = near.square().sum(1)
+            rest[part] = ((2 * near + small) * small).sum(1)
+        return cls(coarse, fine, squares, rest, -rate * length**2 * math.log2(math.e))
+
+
+@triton.jit
+def _gaussian_square(
+    coarse, fine, squares, rest, unit, out, n, D, BLOCK: tl.constexpr, DEPTH: tl.constexpr
+):
+    """One tile of the lower triangle, written to both its places."""
+    pid = tl.program_id(0).to(tl.int64)
+    i = ((tl.sqrt(8.0 * pid.to(tl.float32) + 1.0) - 1.0) * 0.5).to(tl.int64)
+    i = tl.where(i * (i + 1) // 2 > pid, i - 1, i)
+    i = tl.where((i + 1) * (i + 2) // 2 <= pid, i + 1, i)
+    j = pid - i * (i + 1) // 2
+    row = i * BLOCK + tl.arange(0, BLOCK)
+    column = j * BLOCK + tl.arange(0, BLOCK)
+    r = tl.where(row < n, row, 0)
+    c = tl.where(column < n, column, 0)
+    exact = tl.zeros((BLOCK, BLOCK), tl.float32)
+    small = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, D, DEPTH):
+        d = start + tl.arange(0, DEPTH)
+        a = tl.load(coarse + r[:, None] * D + d[None, :])
+        b = tl.load(coarse + c[None, :] * D + d[:, None])
+        a_fine = tl.load(fine + r[:, None] * D + d[None, :])
+        b_fine = tl.load(fine + c[None, :] * D + d[:, None])
+        exact = tl.dot(a, b, exact)
+        small = tl.dot(a, b_fine, small)
+        small = tl.dot(a_fine, b, small)
+        small = tl.dot(a_fine, b_fine, small)
+    power = 2.0 * exact - (tl.load(squares + r)[:, None] + tl.load(squares + c)[None, :])
+    power += 2.0 * small - (tl.load(rest + r)[:, None] + tl.load(rest + c)[None, :])
+    value = tl.exp2(unit * tl.minimum(power, 0.0))
+    value = tl.where(row[:, None] == column[None, :], 1.0, value)
+    inside = (row < n)[:, None] & (column < n)[None, :]
+    tl.store(out + row[:, None] * n + column[None, :], value, mask=inside)
+    if i != j:
+        inside = (column < n)[:, None] & (row < n)[None, :]
+        tl.store(out + column[:, None] * n + row[None, :], tl.trans(value), mask=inside)
+
+
+def gaussian_square(points: Split) -> torch.Tensor:
+    """Gaussians between all points, each computed once for both its places."""
+    n, width = points.coarse.shape
+    out = torch.empty((n, n), dtype=torch.float32, device=points.coarse.device)
+    blocks = triton.cdiv(n, _BLOCK)
+    depth = min(_DEPTH, width)
+    _gaussian_square[(blocks * (blocks + 1) // 2,)](
+        *points, out, n, width, BLOCK=_BLOCK, DEPTH=depth, num_warps=8, num_stages=3
+    )
+    return out
+
+
+@triton.jit
+def _gaussian_sums(
+    coarse,
+    fine,
+    squares,
+    rest,
+    unit,
+    rows,
+    weights,
+    counts,
+    columns,
+    out,
+    m,
+    q,
+    D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
+    p = tl.program_id(1).to(tl.int64)
+    c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    d = tl.arange(0, D)
+    inside = c < m
+    column = tl.load(columns + c, mask=inside, other=0).to(tl.int64)
+    count = tl.load(counts + p)
+    total = tl.zeros((BLOCK, DEPTH), tl.float32)
+    if count > 0:
+        a = tl.load(coarse + column[:, None] * D + d[None, :])
+        a_fine = tl.load(fine + column[:, None] * D + d[None, :])
+        a_square = tl.load(squares + column)
+        a_rest = tl.load(rest + column)
+        for start in range(0, count, DEPTH):
+            k = start + tl.arange(0, DEPTH)
+            known = k < count
+            row = tl.load(rows + p * q + k, mask=known, other=0).to(tl.int64)
+            weight = tl.load(weights + p * q + k, mask=known, other=0.0)
+            b = tl.load(coarse + row[None, :] * D + d[:, None])
+            b_fine = tl.load(fine + row[None, :] * D + d[:, None])
+            small = tl.dot(a_fine, b_fine)
+            small = tl.dot(a_fine, b, small)
+            small = tl.dot(a, b_fine, small)
+            power = 2.0 * tl.dot(a, b) - (a_square[:, None] + tl.load(squares + row)[None, :])
+            power += 2.0 * small - (a_rest[:, None] + tl.load(rest + row)[None, :])
+            total += weight[None, :] * tl.exp2(unit * tl.minimum(power, 0.0))
+    tl.store(out + p * m + c, tl.sum(total, 1), mask=inside)
+
+
+def gaussian_sums(
+    points: Split,
+    rows: torch.Tensor,
+    weights: torch.Tensor,
+    counts: torch.Tensor,
+    columns: torch.Tensor,
+) -> torch.Tensor:
+    """Sums of Gaussians that are never written down; of up to 128 features."""
+    p, q = rows.shape
+    m = len(columns)
+    out = torch.empty((p, m), dtype=torch.float32, device=rows.device)
+    grid = (triton.cdiv(m, _BLOCK), p)
+    _gaussian_sums[grid](
+        *points,
+        rows.contiguous(),
+        weights.contiguous(),
+        counts,
+        columns,
+        out,
+        m,
+        q,
+        D=points.coarse.shape[1],
+        BLOCK=_BLOCK,
+        DEPTH=_DEPTH,
+        num_warps=4,
+    )
+    return out
+
+
+@triton.jit
+def _step_lengths(H, slope, longest, out, count, max_steps, P: tl.constexpr):
+    o = tl.arange(0, P)
+    inside = o < count
+    u = tl.load(slope + o, mask=inside, other=0.0)
+    limit = tl.load(longest + o, mask=inside, other=0.0)
+    bend = tl.maximum(tl.load(H + o * count + o, mask=inside, other=1.0), 1e-30)
+    t = tl.zeros((P,), tl.float32)
+    total = 0.0
+    taken = 0
+    go = True
+    while go:
+        step = tl.minimum(tl.maximum(t + u / bend, 0.0), limit) - t
+        gain, i, step_i = tl.reduce((step * (u - 0.5 * bend * step), o, step), 0, _greatest)
+        go = (gain > 1e-3 / P * total) & (gain > 0) & (taken < max_steps)
+        if go:
+            u -= step_i * tl.load(H + i * count + o, mask=inside, other=0.0)
+            t = tl.where(o == i, t + step_i, t)
+            total += gain
+            taken += 1
+    tl.store(out + o, t, mask=inside)
+
+
+def step_lengths(H: torch.Tensor, slope: torch.Tensor, longest: torch.Tensor) -> torch.Tensor:
+    """How far to go along each of several directions at once.
+
+    Minimises ``1/2 t' H t - slope' t`` for ``0 <= t <= longest`` by coordinate descent, the
+    coordinate with the largest gain first.
+    """
+    count = len(slope)
+    out = torch.empty_like(slope)
+    P = max(triton.next_power_of_2(count), 16)
+    _step_lengths[(1,)](
+        H.contiguous(),
+        slope,
+        longest,
+        out,
+        count,
+        8 * count,
+        P=P,
+        num_warps=min(max(P // 64, 1), 8),
+    )
+    return out

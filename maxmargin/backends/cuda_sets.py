@@ -1,0 +1,385 @@
+"""Working sets on a GPU: select, block, solve and update for many of them at once.
+
+The policy is in :mod:`maxmargin.solvers.parallel_sets`; here are its verbs. Problems lie side by
+side in arrays (problems, variables), filled up with variables that cannot move; the last one always
+is of that kind, and stands for nobody where a working set is not full.
+A variable is signed, ``b = c a``, and ``orientation = s c`` is the sign of its kernel row, so that
+moving b by d changes the scores by ``-orientation K (orientation d)``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from maxmargin.backends import cuda_kernels as kernels
+from maxmargin.backends.cpu import DEVIATION32
+from maxmargin.backends.cuda import Matrix, Vectors
+
+_NONE = -1e30
+_LEAST_SET = 16
+
+
+class Variables:
+    """The variables of some problems with the same number of constraints, and where they stand.
+
+    Parameters
+    ----------
+    matrix : Matrix
+    row : int array (problems, variables)
+        Row of the matrix; -1 for a variable that only fills up.
+    orientation, group, b, lower, upper, v : arrays (problems, variables)
+    n_groups : int
+        Equality constraints of each problem.
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        row: torch.Tensor,
+        orientation: torch.Tensor,
+        group: torch.Tensor,
+        b: torch.Tensor,
+        lower: torch.Tensor,
+        upper: torch.Tensor,
+        v: torch.Tensor,
+        n_groups: int,
+    ) -> None:
+        self.matrix, self.row, self.orientation, self.group = matrix, row, orientation, group
+        self.b, self.lower, self.upper, self.v = b, lower, upper, v
+        self.n_groups = n_groups
+        count, self.size = b.shape
+        self.nobody = self.size - 1
+        self.device = b.device
+        self.plain = bool((orientation == 1).all())
+        self.active = torch.ones(count, dtype=torch.bool, device=self.device)
+        self.steps = torch.zeros(count, dtype=torch.int64, device=self.device)
+        self.orders: list[torch.Tensor] = []
+        self._kept: torch.Tensor | None = None
+        self._round = 0
+        self._generator = torch.Generator(device=self.device)
+        self._generator.manual_seed(0)
+
+    @classmethod
+    def on_device(
+        cls, matrix: Matrix, arrays: dict[str, list[np.ndarray]], n_groups: int
+    ) -> Variables:
+        """Bring the arrays of several problems to the device, each filled up to the longest."""
+        size = max(len(row) for row in arrays["row"]) + 1
+        kinds = {"row": torch.int64, "orientation": torch.float32, "group": torch.int8}
+        fill = {"row": -1, "orientation": 1}
+        padded = {}
+        for name, parts in arrays.items():
+            table = np.full((len(parts), size), fill.get(name, 0), dtype=parts[0].dtype)
+            for line, part in zip(table, parts, strict=True):
+                line[: len(part)] = part
+            tensor = torch.from_numpy(table).to(matrix.device)
+            padded[name] = tensor.to(kinds.get(name, torch.float64))
+        return cls(matrix, n_groups=n_groups, **padded)
+
+    # -- looking -------------------------------------------------------------------------------
+
+    def look(self) -> torch.Tensor:
+        """Find levels and scores; returns the violation of every problem."""
+        rises, falls = self.b < self.upper, self.b > self.lower
+        v = self.v
+        if self.n_groups == 0:
+            self.score = v
+            worst = torch.maximum(
+                torch.where(rises, v, 0).amax(1), torch.where(falls, -v, 0).amax(1)
+            )
+        else:
+            self.score = torch.empty_like(v)
+            worst = torch.zeros(len(v), dtype=v.dtype, device=self.device)
+            for g in range(self.n_groups):
+                member = self.group == g
+                up, down = rises & member, falls & member
+                top = torch.where(up, v, -torch.inf).amax(1)
+                bottom = torch.where(down, v, torch.inf).amin(1)
+                free = up & down
+                count = free.sum(1)
+                middle = torch.where(count > 0, torch.where(free, v, 0).sum(1) / count, 0)
+                middle = torch.where(count > 0, middle, _middle(top, bottom))
+                self.score = torch.where(member, v - middle[:, None], self.score)
+                worst = torch.maximum(worst, torch.nan_to_num(top - bottom, neginf=0.0))
+        self.rises, self.falls = rises, falls
+        self.violation = worst
+        return worst
+
+    def rest(self, done: np.ndarray) -> None:
+        """Leave the problems that are done as they are."""
+        self.active = torch.from_numpy(~done).to(self.device)
+
+    def excess(self) -> torch.Tensor:
+        """By how much each variable is on the wrong side of its level."""
+        up = torch.where(self.rises, self.score, -torch.inf)
+        return torch.maximum(up, torch.where(self.falls, -self.score, -torch.inf))
+
+    def decisions(self) -> torch.Tensor:
+        """``K beta`` at the row of every variable, in float64."""
+        problem = torch.arange(len(self.b), device=self.device)[:, None].expand_as(self.row)
+        row = self.row.clamp(min=0)
+        beta = torch.zeros((self.matrix.n, len(self.b)), dtype=torch.float64, device=self.device)
+        beta.index_put_((row, problem), self.orientation * self.b, accumulate=True)
+        return self.matrix.products(beta)[row, problem]
+
+    def uncertainty(self) -> torch.Tensor:
+        """Standard deviation of a score of each problem by the rounding of kernel values."""
+        return DEVIATION32 * self.matrix.largest * self.b.norm(dim=1)
+
+    # -- one set of the worst in every problem -------------------------------------------------
+
+    def worst_round(self, q: int, share: float, below: float, steps: int) -> None:
+        """Solve one set of the worst violators in every problem that is still at work.
+
+        Half of it are those that joined it last time.
+        """
+        q = min(q, max(2 ** math.ceil(math.log2(self.size)), _LEAST_SET))
+        members = self._worst(q)
+        keep = members if self._kept is None else members[:, q // 2 :]
+        self._kept = keep[:, : q // 2] if q < self.size else None
+        members = torch.where(self.active[:, None], members, self.nobody)
+        before, after = self._solved(members[:, None, :], share, below, steps)
+        self._move(members, before[:, 0], after[:, 0])
+
+    def _worst(self, q: int) -> torch.Tensor:
+        """Places of the variables that violate most, (problems, q)."""
+        up = torch.where(self.rises, self.score, _NONE)
+        down = torch.where(self.falls, -self.score, _NONE)
+        kept = self._kept
+        if kept is not None:
+            held = torch.zeros_like(self.rises).scatter_(1, kept, True)
+            up, down = up.masked_fill(held, _NONE), down.masked_fill(held, _NONE)
+            q -= kept.shape[1]
+        chosen = [] if kept is None else [kept]
+        groups = max(self.n_groups, 1)
+        count = min(q // (2 * groups), self.size)
+        for g in range(groups):
+            member = self.group == g if self.n_groups > 1 else None
+            for side in (up, down):
+                keys = side if member is None else side.masked_fill(~member, _NONE)
+                top = keys.topk(count, 1)
+                chosen.append(torch.where(top.values > _NONE, top.indices, self.nobody))
+                for other in (up, down):  # a variable joins once
+                    other.scatter_(1, top.indices, _NONE)
+        members = torch.cat(chosen, 1)
+        short = 2 ** math.ceil(math.log2(members.shape[1])) - members.shape[1]
+        return torch.nn.functional.pad(members, (0, short), value=self.nobody)
+
+    # -- sets of neighbours in one problem -----------------------------------------------------
+
+    def local_round(
+        self, q: int, sets: int, farthest: float, share: float, below: float, steps: int
+    ) -> None:
+        """Cut the violators of one problem into sets of neighbours, and solve all of these."""
+        order = self.orders[self._round % len(self.orders)]
+        self._round += 1
+        violators = order[self.excess()[0][order] > 0]
+        if len(violators) < 2:
+            return
+        count = -(-len(violators) // q)
+        shift = int(
+            torch.randint(len(violators), (1,), generator=self._generator, device=self.device)
+        )
+        violators = violators.roll(shift)[: sets * q]  # other cuts, and others where there are many
+        count = min(count, sets)
+        members = torch.full((count * q,), self.nobody, dtype=torch.int64, device=self.device)
+        members[: len(violators)] = violators
+        members = members.view(1, count, q)
+        before, after = self._solved(members, share, below, steps)
+        if count == 1:
+            self._move(members[0], before[0], after[0])
+        else:
+            self._move_together(members[0], before[0], after[0], farthest)
+
+    def _move_together(
+        self, members: torch.Tensor, before: torch.Tensor, after: torch.Tensor, farthest: float
+    ) -> None:
+        """Move along the steps of several sets, each as far as is best with the others."""
+        (members, before, after), counts = _changed_first(members, before, after)
+        change = after - before
+        weight = (self.orientation[0][members] * change).float()
+        row = self.row[0][members].clamp(min=0)
+        sums = self.matrix.sums(row, weight, counts, self.row)  # (sets, variables)
+        p, q = members.shape
+        H = (sums[:, members.view(-1)] * weight.view(-1)).view(p, p, q).sum(2)
+        slope = (change * self.score[0][members]).sum(1).float()
+        low, high = self.lower[0][members], self.upper[0][members]
+        room = torch.where(change > 0, (high - before) / change, (low - before) / change)
+        room = torch.where(change == 0, torch.inf, room).amin(1)
+        longest = room.clamp(1, farthest).float().masked_fill(counts == 0, 0)
+        length = kernels.step_lengths(0.5 * (H + H.T), slope, longest)
+        far = length.double()[:, None]
+        between = torch.clamp(before + far * change, low, high)
+        self.b[0][members] = torch.where(far == 1, after, between)
+        self.v[0] -= self.orientation[0] * (length @ sums)
+
+    # -- what the two share --------------------------------------------------------------------
+
+    def _solved(
+        self, members: torch.Tensor, share: float, below: float, steps: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Solve each of the sets (problems, sets, q); returns b before and after."""
+        problems, sets, q = members.shape
+        place = members.view(problems, -1)
+
+        def gathered(array: torch.Tensor) -> torch.Tensor:
+            return array.gather(1, place).view(-1, q)
+
+        row, orientation = gathered(self.row).clamp(min=0), gathered(self.orientation)
+        K = self.matrix.square(row)
+        if not self.plain:
+            K = K * orientation[:, :, None] * orientation[:, None, :]
+        before = gathered(self.b)
+        after = before.clone()
+        taken = kernels.steps_inside(
+            K.contiguous(),
+            gathered(self.score).float(),
+            after,
+            gathered(self.lower),
+            gathered(self.upper),
+            gathered(self.group),
+            self.n_groups,
+            below,
+            share,
+            steps * q,
+        )
+        self.steps += taken.view(problems, sets).sum(1)
+        return before.view(members.shape), after.view(members.shape)
+
+    def _move(self, members: torch.Tensor, before: torch.Tensor, after: torch.Tensor) -> None:
+        """Move the variables of one set in every problem, and all scores with them."""
+        (members, before, after), counts = _changed_first(members, before, after)
+        self.b.scatter_(1, members, after)
+        weight = (self.orientation.gather(1, members) * (after - before)).float()
+        row = self.row.gather(1, members).clamp(min=0)
+        sums = self.matrix.sums(row, weight, counts, self.row)
+        self.v -= self.orientation * sums
+
+    # -- parts of one large problem ------------------------------------------------------------
+
+    def plant_trees(self, count: int, leaf: int) -> None:
+        """Order the variables of one problem so that neighbours in space are near each other."""
+        points = self.matrix.points.primitives[0]
+        row = self.row[0, : self.nobody]
+        for _ in range(count):
+            if isinstance(points, Vectors):
+                self.orders.append(_tree_order(points, row, leaf, self._generator))
+            else:
+                self.orders.append(
+                    torch.randperm(len(row), generator=self._generator, device=self.device)
+                )
+
+    def near_level(self, margin: float, most: int) -> Variables:
+        """Return the variables of one problem no further than this on the right side, as a part."""
+        excess = self.excess()[0]
+        near = torch.nonzero(excess > -margin).flatten()
+        if len(near) > most:
+            near = excess.topk(most).indices.sort().values
+        return self._part(near)
+
+    def _part(self, index: torch.Tensor) -> Variables:
+        """Some variables of one problem as a problem of their own."""
+        index = torch.nn.functional.pad(index, (0, 1), value=self.nobody)
+        arrays = (
+            self.row,
+            self.orientation,
+            self.group,
+            self.b,
+            self.lower,
+            self.upper,
+            self.v,
+        )
+        some = [array[:, index] for array in arrays]
+        part = Variables(self.matrix, *some, n_groups=self.n_groups)
+        place = torch.full((self.size,), -1, dtype=torch.int64, device=self.device)
+        place[index] = torch.arange(len(index), device=self.device)
+        for order in self.orders:
+            own = place[order]
+            part.orders.append(own[own >= 0])
+        part.index, part.before = index, self.b[0][index].clone()
+        part._round, part._generator = self._round, self._generator
+        return part
+
+    index: torch.Tensor
+    before: torch.Tensor
+
+    def take_over(self, part: Variables) -> None:
+        """Take what a part has become, and bring the scores of all others up to date."""
+        change = part.b[0] - part.before
+        moved = torch.nonzero(change).flatten()
+        self.b[0][part.index] = part.b[0]
+        self.steps += part.steps
+        self._round = part._round
+        if not len(moved):
+            return
+        if len(part.index) < self.size:
+            weight = (part.orientation[0][moved] * change[moved]).float()
+            sums = self._sums_of_many(part.row[0][moved], weight)
+            self.v[0] -= self.orientation[0] * sums
+        self.v[0][part.index] = part.v[0]
+
+    def _sums_of_many(self, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        """Sum any number of rows at all columns, so many at a time as there is room for."""
+        q = 512
+        total = torch.zeros(self.size, dtype=torch.float64, device=self.device)
+        at_once = max(int(2e8) // max(self.size, 1), 1) * q
+        for start in range(0, len(rows), at_once):
+            some = rows[start : start + at_once]
+            sets = -(-len(some) // q)
+            padded = torch.zeros(sets * q, dtype=torch.int64, device=self.device)
+            padded[: len(some)] = some
+            weight = torch.zeros(sets * q, dtype=torch.float32, device=self.device)
+            weight[: len(some)] = weights[start : start + at_once]
+            left = len(some) - q * torch.arange(sets, device=self.device)
+            counts = left.clamp(max=q).to(torch.int32)
+            sums = self.matrix.sums(padded.view(sets, q), weight.view(sets, q), counts, self.row)
+            total += sums.sum(0, dtype=torch.float64)
+        return total
+
+
+def _middle(top: torch.Tensor, bottom: torch.Tensor) -> torch.Tensor:
+    """Middle of the extremes; the one that is finite, or zero."""
+    top = torch.where(torch.isfinite(top), top, bottom)
+    bottom = torch.where(torch.isfinite(bottom), bottom, top)
+    return torch.nan_to_num(0.5 * (top + bottom), posinf=0.0, neginf=0.0)
+
+
+def _changed_first(
+    members: torch.Tensor, before: torch.Tensor, after: torch.Tensor
+) -> tuple[list[torch.Tensor], torch.Tensor]:
+    """Bring the variables of each set that have moved to its front; also returns their number."""
+    moved = before != after
+    order = torch.argsort((~moved).to(torch.int8), dim=1, stable=True)
+    sorted_ = [array.gather(1, order) for array in (members, before, after)]
+    return sorted_, moved.sum(1).to(torch.int32)
+
+
+def _tree_order(
+    points: Vectors, row: torch.Tensor, leaf: int, generator: torch.Generator
+) -> torch.Tensor:
+    """Order rows by a random tree: each node is halved along the line between two of its points."""
+    n, device = len(row), row.device
+    depth = max(math.ceil(math.log2(max(n / leaf, 1))), 0)
+    width = -(-n // (1 << depth))
+    total = width << depth
+    place = torch.arange(total, device=device)
+    filled = place >= n
+    place = place.clamp(max=n - 1)
+    rows = points.panel(row, torch.float32).rows
+    for level in range(depth):
+        nodes, wide = 1 << level, total >> level
+        member = place.view(nodes, wide)
+        ends = [
+            member.gather(1, torch.randint(wide, (nodes, 1), generator=generator, device=device))
+            for _ in range(2)
+        ]
+        line = rows[ends[0][:, 0]] - rows[ends[1][:, 0]]
+        along = torch.bmm(rows[member.reshape(-1)].view(nodes, wide, -1), line[:, :, None])[:, :, 0]
+        along = along.masked_fill(filled.view(nodes, wide), torch.inf)
+        order = along.argsort(dim=1, stable=True)
+        place = member.gather(1, order).reshape(-1)
+        filled = filled.view(nodes, wide).gather(1, order).reshape(-1)
+    return place[~filled]

@@ -1,0 +1,271 @@
+"""Many working sets at once: the engine for a GPU.
+
+The problem is that of :mod:`maxmargin.duals`; a step is SMO's. A step is a chain of small
+operations, each waiting for the last, and a GPU is slow at one such chain; but it runs hundreds
+side by side. So
+
+    several problems    (pairs of classes, folds): one working set of each, all at once
+    one large problem   its violators cut into sets of neighbours, and all of these at once
+
+Sets of one problem know nothing of each other, and their steps together go too far. How far to go
+along each set's step d_p is a small problem of its own,
+
+    minimise  1/2 t' H t - r' t   for  0 <= t <= T,    H_pq = d_p' K d_q,   r_p = d_p' v,
+
+solved exactly; where sets hardly touch, as neighbours under a local kernel do, every t is one.
+The sets are cut anew each round, along another of a few random trees, and every other round one
+set of the worst violators from everywhere joins what the cuts keep apart.
+
+A large problem is worked on by stages: a part of the variables, those near their level, is solved
+to a fraction of the violation while the others wait; then all scores are brought up to date.
+
+What the solver believes is float32. The certificate recomputes it in float64 on the device, and
+another round repairs what rounding left (:mod:`maxmargin.solvers.certified`).
+
+References: Fan, Chen and Lin, JMLR 6, 2005 (the choice of two variables); Hsieh, Dhillon, Ravikumar
+and Banerjee, NIPS 2016 (sets of neighbours and a common step); Dasgupta and Freund, STOC 2008 (the
+trees).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from maxmargin.duals import DualBatch, DualProblem
+from maxmargin.gram import DeviceGram, Gram
+from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.solution import Solution, Status
+
+if TYPE_CHECKING:
+    from maxmargin.backends.cuda_sets import Variables
+
+_TOGETHER = 30_000  # variables up to which problems are solved side by side
+_SET, _LOCAL_SET = 1024, 512  # variables of a working set: of the worst, and of neighbours
+_STEPS = 20  # steps per variable of a set, at most, before all are looked at again
+_TIGHTEN = 0.1  # a set is solved to this part of its violation, or
+_BELOW = 0.3  # to this part of the tolerance
+_LOOKS = 2  # rounds between two looks of the host at the violation
+_CHUNK = 100_000  # variables that a stage works on
+_SETS = 512  # working sets of one round
+_STAGE, _GOAL = 0.2, 0.8  # a stage ends at this part of the violation, or of the tolerance
+_WIDE, _MARGIN = 2.0, 0.02  # violations and score below the level that belong to a stage
+_FARTHEST = 4.0  # times its own step, that a set may go
+_TREES, _LEAF = 4, 256
+_DEVIATIONS = 8  # that the largest and the smallest of many values may be apart by rounding
+_PATIENCE = 2  # stages without a step, before a problem counts as stuck
+
+
+@dataclass(frozen=True)
+class ParallelSets:
+    """Solver for a Gram matrix on a GPU.
+
+    Parameters
+    ----------
+    max_iter : int, default=-1
+        Steps of two allowed for each problem; -1 for no limit.
+    monitor : Monitor
+        Is told of the progress, and asked when to stop.
+    numbers : sequence of int, optional
+        What the monitor knows the problems of a batch as.
+    """
+
+    max_iter: int = -1
+    monitor: Monitor = field(default_factory=Monitor)
+    numbers: Sequence[int] | None = None
+
+    def solve(
+        self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
+    ) -> list[Solution]:
+        """Solve every problem of the batch from its start; see :meth:`SMO.solve`.
+
+        The decisions of a solution are those on the rows of its problem.
+        """
+        if not isinstance(gram, DeviceGram):
+            raise TypeError("ParallelSets needs a Gram matrix on a device: DeviceGram.of")
+        problems = list(batch)
+        solutions: dict[int, Solution] = {}
+        for part in _parts(problems):
+            run = _Run(
+                gram,
+                [problems[k] for k in part],
+                np.array([tol[k] for k in part], dtype=np.float64),
+                np.array([spent[k] for k in part]),
+                self.max_iter,
+                self.monitor,
+                [k if self.numbers is None else self.numbers[k] for k in part],
+            )
+            solutions.update(zip(part, run.solutions(), strict=True))
+        return [solutions[k] for k in range(len(problems))]
+
+
+def _parts(problems: list[DualProblem]) -> list[list[int]]:
+    """Which problems are solved together: small ones with as many constraints; others alone."""
+    parts: dict[tuple, list[int]] = {}
+    for k, problem in enumerate(problems):
+        large = len(problem.sign) > _TOGETHER
+        parts.setdefault((problem.n_groups, k if large else None), []).append(k)
+    return list(parts.values())
+
+
+class _Run:
+    """Some problems on their way, and who wants to know."""
+
+    def __init__(
+        self,
+        gram: DeviceGram,
+        problems: list[DualProblem],
+        tol: np.ndarray,
+        spent: np.ndarray,
+        max_iter: int,
+        monitor: Monitor,
+        numbers: list[int],
+    ) -> None:
+        self.problems, self.tol, self.spent = problems, tol, spent
+        self.monitor, self.numbers = monitor, numbers
+        self.limit = np.full(len(problems), 1 << 62) if max_iter < 0 else max_iter - spent
+        self.status = [Status.CONVERGED] * len(problems)
+        self.large = len(problems) == 1 and len(problems[0].sign) > _TOGETHER
+        self.variables = _variables(gram, problems)
+
+    def solutions(self) -> list[Solution]:
+        """Solve, and bring the answers to the host."""
+        if self.large:
+            self._by_stages()
+        else:
+            self._all_together()
+        variables, solutions = self.variables, []
+        exact = not self.large
+        steps, b, v = (a.cpu().numpy() for a in (variables.steps, variables.b, variables.v))
+        decisions = variables.decisions().cpu().numpy() if exact else None
+        for k, (problem, status) in enumerate(zip(self.problems, self.status, strict=True)):
+            own, c = slice(0, len(problem.sign)), problem.coefficient
+            if decisions is not None:
+                decision = decisions[k, own]
+            else:
+                decision = problem.sign * (-c * v[k, own] - problem.linear)
+            if problem.rows is not problem.gram_row:
+                decision = decision[np.unique(problem.gram_row, return_index=True)[1]]
+            solutions.append(Solution(c * b[k, own], int(steps[k]), status, decision, exact))
+        return solutions
+
+    def _all_together(self) -> None:
+        """One working set of each problem at a time, until all are done."""
+        variables, before, rounds = self.variables, np.full(len(self.problems), -1), 0
+        below = _BELOW * float(self.tol.min())
+        while True:
+            violation = variables.look()
+            if rounds % _LOOKS == 0:
+                known, steps = violation.cpu().numpy(), variables.steps.cpu().numpy()
+                if self._finished(known, steps, steps == before):
+                    return
+                before = steps
+            variables.worst_round(_SET, _TIGHTEN, below, self._steps(steps))
+            rounds += 1
+
+    def _by_stages(self) -> None:
+        """Work on the part of one large problem that matters now; then look at all of it."""
+        whole, tol, idle = self.variables, float(self.tol[0]), 0
+        whole.plant_trees(_TREES, _LEAF)
+        while True:
+            violation, steps = float(whole.look()[0]), whole.steps.cpu().numpy()
+            if self._finished(np.array([violation]), steps, np.array([idle > _PATIENCE])):
+                return
+            part = whole.near_level(_WIDE * violation + _MARGIN, _CHUNK)
+            self._stage(part, max(_STAGE * violation, _GOAL * tol))
+            whole.take_over(part)
+            idle = 0 if int(whole.steps[0]) > steps[0] else idle + 1
+
+    def _stage(self, part: Variables, target: float) -> None:
+        """Rounds on a part until its violation is small against what the whole has."""
+        rounds, before, below = 0, -1, _BELOW * target
+        while True:
+            violation = part.look()
+            if rounds % _LOOKS == 0:
+                steps = int(part.steps[0])
+                spent = steps >= self.limit[0] - int(self.variables.steps[0])
+                if float(violation[0]) <= target or spent or steps == before:
+                    return
+                if self.monitor.stopped():
+                    return
+                before = steps
+            if rounds % 2 == 0:
+                part.local_round(_LOCAL_SET, _SETS, _FARTHEST, _TIGHTEN, below, _STEPS)
+            else:
+                part.worst_round(_SET, _TIGHTEN, below, _STEPS)
+            rounds += 1
+
+    def _steps(self, taken: np.ndarray) -> int:
+        """Steps for each variable of a set in the next round."""
+        left = int(np.min(self.limit - taken, where=self.limit > taken, initial=1 << 62))
+        return min(_STEPS, max(left // _SET, 1))
+
+    def _finished(self, violation: np.ndarray, steps: np.ndarray, idle: np.ndarray) -> bool:
+        """Tell the listeners; let problems rest that are done, and say whether all are."""
+        self._report(violation, steps)
+        stop = self.monitor.stopped()
+        uncertain = _DEVIATIONS * self.variables.uncertainty().cpu().numpy()
+        goal = np.maximum(0.5 * self.tol, self.tol - uncertain)
+        solved, spent = violation <= goal, steps >= self.limit
+        for k in range(len(self.problems)):
+            if solved[k]:
+                self.status[k] = Status.CONVERGED
+            elif spent[k]:
+                self.status[k] = Status.MAX_ITER
+            elif idle[k]:
+                self.status[k] = Status.STALLED  # in float32: the certificate sees further
+            elif stop:
+                self.status[k] = stop
+        done = solved | spent | idle
+        self.variables.rest(done)
+        return bool(done.all()) or stop is not None
+
+    def _report(self, violation: np.ndarray, steps: np.ndarray) -> None:
+        if not self.monitor.due():
+            return
+        k = int(np.argmax(violation / self.tol))
+        problem = self.problems[k]
+        b, v = (array[k, : len(problem.sign)].cpu().numpy() for array in self._looked_at())
+        alpha = problem.coefficient * b
+        residual = -problem.coefficient * v
+        least = np.minimum(residual * problem.lower, residual * problem.upper)
+        gap = float(np.maximum(residual * alpha - least, 0.0).sum())
+        monitor = ProblemMonitor(self.monitor, self.numbers[k])
+        taken = int(self.spent[k] + steps[k])
+        monitor.report(taken, float(violation[k]), float(self.tol[k]), gap, alpha)
+
+    def _looked_at(self) -> tuple:
+        return self.variables.b, self.variables.score
+
+
+def _variables(gram: DeviceGram, problems: list[DualProblem]) -> Variables:
+    """Bring problems to the device: signed variables, and the scores at their start."""
+    from maxmargin.backends.cuda_sets import Variables
+
+    known = [problem.known_decision for problem in problems]
+    nothing = np.zeros(gram.n)
+    for k, problem in enumerate(problems):
+        if known[k] is None and not problem.start.any():
+            known[k] = nothing
+    unknown = [k for k, decision in enumerate(known) if decision is None]
+    if unknown:
+        betas = [problems[k].on_rows(problems[k].start, gram.n) for k in unknown]
+        for k, decision in zip(unknown, gram.matmat(np.column_stack(betas)).T, strict=True):
+            known[k] = decision
+    arrays: dict[str, list[np.ndarray]] = {
+        name: [] for name in ("row", "orientation", "group", "b", "lower", "upper", "v")
+    }
+    for problem, decision in zip(problems, known, strict=True):
+        c = problem.coefficient
+        rising = c > 0
+        arrays["row"].append(problem.gram_row)
+        arrays["orientation"].append(problem.sign * c)
+        arrays["group"].append(np.maximum(problem.group, 0))
+        arrays["b"].append(c * problem.start)
+        arrays["lower"].append(np.where(rising, problem.lower, -problem.upper))
+        arrays["upper"].append(np.where(rising, problem.upper, -problem.lower))
+        arrays["v"].append(-c * problem.gradient(decision))
+    return Variables.on_device(gram.matrix, arrays, problems[0].n_groups)
