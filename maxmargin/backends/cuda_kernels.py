@@ -90,16 +90,16 @@ def _pair_steps(
         if GROUPS == 2:
             top, i, room_i, bottom = tl.reduce(
                 (
-                    tl.where(rises & ~second, v, -1e30),
+                    tl.where(rises & ~second, v, -1e18),
                     o,
                     room,
-                    tl.where(falls & ~second, v, 1e30),
+                    tl.where(falls & ~second, v, 1e18),
                 ),
                 0,
                 _highest,
             )
             top2, i2, room2, bottom2 = tl.reduce(
-                (tl.where(rises & second, v, -1e30), o, room, tl.where(falls & second, v, 1e30)),
+                (tl.where(rises & second, v, -1e18), o, room, tl.where(falls & second, v, 1e18)),
                 0,
                 _highest,
             )
@@ -111,15 +111,15 @@ def _pair_steps(
             bottom = tl.where(wider, bottom2, bottom)
         else:
             top, i, room_i, bottom = tl.reduce(
-                (tl.where(rises, v, -1e30), o, room, tl.where(falls, v, 1e30)), 0, _highest
+                (tl.where(rises, v, -1e18), o, room, tl.where(falls, v, 1e18)), 0, _highest
             )
         if taken == 0:
             goal = tl.maximum(tol, share * (top - bottom))
         row_i = tl.load(base + i * Q + o)
         bend_i = tl.load(base + i * Q + i)
-        slope = top - v
+        slope = tl.where(falls, tl.maximum(top - v, 0.0), 0.0)
         bend = tl.maximum(bend_i + diagonal - 2.0 * row_i, 1e-12)
-        gain = tl.where(falls & (slope > 0), slope * slope / bend, -1.0)
+        gain = slope * slope / bend
         best, j, slope_j, room_j = tl.reduce((gain, o, slope, x - low), 0, _best)
         go = (top - bottom > goal) & (taken < max_steps) & (best > 0)
         if go:
@@ -153,7 +153,7 @@ def _single_steps(K, score, b, lower, upper, steps, tol, share, max_steps, Q: tl
         worst = tl.max(slope, 0)
         if taken == 0:
             goal = tl.maximum(tol, share * worst)
-        gain = tl.where(slope > 0, slope * slope / bend, -1.0)
+        gain = slope * slope / bend
         best, i, wish = tl.reduce((gain, o, v / bend), 0, _greatest)
         go = (worst > goal) & (taken < max_steps) & (best > 0)
         if go:
@@ -208,19 +208,34 @@ def steps_inside(
 
 
 @triton.jit
-def _row_sums(K, stride, rows, weights, counts, columns, shared, out, m, q, BLOCK: tl.constexpr):
+def _row_sums(
+    K,
+    stride,
+    rows,
+    weights,
+    counts,
+    columns,
+    shared,
+    out,
+    m,
+    q,
+    BLOCK: tl.constexpr,
+    DEPTH: tl.constexpr,
+):
     p = tl.program_id(0).to(tl.int64)
     c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = c < m
     column = tl.load(columns + p * shared + c, mask=inside, other=-1)
     inside = inside & (column >= 0)
-    total = tl.zeros((BLOCK,), tl.float32)
+    total = tl.zeros((DEPTH, BLOCK), tl.float32)
     count = tl.load(counts + p)
-    for k in range(0, count):
-        row = tl.load(rows + p * q + k)
-        weight = tl.load(weights + p * q + k)
-        total += weight * tl.load(K + row * stride + column, mask=inside, other=0.0)
-    tl.store(out + p * m + c, total, mask=c < m)
+    for start in range(0, count, DEPTH):
+        k = start + tl.arange(0, DEPTH)
+        row = tl.load(rows + p * q + k, mask=k < count, other=0)
+        weight = tl.load(weights + p * q + k, mask=k < count, other=0.0)
+        place = row[:, None] * stride + column[None, :]
+        total += weight[:, None] * tl.load(K + place, mask=inside[None, :], other=0.0)
+    tl.store(out + p * m + c, tl.sum(total, 0), mask=c < m)
 
 
 def row_sums(
@@ -248,8 +263,30 @@ def row_sums(
         m,
         q,
         BLOCK=_COLUMNS,
+        DEPTH=8,
         num_warps=4,
     )
+    return out
+
+
+@triton.jit
+def _gathered(K, stride, rows, out, q, BLOCK: tl.constexpr):
+    p = tl.program_id(2).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    row = tl.load(rows + p * q + i, mask=i < q, other=0)
+    column = tl.load(rows + p * q + j, mask=j < q, other=0)
+    value = tl.load(K + row[:, None] * stride + column[None, :])
+    inside = (i < q)[:, None] & (j < q)[None, :]
+    tl.store(out + p * q * q + i[:, None] * q + j[None, :], value, mask=inside)
+
+
+def gathered(K: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Stored values among the points of each row of ``rows`` (p, q), shape (p, q, q)."""
+    p, q = rows.shape
+    out = torch.empty((p, q, q), dtype=torch.float32, device=K.device)
+    blocks = triton.cdiv(q, 64)
+    _gathered[(blocks, blocks, p)](K, K.stride(0), rows.contiguous(), out, q, BLOCK=64, num_warps=4)
     return out
 
 

@@ -20,6 +20,8 @@ from maxmargin.backends.cuda import Matrix, Vectors
 
 _NONE = -1e30
 _LEAST_SET = 16
+_AT_WALL = 1e-7  # distance from a wall, over that between the two, that counts as none
+_WORST = 0.1  # share of the violators of a part that are the worst, if there are too many for all
 
 
 class Variables:
@@ -57,7 +59,6 @@ class Variables:
         self.active = torch.ones(count, dtype=torch.bool, device=self.device)
         self.steps = torch.zeros(count, dtype=torch.int64, device=self.device)
         self.orders: list[torch.Tensor] = []
-        self._kept: torch.Tensor | None = None
         self._round = 0
         self._generator = torch.Generator(device=self.device)
         self._generator.manual_seed(0)
@@ -132,38 +133,30 @@ class Variables:
     # -- one set of the worst in every problem -------------------------------------------------
 
     def worst_round(self, q: int, share: float, below: float, steps: int) -> None:
-        """Solve one set of the worst violators in every problem that is still at work.
-
-        Half of it are those that joined it last time.
-        """
-        q = min(q, max(2 ** math.ceil(math.log2(self.size)), _LEAST_SET))
-        members = self._worst(q)
-        keep = members if self._kept is None else members[:, q // 2 :]
-        self._kept = keep[:, : q // 2] if q < self.size else None
+        """Solve one set of the worst violators in every problem that is still at work."""
+        members = self._worst(min(q, max(2 ** math.ceil(math.log2(self.size)), _LEAST_SET)))
         members = torch.where(self.active[:, None], members, self.nobody)
         before, after = self._solved(members[:, None, :], share, below, steps)
         self._move(members, before[:, 0], after[:, 0])
 
     def _worst(self, q: int) -> torch.Tensor:
-        """Places of the variables that violate most, (problems, q)."""
-        up = torch.where(self.rises, self.score, _NONE)
-        down = torch.where(self.falls, -self.score, _NONE)
-        kept = self._kept
-        if kept is not None:
-            held = torch.zeros_like(self.rises).scatter_(1, kept, True)
-            up, down = up.masked_fill(held, _NONE), down.masked_fill(held, _NONE)
-            q -= kept.shape[1]
-        chosen = [] if kept is None else [kept]
+        """Places of the variables that violate most, half of them on either side, (problems, q).
+
+        The one that is first to rise is there in any case, and nobody is there twice.
+        """
         groups = max(self.n_groups, 1)
         count = min(q // (2 * groups), self.size)
+        chosen = []
         for g in range(groups):
-            member = self.group == g if self.n_groups > 1 else None
+            member = self.group == g if groups > 1 else torch.ones_like(self.rises)
+            up = torch.where(self.rises & member, self.score, _NONE)
+            first = up.argmax(1, keepdim=True)
+            up = torch.where(up > 0, up, _NONE).scatter_(1, first, torch.inf)
+            down = torch.where(self.falls & member & (self.score <= 0), -self.score, _NONE)
+            down.scatter_(1, first, _NONE)
             for side in (up, down):
-                keys = side if member is None else side.masked_fill(~member, _NONE)
-                top = keys.topk(count, 1)
+                top = side.topk(count, 1, sorted=False)
                 chosen.append(torch.where(top.values > _NONE, top.indices, self.nobody))
-                for other in (up, down):  # a variable joins once
-                    other.scatter_(1, top.indices, _NONE)
         members = torch.cat(chosen, 1)
         short = 2 ** math.ceil(math.log2(members.shape[1])) - members.shape[1]
         return torch.nn.functional.pad(members, (0, short), value=self.nobody)
@@ -208,12 +201,15 @@ class Variables:
         slope = (change * self.score[0][members]).sum(1).float()
         low, high = self.lower[0][members], self.upper[0][members]
         room = torch.where(change > 0, (high - before) / change, (low - before) / change)
-        room = torch.where(change == 0, torch.inf, room).amin(1)
-        longest = room.clamp(1, farthest).float().masked_fill(counts == 0, 0)
+        room = torch.where(change == 0, torch.inf, room).amin(1).clamp(1, farthest)
+        longest = room.float().masked_fill(counts == 0, 0)
         length = kernels.step_lengths(0.5 * (H + H.T), slope, longest)
-        far = length.double()[:, None]
-        between = torch.clamp(before + far * change, low, high)
-        self.b[0][members] = torch.where(far == 1, after, between)
+        far = torch.where(length == longest, room, length.double())[:, None]
+        moved = torch.where(far == 1, after, before + far * change)
+        # what only comes nearer to a wall each time is put there; take_over evens out the sums
+        near = _AT_WALL * (high - low)
+        moved = torch.where(moved - low < near, low, torch.where(high - moved < near, high, moved))
+        self.b[0][members] = moved
         self.v[0] -= self.orientation[0] * (length @ sums)
 
     # -- what the two share --------------------------------------------------------------------
@@ -273,14 +269,30 @@ class Variables:
                 )
 
     def near_level(self, margin: float, most: int) -> Variables:
-        """Return the variables of one problem no further than this on the right side, as a part."""
+        """Return the variables of one problem no further than this on the right side, as a part.
+
+        If these are too many: the free ones, some of the worst, and others at random.
+        """
         excess = self.excess()[0]
         near = torch.nonzero(excess > -margin).flatten()
         if len(near) > most:
-            near = excess.topk(most).indices.sort().values
-        return self._part(near)
+            worst = excess[near].topk(int(_WORST * most)).indices
+            key = torch.rand(len(near), generator=self._generator, device=self.device)
+            key += (self.rises & self.falls)[0][near].float() + (excess[near] > 0)
+            key[worst] = torch.inf
+            near = near[key.topk(most).indices].sort().values
+        return self.part(near)
 
-    def _part(self, index: torch.Tensor) -> Variables:
+    def sample(self, count: int) -> Variables:
+        """Return so many variables of one problem at random; more of them contain the fewer."""
+        return self.part(self._shuffled()[:count].sort().values)
+
+    def _shuffled(self) -> torch.Tensor:
+        generator = torch.Generator(device=self.device)
+        generator.manual_seed(1)
+        return torch.randperm(self.nobody, generator=generator, device=self.device)
+
+    def part(self, index: torch.Tensor) -> Variables:
         """Some variables of one problem as a problem of their own."""
         index = torch.nn.functional.pad(index, (0, 1), value=self.nobody)
         arrays = (
@@ -308,6 +320,7 @@ class Variables:
 
     def take_over(self, part: Variables) -> None:
         """Take what a part has become, and bring the scores of all others up to date."""
+        self._even_out(part)
         change = part.b[0] - part.before
         moved = torch.nonzero(change).flatten()
         self.b[0][part.index] = part.b[0]
@@ -320,6 +333,19 @@ class Variables:
             sums = self._sums_of_many(part.row[0][moved], weight)
             self.v[0] -= self.orientation[0] * sums
         self.v[0][part.index] = part.v[0]
+
+    def _even_out(self, part: Variables) -> None:
+        """Give back what a part has gained or lost of the sums that constraints fix.
+
+        A variable far from both its walls takes it; where all are at a wall nothing is lost.
+        """
+        for g in range(self.n_groups):
+            member = part.group[0] == g
+            drift = torch.where(member, part.b[0] - part.before, 0).sum()
+            room = torch.minimum(part.b[0] - part.lower[0], part.upper[0] - part.b[0])
+            roomiest = torch.where(member, room, -1).argmax()
+            fits = drift.abs() < room[roomiest]
+            part.b[0][roomiest] -= torch.where(fits, drift, 0)
 
     def _sums_of_many(self, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Sum any number of rows at all columns, so many at a time as there is room for."""

@@ -17,7 +17,8 @@ The sets are cut anew each round, along another of a few random trees, and every
 set of the worst violators from everywhere joins what the cuts keep apart.
 
 A large problem is worked on by stages: a part of the variables, those near their level, is solved
-to a fraction of the violation while the others wait; then all scores are brought up to date.
+to a fraction of the violation while the others wait; then all scores are brought up to date. A very
+large one begins with samples of its rows.
 
 What the solver believes is float32. The certificate recomputes it in float64 on the device, and
 another round repairs what rounding left (:mod:`maxmargin.solvers.certified`).
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,12 +45,13 @@ if TYPE_CHECKING:
     from maxmargin.backends.cuda_sets import Variables
 
 _TOGETHER = 30_000  # variables up to which problems are solved side by side
-_SET, _LOCAL_SET = 1024, 512  # variables of a working set: of the worst, and of neighbours
+_SET = 1024  # variables of a working set
 _STEPS = 20  # steps per variable of a set, at most, before all are looked at again
 _TIGHTEN = 0.1  # a set is solved to this part of its violation, or
 _BELOW = 0.3  # to this part of the tolerance
 _LOOKS = 2  # rounds between two looks of the host at the violation
-_CHUNK = 100_000  # variables that a stage works on
+_CHUNK, _LARGEST_CHUNK = 100_000, 400_000  # variables that a stage works on
+_SAMPLED, _ROUGH = 2, 0.15  # chunks from which samples come first, and how far these are solved
 _SETS = 512  # working sets of one round
 _STAGE, _GOAL = 0.2, 0.8  # a stage ends at this part of the violation, or of the tolerance
 _WIDE, _MARGIN = 2.0, 0.02  # violations and score below the level that belong to a stage
@@ -139,8 +141,8 @@ class _Run:
             self._all_together()
         variables, solutions = self.variables, []
         exact = not self.large
-        steps, b, v = (a.cpu().numpy() for a in (variables.steps, variables.b, variables.v))
-        decisions = variables.decisions().cpu().numpy() if exact else None
+        steps, b, v = (_on_host(a) for a in (variables.steps, variables.b, variables.v))
+        decisions = _on_host(variables.decisions()) if exact else None
         for k, (problem, status) in enumerate(zip(self.problems, self.status, strict=True)):
             own, c = slice(0, len(problem.sign)), problem.coefficient
             if decisions is not None:
@@ -159,7 +161,7 @@ class _Run:
         while True:
             violation = variables.look()
             if rounds % _LOOKS == 0:
-                known, steps = violation.cpu().numpy(), variables.steps.cpu().numpy()
+                known, steps = _on_host(violation), _on_host(variables.steps)
                 if self._finished(known, steps, steps == before):
                     return
                 before = steps
@@ -167,17 +169,37 @@ class _Run:
             rounds += 1
 
     def _by_stages(self) -> None:
-        """Work on the part of one large problem that matters now; then look at all of it."""
-        whole, tol, idle = self.variables, float(self.tol[0]), 0
+        """Solve one large problem: roughly on samples of it, each four times the last; then all."""
+        whole = self.variables
         whole.plant_trees(_TREES, _LEAF)
+        sizes = [whole.nobody]
+        fresh = not self.problems[0].start.any()
+        while fresh and sizes[0] > _SAMPLED * _CHUNK:
+            sizes.insert(0, sizes[0] // 4)
+        for size in sizes[:-1]:
+            sample = whole.sample(size)
+            self._stages(sample, _ROUGH * float(sample.look()[0]))
+            whole.take_over(sample)
+        self._stages(whole, 0.0)
+
+    def _stages(self, whole: Variables, goal: float) -> None:
+        """Work on the part that matters now, then look at all; until solved, or to a rough goal."""
+        tol, idle = float(self.tol[0]), 0
         while True:
-            violation, steps = float(whole.look()[0]), whole.steps.cpu().numpy()
-            if self._finished(np.array([violation]), steps, np.array([idle > _PATIENCE])):
+            violation, steps = float(whole.look()[0]), int(whole.steps[0])
+            rough = whole is not self.variables
+            if not rough and self._finished(
+                np.array([violation]), np.array([steps]), np.array([idle > _PATIENCE])
+            ):
                 return
-            part = whole.near_level(_WIDE * violation + _MARGIN, _CHUNK)
-            self._stage(part, max(_STAGE * violation, _GOAL * tol))
+            if rough and (violation <= goal or idle > _PATIENCE or self.monitor.stopped()):
+                return
+            violators = int((whole.excess()[0] > 0).sum())
+            most = int(np.clip(1.25 * violators, _CHUNK, _LARGEST_CHUNK))
+            part = whole.near_level(_WIDE * violation + _MARGIN, most)
+            self._stage(part, max(_STAGE * violation, _GOAL * max(tol, goal)))
             whole.take_over(part)
-            idle = 0 if int(whole.steps[0]) > steps[0] else idle + 1
+            idle = 0 if int(whole.steps[0]) > steps else idle + 1
 
     def _stage(self, part: Variables, target: float) -> None:
         """Rounds on a part until its violation is small against what the whole has."""
@@ -193,7 +215,7 @@ class _Run:
                     return
                 before = steps
             if rounds % 2 == 0:
-                part.local_round(_LOCAL_SET, _SETS, _FARTHEST, _TIGHTEN, below, _STEPS)
+                part.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, _STEPS)
             else:
                 part.worst_round(_SET, _TIGHTEN, below, _STEPS)
             rounds += 1
@@ -207,7 +229,7 @@ class _Run:
         """Tell the listeners; let problems rest that are done, and say whether all are."""
         self._report(violation, steps)
         stop = self.monitor.stopped()
-        uncertain = _DEVIATIONS * self.variables.uncertainty().cpu().numpy()
+        uncertain = _DEVIATIONS * _on_host(self.variables.uncertainty())
         goal = np.maximum(0.5 * self.tol, self.tol - uncertain)
         solved, spent = violation <= goal, steps >= self.limit
         for k in range(len(self.problems)):
@@ -228,7 +250,10 @@ class _Run:
             return
         k = int(np.argmax(violation / self.tol))
         problem = self.problems[k]
-        b, v = (array[k, : len(problem.sign)].cpu().numpy() for array in self._looked_at())
+        b, v = (
+            _on_host(array[k, : len(problem.sign)])
+            for array in (self.variables.b, self.variables.score)
+        )
         alpha = problem.coefficient * b
         residual = -problem.coefficient * v
         least = np.minimum(residual * problem.lower, residual * problem.upper)
@@ -237,8 +262,10 @@ class _Run:
         taken = int(self.spent[k] + steps[k])
         monitor.report(taken, float(violation[k]), float(self.tol[k]), gap, alpha)
 
-    def _looked_at(self) -> tuple:
-        return self.variables.b, self.variables.score
+
+def _on_host(tensor: Any) -> np.ndarray:
+    """Copy to the host; where that is the device, too, a copy nevertheless."""
+    return tensor.cpu().numpy().copy()
 
 
 def _variables(gram: DeviceGram, problems: list[DualProblem]) -> Variables:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import (
@@ -35,6 +35,7 @@ from maxmargin.progress import Monitor, ProgressBar
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.callbacks import CallbackSupportMixin, scikit_learn_listeners
 
+_LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
@@ -106,14 +107,31 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if kernel.pairwise and sp.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported.")
         X, y = validate_data(
-            self, X, y, dtype=[np.float64, np.float32], order="C", accept_sparse="csr", **y_options
+            self,
+            X,
+            y,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite=False,
+            **y_options,
         )
+        self._refuse_infinite(X)
         if kernel.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix."
                 f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
             )
         return X, y
+
+    def _refuse_infinite(self, X: Any) -> None:
+        """Refuse NaN and infinity as scikit-learn does, with all threads looking."""
+        entries = (X.data if sp.issparse(X) else X).reshape(-1)
+        workers = self._workers()
+        parts = np.array_split(entries, workers.count)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(np.sum, parts)).all():
+                assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -210,7 +228,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             f"{where}{advice} The KKT violation is {certificate.kkt_violation:.3g} "
             f"(tol {self.tol:g}). See certificate_.",
             ConvergenceWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:

@@ -1,0 +1,360 @@
+"""The GPU engine: the same answers as on the CPU, from any kernel, memory and data.
+
+Without a GPU the kernels run in Triton's interpreter (see ``conftest.py``), a step of a working set
+in some 30 ms: problems are tiny here, and so are the sets that cut them into several. On a machine
+with a GPU ``pytest tests/test_gpu.py`` runs the same tests on it.
+"""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM
+from maxmargin.backends import device
+from maxmargin.backends.device import DeviceError, place
+from maxmargin.gram import DeviceGram
+from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, exp
+from maxmargin.solution import Status
+from maxmargin.solvers import parallel_sets
+
+needs_torch = pytest.mark.skipif(
+    not (device.find_spec("torch") and device.find_spec("triton")),
+    reason="the GPU engine needs torch and triton: pip install torch triton",
+)
+
+RANDOM = np.random.default_rng(5)
+X = RANDOM.normal(size=(36, 3))
+target = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1]
+y = (target + 0.3 * RANDOM.normal(size=36) > 0).astype(int)
+weight = np.where(np.arange(36) % 5 == 0, 0.0, 1.0 + np.arange(36) % 3)
+
+
+@pytest.fixture(params=["together", "stages"])
+def regime(request, monkeypatch):
+    """Both ways of the engine, on problems that are small for a test's sake."""
+    if request.param == "stages":
+        monkeypatch.setattr(parallel_sets, "_TOGETHER", 10)
+        monkeypatch.setattr(parallel_sets, "_SET", 16)
+        monkeypatch.setattr(parallel_sets, "_LEAF", 8)
+        monkeypatch.setattr(parallel_sets, "_CHUNK", 16)
+        monkeypatch.setattr(parallel_sets, "_LARGEST_CHUNK", 24)
+    return request.param
+
+
+@pytest.fixture(params=["resident", "made when summed"])
+def memory(request, monkeypatch):
+    """Hold the whole matrix, or none of it."""
+    if request.param != "resident":
+        from maxmargin.backends import cuda
+
+        monkeypatch.setattr(cuda, "_RESIDENT_SHARE", 0.0)
+    return request.param
+
+
+KERNELS = {
+    "gaussian": RBF(gamma=0.7),
+    "linear": Linear(),
+    "polynomial": Polynomial(3, c=1.0, gamma=0.5),
+    "laplacian": Laplacian(gamma=0.5),
+    "sigmoid": Sigmoid(a=0.1, b=-0.2),
+    "sum": 0.5 * RBF(gamma=0.3) + 0.1 * Linear(),
+    "shared primitive": RBF(gamma=0.3) + RBF(gamma=3.0),
+    "product on columns": RBF(gamma=0.2).on([0, 1]) * Polynomial(2, c=1.0).on([2]),
+    "exponential": exp(0.2 * Linear()),
+    "conformal": RBF(gamma=0.3).conformal(lambda X: 1.0 / (1.0 + np.asarray(X[:, 0]).ravel() ** 2)),
+    "feature map": Linear().after(lambda X: np.column_stack([X, X[:, :2] ** 2])),
+}
+CONTAINERS = {
+    "float64": np.asarray,
+    "float32": np.float32,
+    "csr": lambda X: sp.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)),
+}
+
+
+@needs_torch
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS.keys())
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
+def test_values_are_those_of_the_cpu(kernel, container, memory):
+    import torch
+
+    data = container(X)
+    if sp.issparse(data) and kernel in (KERNELS["feature map"], KERNELS["conformal"]):
+        pytest.skip("its function is one of dense rows")
+    host, gpu = Gram.of(data, kernel), DeviceGram.of(data, kernel, device="cuda")
+    K = host.rows(np.arange(36))
+    scale = np.abs(K).max()
+    np.testing.assert_allclose(gpu.diagonal, host.diagonal, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(gpu.block([3, 1], np.arange(36)), K[[3, 1]], atol=1e-12 * scale)
+    beta = RANDOM.normal(size=(36, 2)) * (np.arange(36) % 3 > 0)[:, None]
+    np.testing.assert_allclose(gpu.matmat(beta), K @ beta, atol=1e-11 * scale)
+    part = gpu.take([4, 9, 2])
+    np.testing.assert_allclose(
+        part.matvec(beta[:3, 0]), K[np.ix_([4, 9, 2], [4, 9, 2])] @ beta[:3, 0]
+    )
+    matrix, rows = gpu.matrix, np.array([[5, 7, 11, 0], [1, 2, 0, 0]])
+    assert (matrix.resident() is None) == (memory != "resident")
+    brought = matrix.brought(rows)
+    expected = K[rows[:, :, None], rows[:, None, :]]
+    np.testing.assert_allclose(matrix.square(brought).cpu(), expected, atol=2e-6 * scale)
+    weights = RANDOM.normal(size=(2, 4)).astype(np.float32)
+    counts = torch.tensor([3, 2], dtype=torch.int32, device=matrix.device)
+    for columns in (np.arange(36)[None], np.array([[8, -1, 3], [2, 1, -1]])):
+        sums = matrix.sums(brought, matrix.brought(weights), counts, matrix.brought(columns))
+        for p, count in enumerate([3, 2]):
+            own = columns[p % len(columns)]
+            wanted = weights[p, :count] @ K[rows[p, :count]][:, own]
+            np.testing.assert_allclose(
+                sums[p].cpu().numpy()[own >= 0], wanted[own >= 0], atol=1e-5 * scale
+            )
+
+
+MACHINES = {
+    "SVC": (SVC(C=2.0, gamma=1.0), y),
+    "SVC without bias": (SVC(C=2.0, gamma=1.0, fit_intercept=False), y),
+    "NuSVC": (NuSVC(nu=0.4, gamma=1.0), y),
+    "NuSVC without bias": (NuSVC(nu=0.4, gamma=1.0, fit_intercept=False), y),
+    "SVR": (SVR(C=1.0, gamma=1.0, epsilon=0.2), target),
+    "NuSVR": (NuSVR(C=0.3, gamma=1.0, nu=0.3), target),
+    "OneClassSVM": (OneClassSVM(nu=0.3, gamma=1.0), None),
+}
+
+
+def values_of(model, points):
+    function = "decision_function" if hasattr(model, "decision_function") else "predict"
+    return getattr(model, function)(points)
+
+
+@needs_torch
+@pytest.mark.parametrize(("model", "labels"), MACHINES.values(), ids=MACHINES.keys())
+def test_every_machine_is_that_of_the_cpu(regime, model, labels):
+    args = (X,) if labels is None else (X, labels)
+    host = type(model)(**model.get_params()).fit(*args, sample_weight=weight)
+    gpu = type(model)(**{**model.get_params(), "device": "cuda"}).fit(*args, sample_weight=weight)
+    assert gpu.device_.on_gpu
+    assert gpu.certificate_.converged
+    assert gpu.certificate_.infeasibility < 1e-9
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
+    np.testing.assert_allclose(values_of(gpu, X), values_of(host, X), atol=3e-3)
+
+
+@needs_torch
+def test_sets_that_are_made_when_summed(regime, memory):
+    gpu = SVC(C=2.0, gamma=1.0, device="cuda").fit(X, y)
+    assert gpu.certificate_.dual == pytest.approx(
+        SVC(C=2.0, gamma=1.0).fit(X, y).certificate_.dual, rel=1e-5
+    )
+
+
+@needs_torch
+def test_pairs_of_classes_at_once():
+    points, labels = load_iris(return_X_y=True)
+    points, labels = points[::7], labels[::7]
+    gpu, host = (
+        SVC(device="cuda", gamma=1.0).fit(points, labels),
+        SVC(gamma=1.0).fit(points, labels),
+    )
+    assert len(gpu.certificate_.parts) == 3
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(gpu.intercept_, host.intercept_, atol=3e-3)
+    np.testing.assert_array_equal(gpu.predict(points), host.predict(points))
+
+
+@needs_torch
+def test_the_hard_margin_is_smos():
+    apart = np.where(y[:, None] > 0, np.abs(X), -np.abs(X))
+    gpu = SVC(C=np.inf, kernel="linear", device="cuda").fit(apart, y)
+    host = SVC(C=np.inf, kernel="linear").fit(apart, y)
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(gpu.coef_, host.coef_)
+
+
+@needs_torch
+def test_running_out_of_memory_is_not_the_end(monkeypatch):
+    import torch
+
+    from maxmargin.backends import cuda
+
+    def refuse(self):
+        raise torch.OutOfMemoryError("someone else has it")
+
+    monkeypatch.setattr(cuda.Matrix, "_whole", refuse)
+    gram = DeviceGram.of(X, RBF(gamma=1.0), device="cuda")
+    assert gram.matrix.resident() is None
+    assert SVC(C=2.0, gamma=1.0, device="cuda").fit(X, y).certificate_.converged
+
+
+@needs_torch
+@pytest.mark.parametrize("megabytes", [0.005, 64])
+def test_a_small_budget_changes_nothing_but_the_way(megabytes):
+    gram = DeviceGram.of(X, RBF(gamma=1.0), device="cuda", cache_size=megabytes)
+    assert (gram.matrix.resident() is None) == (megabytes < 1)
+    beta = RANDOM.normal(size=36)
+    np.testing.assert_allclose(gram.matvec(beta), RBF(gamma=1.0)(X) @ beta)
+
+
+@needs_torch
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS.keys())
+def test_predictions_are_those_of_the_cpu(container):
+    points, labels = load_iris(return_X_y=True)
+    model = SVC(gamma=0.3).fit(container(points), labels)
+    expected = model.decision_function(container(points))
+    model.set_params(device="cuda")
+    np.testing.assert_allclose(model.decision_function(container(points)), expected, rtol=1e-9)
+
+
+@needs_torch
+def test_a_precomputed_kernel(regime):
+    K = RBF(gamma=1.0)(X)
+    gpu = SVC(C=2.0, kernel="precomputed", device="cuda").fit(K, y)
+    host = SVC(C=2.0, gamma=1.0).fit(X, y)
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(
+        gpu.decision_function(K[:7]), host.decision_function(X[:7]), atol=3e-3
+    )
+    assert gpu.kernel_ == Precomputed()
+
+
+@needs_torch
+def test_torch_in_torch_out():
+    import torch
+
+    model = SVC(C=2.0, gamma=1.0).fit(torch.from_numpy(X), torch.from_numpy(y))
+    found = model.predict(torch.from_numpy(X))
+    assert isinstance(found, torch.Tensor)
+    np.testing.assert_array_equal(found.numpy(), model.predict(X))
+    assert isinstance(model.predict(X), np.ndarray)
+    assert model.score(torch.from_numpy(X), torch.from_numpy(y)) == model.score(X, y)
+    names = SVC(gamma=1.0).fit(torch.from_numpy(X), np.array(["a", "b"])[y])
+    assert isinstance(names.predict(torch.from_numpy(X)), np.ndarray)
+
+
+@needs_torch
+def test_limits_and_listeners(regime):
+    seen = []
+    model = SVC(C=50.0, gamma=0.3, device="cuda", callback=seen.append).fit(X, y)
+    assert seen[-1].alpha.shape == y.shape
+    assert seen[-1].steps <= model.n_iter_[0]
+    for limit, status in (
+        ({"max_iter": 3}, Status.MAX_ITER),
+        ({"time_limit": 1e-9}, Status.TIME_LIMIT),
+    ):
+        with pytest.warns(ConvergenceWarning):
+            model = SVC(C=50.0, gamma=0.3, device="cuda", **limit).fit(X, y)
+        assert model.certificate_.status is status
+        assert model.certificate_.infeasibility < 1e-9
+        model.predict(X)
+    with pytest.warns(ConvergenceWarning):
+        model = SVC(C=50.0, gamma=0.3, device="cuda", callback=lambda _: True).fit(X, y)
+    assert model.certificate_.status is Status.INTERRUPTED
+
+
+@needs_torch
+def test_the_same_again(regime):
+    first, second = (SVC(C=2.0, gamma=1.0, device="cuda").fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
+
+
+@needs_torch
+def test_a_saved_model_needs_neither_torch_nor_a_gpu(tmp_path):
+    model = SVC(C=2.0, gamma=1.0).fit(X, y).set_params(device="cuda")
+    (tmp_path / "model").write_bytes(pickle.dumps((model, X)))
+    code = """
+import pickle, sys, warnings
+from maxmargin.backends import device
+device.find_spec = lambda name: None
+model, X = pickle.load(open(sys.argv[1], "rb"))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(model.predict(X).tolist())
+assert "Evaluating on the CPU" in str(caught[0].message), caught
+assert "torch" not in sys.modules
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "model")], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == str(model.set_params(device="cpu").predict(X).tolist())
+
+
+def test_without_torch_a_sentence_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(device, "find_spec", lambda name: None)
+    with pytest.raises(DeviceError, match=r"torch is not installed.*maxmargin\[gpu\]"):
+        SVC(device="cuda").fit(X, y)
+    assert SVC(device="cpu").fit(X, y).device_.device == "cpu"
+    assert "torch is not installed" in place("auto", 100_000, 100).why
+
+
+class Torch:
+    """Stands in for torch on machines of all kinds."""
+
+    __version__ = "2.13.0"
+
+    class version:
+        """What it was built with."""
+
+        cuda = "13.0"
+
+    class cuda:
+        """Its GPUs."""
+
+        found, capability = True, (9, 0)
+
+        @classmethod
+        def is_available(cls):
+            """Whether there is one."""
+            return cls.found
+
+        @staticmethod
+        def device_count():
+            """One."""
+            return 1
+
+        @classmethod
+        def get_device_capability(cls, index):
+            """How new it is."""
+            return cls.capability
+
+        @staticmethod
+        def get_device_name(index):
+            """What it is called."""
+            return "An old one"
+
+    @staticmethod
+    def empty(*args, **kwargs):
+        """Memory that someone else has."""
+        raise RuntimeError("CUDA error: all CUDA-capable devices are busy or unavailable")
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "words"),
+    [
+        ("cuda", ("version.cuda", None), "built without CUDA"),
+        ("cuda", ("cuda.found", False), "no NVIDIA GPU"),
+        ("cuda:3", None, "there are 1 GPUs"),
+        ("cuda", ("cuda.capability", (6, 1)), "compute capability 6.1"),
+        ("cuda", None, "another may hold it"),
+    ],
+)
+def test_every_reason_has_its_sentence(name, setting, words, monkeypatch):
+    monkeypatch.setattr(device, "find_spec", lambda name: True)
+    monkeypatch.setattr(device, "interpreted", lambda: False)
+    monkeypatch.setitem(sys.modules, "torch", Torch)
+    if setting:
+        monkeypatch.setattr(f"{__name__}.Torch.{setting[0]}", setting[1])
+    with pytest.raises(DeviceError, match=words):
+        place(name, 100, 10)
+
+
+def test_auto_says_why():
+    assert "too little work" in place("auto", 100, 10).why
+    words = "calls a Python function"
+    model = SVC(kernel=lambda A, B: A @ B.T, device="auto").fit(X, y)
+    assert words in model.device_.why
+    with pytest.raises(DeviceError, match=words):
+        model.set_params(device="cuda").fit(X, y)
