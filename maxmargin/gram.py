@@ -456,7 +456,6 @@ class DeviceGram(Gram):
         self.n = matrix.n if index is None else len(index)
         self.memory, self.primitives, self.scratch = memory, None, Scratch()
         self._narrow = self._narrow_rows = None
-        self.store = RowStore(self.n, (self.n,), _capacity(self.n, self.n, memory))
 
     @classmethod
     def of(  # type: ignore[override]
@@ -479,6 +478,11 @@ class DeviceGram(Gram):
         points = cuda.Points.prepare(program, X, where, room)
         matrix = cuda.Matrix(program, points, room)
         return cls(kernel, X, matrix, memory=_memory.budget(cache_size))
+
+    @cached_property
+    def store(self) -> RowStore:  # type: ignore[override]
+        """Rows that SMO has made on the host."""
+        return RowStore(self.n, (self.n,), _capacity(self.n, self.n, self.memory))
 
     @cached_property
     def points(self) -> cpu.Operand:  # type: ignore[override]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -126,7 +127,8 @@ class GivenMatrix:
         return self.K.diagonal().double()
 
 
-class Side(NamedTuple):
+@dataclass(frozen=True)
+class Side:
     """Some points as a programme sees them: a panel for each primitive, and their factors."""
 
     panels: list[Panel]
@@ -229,7 +231,7 @@ def _viewed(X: Any, view: op.View) -> Any:
     return X
 
 
-def values(program: Program, left: Side, right: Side, points: Points) -> torch.Tensor:
+def values(program: Program, left: Side, right: Side, points: Any) -> torch.Tensor:
     """Kernel values between two sides, (..., q, m)."""
     tiles = [
         primitive.tile(a, b)
@@ -486,33 +488,38 @@ def expand(
     cells = int(np.clip(_TILE_SHARE * memory / 16, _LEAST_CELLS, _MOST_CELLS))
     across = min(m, max(cells // 1024, 1))
     down = max(cells // across, 1)
-    rate = program.gaussian_rate
-    if rate is not None:
-        right = _bordered(right.panels[0], rate, right=True)
-    buffer = torch.empty(min(down, n) * across, dtype=torch.float64, device=points.device)
+    make: Any = values
+    if program.gaussian_rate is not None:
+        make = _Gaussians(program.gaussian_rate, right, min(down, n) * across)
     for start in range(0, n, down):
         part = slice(start, min(start + down, n))
         left = points.side(part if index is None else index[part], torch.float64)
-        if rate is not None:
-            left = _bordered(left.panels[0], rate, right=False)
         for first in range(0, m, across):
             some = slice(first, min(first + across, m))
-            if rate is None:
-                tile = values(program, left, right[some], points)
-            else:
-                shape = part.stop - part.start, some.stop - some.start
-                tile = buffer[: shape[0] * shape[1]].view(shape)
-                torch.mm(left, right[some].T, out=tile).exp_()
-            out[part] += tile @ weights[some]
+            out[part] += make(program, left, right[some], points) @ weights[some]
     return out
 
 
-def _bordered(panel: Panel, rate: float, right: bool) -> torch.Tensor:
-    """Rows such that the product of a left and a right one is ``rate * squared distance``."""
+class _Gaussians:
+    """Gaussian tiles by one product and one pass: distances are products of longer rows."""
+
+    def __init__(self, rate: float, right: Side, cells: int):
+        self.rate = rate
+        rows = right.panels[0].rows
+        self.room = torch.empty(cells, dtype=rows.dtype, device=rows.device)
+
+    def __call__(self, program: Program, left: Side, right: Side, points: Points) -> torch.Tensor:
+        a, b = left.panels[0], right.panels[0]
+        tile = self.room[: len(a.rows) * len(b.rows)].view(len(a.rows), len(b.rows))
+        left_rows = _bordered(a, -2.0 * self.rate, self.rate)
+        return torch.mm(left_rows, _bordered(b, 1.0, self.rate, turned=True).T, out=tile).exp_()
+
+
+def _bordered(panel: Panel, scale: float, rate: float, turned: bool = False) -> torch.Tensor:
+    """Rows such that the product with a turned one is ``rate * squared distance``."""
     assert panel.squares is not None
-    squares = rate * panel.squares[:, None]
-    border = [torch.ones_like(squares), squares] if right else [squares, torch.ones_like(squares)]
-    return torch.cat([panel.rows * (1.0 if right else -2.0 * rate), *border], 1)
+    border = [rate * panel.squares[:, None], torch.ones_like(panel.squares[:, None])]
+    return torch.cat([scale * panel.rows, *(border[::-1] if turned else border)], 1)
 
 
 class Expansion:

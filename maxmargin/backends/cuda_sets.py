@@ -65,20 +65,41 @@ class Variables:
 
     @classmethod
     def on_device(
-        cls, matrix: Matrix, arrays: dict[str, list[np.ndarray]], n_groups: int
+        cls, matrix: Matrix, arrays: dict[str, np.ndarray], offset: np.ndarray, n_groups: int
     ) -> Variables:
-        """Bring the arrays of several problems to the device, each filled up to the longest."""
-        size = max(len(row) for row in arrays["row"]) + 1
-        kinds = {"row": torch.int64, "orientation": torch.float32, "group": torch.int8}
-        fill = {"row": -1, "orientation": 1}
-        padded = {}
-        for name, parts in arrays.items():
-            table = np.full((len(parts), size), fill.get(name, 0), dtype=parts[0].dtype)
-            for line, part in zip(table, parts, strict=True):
-                line[: len(part)] = part
-            tensor = torch.from_numpy(table).to(matrix.device)
-            padded[name] = tensor.to(kinds.get(name, torch.float64))
-        return cls(matrix, n_groups=n_groups, **padded)
+        """Bring several problems to the device.
+
+        Parameters
+        ----------
+        matrix : Matrix
+        arrays : dict of arrays
+            Those of a :class:`maxmargin.duals.DualBatch`, and ``decision``: ``K beta`` at the start
+            on the row of each variable. Problem k has ``offset[k]:offset[k + 1]``.
+        offset : int array
+        n_groups : int
+        """
+        sizes = matrix.brought(np.diff(offset))[:, None]
+        place = torch.arange(int(np.diff(offset).max()) + 1, device=matrix.device)
+        inside = place < sizes
+        index = torch.where(inside, matrix.brought(offset[:-1])[:, None] + place, 0)
+
+        def filled_up(name: str, value: float) -> torch.Tensor:
+            return torch.where(inside, matrix.brought(arrays[name])[index], value)
+
+        c, sign = filled_up("coefficient", 1.0), filled_up("sign", 1.0)
+        lower, upper = filled_up("lower", 0.0), filled_up("upper", 0.0)
+        gradient = sign * filled_up("decision", 0.0) + filled_up("linear", 0.0)
+        return cls(
+            matrix,
+            row=filled_up("gram_row", -1),
+            orientation=(sign * c).float(),
+            group=filled_up("group", 0).clamp(min=0).to(torch.int8),
+            b=c * filled_up("start", 0.0),
+            lower=torch.where(c > 0, lower, -upper),
+            upper=torch.where(c > 0, upper, -lower),
+            v=-c * gradient,
+            n_groups=n_groups,
+        )
 
     # -- looking -------------------------------------------------------------------------------
 
@@ -111,7 +132,7 @@ class Variables:
 
     def rest(self, done: np.ndarray) -> None:
         """Leave the problems that are done as they are."""
-        self.active = torch.from_numpy(~done).to(self.device)
+        self.active = self.matrix.brought(~done)
 
     def excess(self) -> torch.Tensor:
         """By how much each variable is on the wrong side of its level."""
@@ -295,17 +316,17 @@ class Variables:
     def part(self, index: torch.Tensor) -> Variables:
         """Some variables of one problem as a problem of their own."""
         index = torch.nn.functional.pad(index, (0, 1), value=self.nobody)
-        arrays = (
-            self.row,
-            self.orientation,
-            self.group,
-            self.b,
-            self.lower,
-            self.upper,
-            self.v,
+        part = Variables(
+            self.matrix,
+            row=self.row[:, index],
+            orientation=self.orientation[:, index],
+            group=self.group[:, index],
+            b=self.b[:, index],
+            lower=self.lower[:, index],
+            upper=self.upper[:, index],
+            v=self.v[:, index],
+            n_groups=self.n_groups,
         )
-        some = [array[:, index] for array in arrays]
-        part = Variables(self.matrix, *some, n_groups=self.n_groups)
         place = torch.full((self.size,), -1, dtype=torch.int64, device=self.device)
         place[index] = torch.arange(len(index), device=self.device)
         for order in self.orders:

@@ -161,15 +161,11 @@ def _solve_on_device(
     while waiting:
         methods = [attempt.method(solver, workers) for attempt in waiting]
         solutions = _solve_round(gram, waiting, methods, rows)
-        still = []
-        for attempt, method, solution in zip(waiting, methods, solutions, strict=True):
-            with _witness_on(rows[attempt.number]):
-                done = attempt.judge(method, solution, workers)
-            if not done:
-                still.append(attempt)
-            elif isinstance(solver, Auto):
+        done = _judge_all(waiting, methods, solutions, rows, workers)
+        if isinstance(solver, Auto):
+            for _ in range(sum(done)):
                 solver.monitor.finished()
-        waiting = still
+        waiting = [attempt for attempt, settled in zip(waiting, done, strict=True) if not settled]
     evaluations = [
         replace(attempt.evaluation, rows=own) for attempt, own in zip(attempts, rows, strict=True)
     ]
@@ -181,13 +177,13 @@ def _solve_round(
 ) -> list[Solution]:
     """One solution for each attempt: together where a method takes many."""
     solutions: dict[int, Solution] = {}
-    limits = [m.max_iter if isinstance(m, ParallelSets) else None for m in methods]
-    for limit in set(limits) - {None}:
-        part = [k for k, own in enumerate(limits) if own == limit]
+    parallel = {k: m for k, m in enumerate(methods) if isinstance(m, ParallelSets)}
+    for limit in {method.max_iter for method in parallel.values()}:
+        part = [k for k, method in parallel.items() if method.max_iter == limit]
         batch = DualBatch.of(
             [_over(gram, attempts[k].current, rows[attempts[k].number]) for k in part]
         )
-        method = replace(methods[part[0]], numbers=[attempts[k].number for k in part])
+        method = replace(parallel[part[0]], numbers=[attempts[k].number for k in part])
         found = method.solve(
             gram, batch, [attempts[k].wanted for k in part], [attempts[k].steps for k in part]
         )
@@ -199,6 +195,23 @@ def _solve_round(
                 attempt.gram, batch, [attempt.wanted], [attempt.steps]
             )
     return [solutions[k] for k in range(len(attempts))]
+
+
+def _judge_all(
+    attempts: list[_Attempt],
+    methods: list[Solver],
+    solutions: list[Solution],
+    rows: list[np.ndarray],
+    workers: Workers,
+) -> list[bool]:
+    """Look at all solutions again, several at a time where there are several."""
+    inside = ALONE if len(attempts) > 1 else workers
+
+    def judged(k: int) -> bool:
+        with _witness_on(rows[attempts[k].number]):
+            return attempts[k].judge(methods[k], solutions[k], inside)
+
+    return workers.map(judged, range(len(attempts)))
 
 
 def _over(gram: Gram, problem: DualProblem, rows: np.ndarray) -> DualProblem:

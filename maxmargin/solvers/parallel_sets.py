@@ -131,7 +131,7 @@ class _Run:
         self.limit = np.full(len(problems), 1 << 62) if max_iter < 0 else max_iter - spent
         self.status = [Status.CONVERGED] * len(problems)
         self.large = len(problems) == 1 and len(problems[0].sign) > _TOGETHER
-        self.variables = _variables(gram, problems)
+        self.variables = _variables(gram, DualBatch.of(problems), problems[0].n_groups)
 
     def solutions(self) -> list[Solution]:
         """Solve, and bring the answers to the host."""
@@ -268,31 +268,14 @@ def _on_host(tensor: Any) -> np.ndarray:
     return tensor.cpu().numpy().copy()
 
 
-def _variables(gram: DeviceGram, problems: list[DualProblem]) -> Variables:
-    """Bring problems to the device: signed variables, and the scores at their start."""
+def _variables(gram: DeviceGram, batch: DualBatch, n_groups: int) -> Variables:
+    """Bring problems to the device, with the decisions at their start."""
     from maxmargin.backends.cuda_sets import Variables
 
-    known = [problem.known_decision for problem in problems]
-    nothing = np.zeros(gram.n)
-    for k, problem in enumerate(problems):
-        if known[k] is None and not problem.start.any():
-            known[k] = nothing
-    unknown = [k for k, decision in enumerate(known) if decision is None]
-    if unknown:
-        betas = [problems[k].on_rows(problems[k].start, gram.n) for k in unknown]
-        for k, decision in zip(unknown, gram.matmat(np.column_stack(betas)).T, strict=True):
-            known[k] = decision
-    arrays: dict[str, list[np.ndarray]] = {
-        name: [] for name in ("row", "orientation", "group", "b", "lower", "upper", "v")
-    }
-    for problem, decision in zip(problems, known, strict=True):
-        c = problem.coefficient
-        rising = c > 0
-        arrays["row"].append(problem.gram_row)
-        arrays["orientation"].append(problem.sign * c)
-        arrays["group"].append(np.maximum(problem.group, 0))
-        arrays["b"].append(c * problem.start)
-        arrays["lower"].append(np.where(rising, problem.lower, -problem.upper))
-        arrays["upper"].append(np.where(rising, problem.upper, -problem.lower))
-        arrays["v"].append(-c * problem.gradient(decision))
-    return Variables.on_device(gram.matrix, arrays, problems[0].n_groups)
+    decision = np.zeros(batch.offset[-1])
+    for k, problem in enumerate(batch):
+        if problem.known_decision is not None or problem.start.any():
+            own = problem.decision_at_start(gram)[problem.gram_row]
+            decision[batch.offset[k] : batch.offset[k + 1]] = own
+    arrays = {**batch.arrays, "decision": decision}
+    return Variables.on_device(gram.matrix, arrays, batch.offset, n_groups)
