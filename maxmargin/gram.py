@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
@@ -509,16 +510,24 @@ class DeviceGram(Gram):
         """Rows of the matrix, shape (q, n)."""
         return self.block(rows, np.arange(self.n))
 
-    def matmat(self, coefficients: np.ndarray, rows: Any = None) -> np.ndarray:
-        """``K @ coefficients`` in float64 for several columns, or only some rows of it."""
-        if self.index is not None:
-            spread = np.zeros((self.matrix.n, coefficients.shape[1]))
-            spread[self.index] = coefficients
-            coefficients = spread
-            rows = np.arange(self.n) if rows is None else rows
+    def matmat(self, coefficients: Any, rows: Any = None) -> np.ndarray:
+        """``K @ coefficients`` in float64, or only some rows of it.
+
+        The coefficients are an array or a CSC array, of several columns.
+        """
+        if sp.issparse(coefficients):
+            active = np.unique(coefficients.indices[coefficients.data != 0])
+            weights = coefficients.tocsr()[active].toarray()
+        else:
+            active = np.flatnonzero(coefficients.any(axis=1))
+            weights = np.ascontiguousarray(coefficients[active])
+        rows = np.arange(self.n) if rows is None and self.index is not None else rows
         brought = self.matrix.brought
-        where = None if rows is None else brought(self._on_all(rows))
-        products = self.matrix.products(brought(np.ascontiguousarray(coefficients)), where)
+        products = self.matrix.products(
+            brought(weights),
+            brought(self._on_all(active)),
+            None if rows is None else brought(self._on_all(rows)),
+        )
         return cpu.finite(products.cpu().numpy(), self.kernel)
 
     def matvec(

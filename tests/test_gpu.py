@@ -15,7 +15,16 @@ import scipy.sparse as sp
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
-from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM
+from maxmargin import (
+    SVC,
+    SVR,
+    Gram,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    SVCSearchCV,
+    SVRSearchCV,
+)
 from maxmargin.backends import device
 from maxmargin.backends.device import DeviceError, place
 from maxmargin.gram import DeviceGram
@@ -218,6 +227,22 @@ def test_a_precomputed_kernel(regime):
         gpu.decision_function(K[:7]), host.decision_function(X[:7]), atol=3e-3
     )
     assert gpu.kernel_ == Precomputed()
+
+
+@needs_torch
+@pytest.mark.parametrize("what", ["two classes", "three classes", "numbers"])
+def test_a_search_is_that_of_the_cpu(what):
+    points, labels = X, target if what == "numbers" else y
+    if what == "three classes":
+        points, labels = (array[::5] for array in load_iris(return_X_y=True))
+    kind = SVRSearchCV if labels.dtype == float else SVCSearchCV
+    grid = {"C": [0.3, 1.0], "gamma": [1.0]}
+    host = kind(grid, cv=2, return_train_score=True).fit(points, labels)
+    estimator = (SVR if kind is SVRSearchCV else SVC)(device="cuda")
+    gpu = kind(grid, cv=2, estimator=estimator, return_train_score=True, refit=False)
+    gpu.fit(points, labels)
+    for name in ("mean_test_score", "mean_train_score"):
+        np.testing.assert_allclose(gpu.cv_results_[name], host.cv_results_[name], atol=2e-3)
 
 
 @needs_torch

@@ -326,16 +326,15 @@ class Matrix:
     # -- sums in float64 -----------------------------------------------------------------------
 
     def products(
-        self, coefficients: torch.Tensor, rows: torch.Tensor | None = None
+        self, weights: torch.Tensor, active: torch.Tensor, rows: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """``K[rows] @ coefficients`` in float64 for a matrix of coefficients (n, k)."""
-        active = torch.nonzero(coefficients.any(dim=1)).flatten()
+        """``K[rows, active] @ weights`` in float64 for a matrix of weights (active, k)."""
         if not len(active):
             n = self.n if rows is None else len(rows)
-            return torch.zeros((n, coefficients.shape[1]), dtype=torch.float64, device=self.device)
+            return torch.zeros((n, weights.shape[1]), dtype=torch.float64, device=self.device)
         right = self.points.side(active, torch.float64)
         with full_precision():
-            return expand(self.program, self.points, rows, right, coefficients[active], self.memory)
+            return expand(self.program, self.points, rows, right, weights, self.memory)
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Values between some points and others in float64, on the host."""

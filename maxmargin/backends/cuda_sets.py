@@ -145,7 +145,8 @@ class Variables:
         row = self.row.clamp(min=0)
         beta = torch.zeros((self.matrix.n, len(self.b)), dtype=torch.float64, device=self.device)
         beta.index_put_((row, problem), self.orientation * self.b, accumulate=True)
-        return self.matrix.products(beta)[row, problem]
+        active = torch.nonzero(beta.any(dim=1)).flatten()
+        return self.matrix.products(beta[active], active)[row, problem]
 
     def uncertainty(self) -> torch.Tensor:
         """Standard deviation of a score of each problem by the rounding of kernel values."""

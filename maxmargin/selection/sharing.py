@@ -28,10 +28,11 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin import memory
 from maxmargin.backends import cpu
+from maxmargin.backends.device import Placement
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem, read_levels
-from maxmargin.gram import Definiteness, Gram
+from maxmargin.gram import Definiteness, DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity
 from maxmargin.selection.matrices import Matrices, Resident, shares_primitives
@@ -55,7 +56,7 @@ _HONOURED = {
     *_OF_PROBLEM,
     *("C", "lam", "kernel", "gamma", "degree", "coef0"),
     *("probability", "decision_function_shape", "break_ties", "random_state"),
-    *("shrinking", "cache_size", "verbose", "n_jobs", "warm_start"),
+    *("shrinking", "cache_size", "verbose", "n_jobs", "warm_start", "device"),
 }
 
 
@@ -111,6 +112,11 @@ class Candidate:
             return False  # a fit raises the same, and says so
         return bool(np.isfinite(self.cost))
 
+    def on_the_same_data(self, other: Candidate) -> bool:
+        """Whether the two see their data in the same form and in the same place."""
+        same_place = self.machine.device == other.machine.device
+        return self.kernel.input is other.kernel.input and same_place
+
     def beside(self, other: Candidate) -> bool:
         """Whether the two differ in kernel and cost only."""
         mine, theirs = self.machine.get_params(deep=False), other.machine.get_params(deep=False)
@@ -129,6 +135,11 @@ class Path:
     fold: Fold
     candidates: list[Candidate]
     reached: int = 0
+
+    @property
+    def tol(self) -> float:
+        """KKT violation to reach."""
+        return self.candidates[0].machine.tol
 
     def begin(self) -> None:
         """Make room for the solutions."""
@@ -237,7 +248,7 @@ class Fits:
         """Yield what can be had by sharing, in any order; ``kind`` is that of the machines."""
         candidates = [candidate for candidate in candidates if candidate.shareable(kind)]
         for group in grouped(candidates, lambda a, b: same(a.around, b.around)):
-            for alike in grouped(group, lambda a, b: a.kernel.input is b.kernel.input):
+            for alike in grouped(group, Candidate.on_the_same_data):
                 for data in self._data_sets(alike[0]):
                     yield from data.outcomes(alike)
 
@@ -248,19 +259,21 @@ class Fits:
         if all(step in (None, "passthrough") for _, step in steps):
             try:
                 X, y, weight, names = _validated(candidate, self.X, self.y, self.sample_weight)
+                data = self._data_set(candidate, X, y, weight, names, self.splits)
             except Exception:
                 return  # a fit raises the same, where it concerns that fit
-            yield self._data_set(candidate, X, y, weight, names, self.splits)
+            yield data
             return
         if candidate.kernel.input is not Input.VECTORS:
             return
         for number, train, test in self.splits:
             try:
                 X, y, weight, names = self._transformed(candidate, train, test)
+                here = np.arange(len(train)), np.arange(len(train), len(y))
+                data = self._data_set(candidate, X, y, weight, names, [(number, *here)])
             except Exception:
-                continue
-            here = np.arange(len(train)), np.arange(len(train), len(y))
-            yield self._data_set(candidate, X, y, weight, names, [(number, *here)])
+                continue  # a fit raises the same
+            yield data
 
     def _transformed(
         self, candidate: Candidate, train: np.ndarray, test: np.ndarray
@@ -293,6 +306,9 @@ class Fits:
         labelled, pairwise = isinstance(candidate.machine, SVC), candidate.kernel.pairwise
         data = DataSet(X, y, weight, splits, names=names, labelled=labelled, pairwise=pairwise)
         data.train_too, data.budget, data.workers = self.train_too, budget, self.workers
+        data.cache_size = candidate.machine.cache_size
+        kernel = candidate.kernel.resolve(data.X, names)
+        data.placement = candidate.machine._placed(kernel, data.X, len(y))
         return data
 
 
@@ -322,6 +338,8 @@ class DataSet:
     train_too: bool
     budget: int
     workers: Workers
+    cache_size: float | str
+    placement: Placement
 
     def __init__(
         self,
@@ -389,6 +407,10 @@ class DataSet:
         works = [work for work in works if self._sound(work.kernel)]
         if not works:
             return
+        if self.placement.on_gpu:
+            for work in works:
+                yield from self._on_device(work)
+            return
         if dtype is np.float32 and not all(self._narrow(work.kernel) for work in works):
             dtype = np.float64
         matrices = Matrices(self.X, dtype, self.workers)
@@ -405,6 +427,13 @@ class DataSet:
                     yield from self._answers(batch)
             for work in batch:
                 yield from self._certified(work, dtype)
+
+    def _on_device(self, work: Work) -> Iterator[Outcome]:
+        """Solve all folds and classes at once, one cost after the other."""
+        device = self.placement.device
+        gram = DeviceGram.of(self.X, work.kernel, device=device, cache_size=self.cache_size)
+        for paths in grouped(work.paths, lambda a, b: a.tol == b.tol):
+            yield from self._rest(gram, paths)
 
     def _room(self, matrices: Matrices) -> tuple[int, int, int]:
         """Threads, matrices at a time, and bytes left for the primitives.
@@ -489,34 +518,63 @@ class DataSet:
             left = max(self.budget - work.K.nbytes, self.budget // 4)
             gram = Gram.of(work.K, Resident(work.kernel.validity), memory=left)
         for path in unsolved:
-            yield from self._rest(gram, path)
+            yield from self._rest(gram, [path])
 
-    def _rest(self, gram: Gram, path: Path) -> Iterator[Outcome]:
-        """Solve the rest of a path, each cost begun from the last."""
-        targets, fold = self.targets, path.fold
-        before: list[tuple[DualProblem, Evaluation]] = []
-        rows = np.concatenate([fold.test, fold.train]) if self.train_too else fold.test
-        for candidate in path.candidates[path.reached :]:
+    def _rest(self, gram: Gram, paths: list[Path]) -> Iterator[Outcome]:
+        """Solve the rest of some paths of one tolerance, each cost begun from the last."""
+        n = self.targets.n_problems
+        before: dict[tuple[int, int], tuple[DualProblem, Evaluation]] = {}
+        while paths := [path for path in paths if path.reached < len(path.candidates)]:
             began = time.perf_counter()
-            machine = candidate.machine
-            problems = [self._on_rows(machine, k, fold) for k in range(targets.n_problems)]
-            for k, (last, e) in enumerate(before):
-                if len(last.sign) >= SMALL:  # a small one is as soon solved from zero, and exactly
-                    ratio = multiple(last, e.solution.alpha, problems[k])
-                    alpha = np.minimum(ratio * e.solution.alpha, problems[k].upper)
-                    problems[k] = problems[k].started_from(alpha, ratio * e.recomputed)
+            problems = []
+            for path in paths:
+                machine = path.candidates[path.reached].machine
+                for k in range(n):
+                    problem = self._on_rows(machine, k, path.fold)
+                    problems.append(_begun_from(before.get((id(path), k)), problem))
             solver = Auto(shrinking=bool(machine.shrinking))
             evaluations, _ = solve_certified(gram, problems, solver, machine.tol, self.workers)
-            before = list(zip(problems, evaluations, strict=True))
             machine._warn_unfinished(Certificate.worst([e.certificate for e in evaluations]))
-            seconds = time.perf_counter() - began
-            values = np.empty((len(rows), targets.n_problems))
-            for k, evaluation in enumerate(evaluations):
-                beta = np.zeros(gram.n)
-                beta[evaluation.rows] = evaluation.coefficients
-                values[:, k] = gram.matvec(beta, rows, self.workers) + evaluation.bias
-            test, train = np.split(targets.sign * values, [len(fold.test)])
-            yield path.outcome(candidate, seconds, test, train if self.train_too else None)
+            seconds = (time.perf_counter() - began) / len(paths)
+            values = self._values_of(gram, evaluations)
+            for j, path in enumerate(paths):
+                own = slice(n * j, n * (j + 1))
+                before.update(
+                    ((id(path), k), (problems[n * j + k], evaluations[n * j + k])) for k in range(n)
+                )
+                test, train = values(path.fold.test, own), None
+                if self.train_too:
+                    train = values(path.fold.train, own)
+                yield path.outcome(path.candidates[path.reached], seconds, test, train)
+                path.reached += 1
+
+    def _values_of(
+        self, gram: Gram, evaluations: list[Evaluation]
+    ) -> Callable[[np.ndarray, slice], np.ndarray]:
+        """Return what gives the values of some of the machines at some rows."""
+        sign, together = self.targets.sign, None
+        bias = np.array([evaluation.bias for evaluation in evaluations])
+        coefficients = sp.csc_array(
+            (
+                np.concatenate([e.coefficients for e in evaluations]),
+                np.concatenate([e.rows for e in evaluations]),
+                np.cumsum([0, *(len(e.rows) for e in evaluations)]),
+            ),
+            shape=(gram.n, len(evaluations)),
+        )
+        if isinstance(gram, DeviceGram):  # all at once, where that costs hardly more than one
+            together = gram.matmat(coefficients)
+
+        def values(rows: np.ndarray, machines: slice) -> np.ndarray:
+            if together is not None:
+                return sign * (together[rows, machines] + bias[machines])
+            sums = [
+                gram.matvec(coefficients[:, [k]].toarray()[:, 0], rows, self.workers)
+                for k in range(len(evaluations))[machines]
+            ]
+            return sign * (np.column_stack(sums) + bias[machines])
+
+        return values
 
     def _on_rows(self, machine: Any, k: int, fold: Fold) -> DualProblem:
         """Return problem k over the rows of the whole matrix, without those held out."""
@@ -525,6 +583,17 @@ class DataSet:
         inside = np.zeros(len(fold.weight), dtype=bool)
         inside[fold.train] = True
         return problem.restricted(np.flatnonzero(inside[problem.gram_row]))
+
+
+def _begun_from(last: tuple[DualProblem, Evaluation] | None, problem: DualProblem) -> DualProblem:
+    """Begin a problem from the solution of the same one with a lower cost, if there is one."""
+    if last is None or len(problem.sign) < SMALL:
+        return problem  # a small one is as soon solved from zero, and exactly
+    before, evaluation = last
+    alpha = evaluation.solution.alpha
+    ratio = multiple(before, alpha, problem)
+    alpha = np.minimum(ratio * alpha, problem.upper)
+    return problem.started_from(alpha, ratio * evaluation.recomputed)
 
 
 def _stretches_of(rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
