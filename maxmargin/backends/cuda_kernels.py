@@ -52,6 +52,19 @@ def _greatest(gain, i, step, gain2, i2, step2):
 
 
 @triton.jit
+def _finish(b, order, counts, steps, p, o, x, taken, Q: tl.constexpr):
+    """Store what a set has become, and the order that brings what has moved to its front."""
+    moved = (x != tl.load(b + p * Q + o)).to(tl.int32)
+    count = tl.sum(moved, 0)
+    still = count + tl.cumsum(1 - moved, 0) - 1
+    place = tl.where(moved > 0, tl.cumsum(moved, 0) - 1, still)
+    tl.store(order + p * Q + place, o.to(tl.int64))
+    tl.store(counts + p, count)
+    tl.store(b + p * Q + o, x)
+    tl.store(steps + p, taken)
+
+
+@triton.jit
 def _pair_steps(
     K,
     score,
@@ -59,6 +72,8 @@ def _pair_steps(
     lower,
     upper,
     group,
+    order,
+    counts,
     steps,
     tol,
     share,
@@ -130,12 +145,24 @@ def _pair_steps(
             x = tl.where(o == i, tl.where(step == room_i, high, x + step), x)
             x = tl.where(o == j, tl.where(step == room_j, low, x - step), x)
             taken += 1
-    tl.store(b + p * Q + o, x)
-    tl.store(steps + p, taken)
+    _finish(b, order, counts, steps, p, o, x, taken, Q)
 
 
 @triton.jit
-def _single_steps(K, score, b, lower, upper, steps, tol, share, max_steps, Q: tl.constexpr):
+def _single_steps(
+    K,
+    score,
+    b,
+    lower,
+    upper,
+    order,
+    counts,
+    steps,
+    tol,
+    share,
+    max_steps,
+    Q: tl.constexpr,
+):
     """Steps of one variable inside one working set, for problems without a constraint."""
     p = tl.program_id(0).to(tl.int64)
     o = tl.arange(0, Q)
@@ -164,8 +191,15 @@ def _single_steps(K, score, b, lower, upper, steps, tol, share, max_steps, Q: tl
             v -= step.to(tl.float32) * row
             go = step != 0
             taken += 1
-    tl.store(b + p * Q + o, x)
-    tl.store(steps + p, taken)
+    _finish(b, order, counts, steps, p, o, x, taken, Q)
+
+
+class Solved(NamedTuple):
+    """What the sets have become: the steps of each, and an order, those that moved first."""
+
+    steps: torch.Tensor
+    order: torch.Tensor
+    counts: torch.Tensor
 
 
 def steps_inside(
@@ -179,32 +213,18 @@ def steps_inside(
     tol: float,
     share: float,
     max_steps: int,
-) -> torch.Tensor:
-    """Solve every working set (p, q), q a power of two; changes ``b``, returns the steps taken."""
+) -> Solved:
+    """Solve every working set (p, q), q a power of two; changes ``b``."""
     p, q = b.shape
-    taken = torch.zeros(p, dtype=torch.int32, device=b.device)
-    warps = min(max(q // 128, 1), 8)
+    steps, counts = torch.empty((2, p), dtype=torch.int32, device=b.device)
+    solved = Solved(steps, torch.empty((p, q), dtype=torch.int64, device=b.device), counts)
+    shared: dict[str, Any] = {"Q": q, "num_warps": min(max(q // 128, 1), 8)}
+    end = solved.order, counts, steps, tol, share, max_steps
     if n_groups == 0:
-        _single_steps[(p,)](
-            K, score, b, lower, upper, taken, tol, share, max_steps, Q=q, num_warps=warps
-        )
+        _single_steps[(p,)](K, score, b, lower, upper, *end, **shared)
     else:
-        _pair_steps[(p,)](
-            K,
-            score,
-            b,
-            lower,
-            upper,
-            group,
-            taken,
-            tol,
-            share,
-            max_steps,
-            Q=q,
-            GROUPS=n_groups,
-            num_warps=warps,
-        )
-    return taken
+        _pair_steps[(p,)](K, score, b, lower, upper, group, *end, GROUPS=n_groups, **shared)
+    return solved
 
 
 @triton.jit

@@ -10,6 +10,7 @@ moving b by d changes the scores by ``-orientation K (orientation d)``.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +23,15 @@ _NONE = -1e30
 _LEAST_SET = 16
 _AT_WALL = 1e-7  # distance from a wall, over that between the two, that counts as none
 _WORST = 0.1  # share of the violators of a part that are the worst, if there are too many for all
+
+
+class Changes(NamedTuple):
+    """What working sets have become, (sets, q): in each, the ``counts`` that moved come first."""
+
+    members: torch.Tensor
+    before: torch.Tensor
+    after: torch.Tensor
+    counts: torch.Tensor
 
 
 class Variables:
@@ -56,6 +66,7 @@ class Variables:
         self.nobody = self.size - 1
         self.device = b.device
         self.plain = bool((orientation == 1).all())
+        self._all = torch.ones_like(b, dtype=torch.bool)
         self.active = torch.ones(count, dtype=torch.bool, device=self.device)
         self.steps = torch.zeros(count, dtype=torch.int64, device=self.device)
         self.orders: list[torch.Tensor] = []
@@ -116,7 +127,7 @@ class Variables:
             self.score = torch.empty_like(v)
             worst = torch.zeros(len(v), dtype=v.dtype, device=self.device)
             for g in range(self.n_groups):
-                member = self.group == g
+                member = self._members(g)
                 up, down = rises & member, falls & member
                 top = torch.where(up, v, -torch.inf).amax(1)
                 bottom = torch.where(down, v, torch.inf).amin(1)
@@ -129,6 +140,10 @@ class Variables:
         self.rises, self.falls = rises, falls
         self.violation = worst
         return worst
+
+    def _members(self, g: int) -> torch.Tensor:
+        """Which variables belong to a group; without groups all do."""
+        return self.group == g if self.n_groups > 1 else self._all
 
     def rest(self, done: np.ndarray) -> None:
         """Leave the problems that are done as they are."""
@@ -158,8 +173,7 @@ class Variables:
         """Solve one set of the worst violators in every problem that is still at work."""
         members = self._worst(min(q, max(2 ** math.ceil(math.log2(self.size)), _LEAST_SET)))
         members = torch.where(self.active[:, None], members, self.nobody)
-        before, after = self._solved(members[:, None, :], share, below, steps)
-        self._move(members, before[:, 0], after[:, 0])
+        self._move(self._solved(members[:, None, :], share, below, steps))
 
     def _worst(self, q: int) -> torch.Tensor:
         """Places of the variables that violate most, half of them on either side, (problems, q).
@@ -168,13 +182,13 @@ class Variables:
         """
         groups = max(self.n_groups, 1)
         count = min(q // (2 * groups), self.size)
-        chosen = []
+        chosen, score = [], self.score.float()
         for g in range(groups):
-            member = self.group == g if groups > 1 else torch.ones_like(self.rises)
-            up = torch.where(self.rises & member, self.score, _NONE)
+            member = self._members(g)
+            up = torch.where(self.rises & member, score, _NONE)
             first = up.argmax(1, keepdim=True)
             up = torch.where(up > 0, up, _NONE).scatter_(1, first, torch.inf)
-            down = torch.where(self.falls & member & (self.score <= 0), -self.score, _NONE)
+            down = torch.where(self.falls & member & (score <= 0), -score, _NONE)
             down.scatter_(1, first, _NONE)
             for side in (up, down):
                 top = side.topk(count, 1, sorted=False)
@@ -203,17 +217,15 @@ class Variables:
         members = torch.full((count * q,), self.nobody, dtype=torch.int64, device=self.device)
         members[: len(violators)] = violators
         members = members.view(1, count, q)
-        before, after = self._solved(members, share, below, steps)
+        changes = self._solved(members, share, below, steps)
         if count == 1:
-            self._move(members[0], before[0], after[0])
+            self._move(changes)
         else:
-            self._move_together(members[0], before[0], after[0], farthest)
+            self._move_together(changes, farthest)
 
-    def _move_together(
-        self, members: torch.Tensor, before: torch.Tensor, after: torch.Tensor, farthest: float
-    ) -> None:
+    def _move_together(self, changes: Changes, farthest: float) -> None:
         """Move along the steps of several sets, each as far as is best with the others."""
-        (members, before, after), counts = _changed_first(members, before, after)
+        members, before, after, counts = changes
         change = after - before
         weight = (self.orientation[0][members] * change).float()
         row = self.row[0][members].clamp(min=0)
@@ -236,10 +248,8 @@ class Variables:
 
     # -- what the two share --------------------------------------------------------------------
 
-    def _solved(
-        self, members: torch.Tensor, share: float, below: float, steps: int
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Solve each of the sets (problems, sets, q); returns b before and after."""
+    def _solved(self, members: torch.Tensor, share: float, below: float, steps: int) -> Changes:
+        """Solve each of the sets (problems, sets, q)."""
         problems, sets, q = members.shape
         place = members.view(problems, -1)
 
@@ -252,7 +262,7 @@ class Variables:
             K = K * orientation[:, :, None] * orientation[:, None, :]
         before = gathered(self.b)
         after = before.clone()
-        taken = kernels.steps_inside(
+        solved = kernels.steps_inside(
             K.contiguous(),
             gathered(self.score).float(),
             after,
@@ -264,12 +274,14 @@ class Variables:
             share,
             steps * q,
         )
-        self.steps += taken.view(problems, sets).sum(1)
-        return before.view(members.shape), after.view(members.shape)
+        self.steps += solved.steps.view(problems, sets).sum(1)
+        order = solved.order
+        members = members.reshape(-1, q).gather(1, order)
+        return Changes(members, before.gather(1, order), after.gather(1, order), solved.counts)
 
-    def _move(self, members: torch.Tensor, before: torch.Tensor, after: torch.Tensor) -> None:
+    def _move(self, changes: Changes) -> None:
         """Move the variables of one set in every problem, and all scores with them."""
-        (members, before, after), counts = _changed_first(members, before, after)
+        members, before, after, counts = changes
         self.b.scatter_(1, members, after)
         weight = (self.orientation.gather(1, members) * (after - before)).float()
         row = self.row.gather(1, members).clamp(min=0)
@@ -393,16 +405,6 @@ def _middle(top: torch.Tensor, bottom: torch.Tensor) -> torch.Tensor:
     top = torch.where(torch.isfinite(top), top, bottom)
     bottom = torch.where(torch.isfinite(bottom), bottom, top)
     return torch.nan_to_num(0.5 * (top + bottom), posinf=0.0, neginf=0.0)
-
-
-def _changed_first(
-    members: torch.Tensor, before: torch.Tensor, after: torch.Tensor
-) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """Bring the variables of each set that have moved to its front; also returns their number."""
-    moved = before != after
-    order = torch.argsort((~moved).to(torch.int8), dim=1, stable=True)
-    sorted_ = [array.gather(1, order) for array in (members, before, after)]
-    return sorted_, moved.sum(1).to(torch.int32)
 
 
 def _tree_order(

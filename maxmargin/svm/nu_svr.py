@@ -71,6 +71,8 @@ class NuSVR(KernelRegressor):
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
+    device_ : Placement
+        Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
     support_vectors_ : of shape (n_SV, n_features)
         Empty for a precomputed kernel.
