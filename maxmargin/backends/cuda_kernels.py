@@ -16,8 +16,10 @@ import torch
 import triton
 import triton.language as tl
 
+# Sizes that differ from call to call are not specialised: every variant would be compiled anew.
 _BLOCK, _DEPTH = 128, 64  # of the fused sums: columns of a program, rows at a time
 _COLUMNS = 512  # of the sums of stored rows
+_LOOKED_AT = 1024  # variables that one program looks at
 
 
 @triton.jit
@@ -64,7 +66,7 @@ def _finish(b, order, counts, steps, p, o, x, taken, Q: tl.constexpr):
     tl.store(steps + p, taken)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["max_steps"])
 def _pair_steps(
     K,
     score,
@@ -148,7 +150,7 @@ def _pair_steps(
     _finish(b, order, counts, steps, p, o, x, taken, Q)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["max_steps"])
 def _single_steps(
     K,
     score,
@@ -227,7 +229,7 @@ def steps_inside(
     return solved
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["stride", "m", "q", "shared"])
 def _row_sums(
     K,
     stride,
@@ -289,7 +291,7 @@ def row_sums(
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["stride"])
 def _gathered(K, stride, rows, out, q, BLOCK: tl.constexpr):
     p = tl.program_id(2).to(tl.int64)
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -307,6 +309,129 @@ def gathered(K: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
     out = torch.empty((p, q, q), dtype=torch.float32, device=K.device)
     blocks = triton.cdiv(q, 64)
     _gathered[(blocks, blocks, p)](K, K.stride(0), rows.contiguous(), out, q, BLOCK=64, num_warps=4)
+    return out
+
+
+@triton.jit
+def _first_of(v, i, v2, i2):
+    """Combine: the highest value with its place."""
+    first = (v > v2) | ((v == v2) & (i < i2))
+    return tl.where(first, v, v2), tl.where(first, i, i2)
+
+
+@triton.jit(do_not_specialize=["size", "blocks"])
+def _survey(
+    b, lower, upper, v, group, out, size, blocks, GROUPS: tl.constexpr, BLOCK: tl.constexpr
+):
+    problem = tl.program_id(0).to(tl.int64)
+    block = tl.program_id(1)
+    t = block * BLOCK + tl.arange(0, BLOCK)
+    known = t < size
+    place = problem * size + t
+    x = tl.load(b + place, mask=known, other=0.0)
+    rises = known & (x < tl.load(upper + place, mask=known, other=0.0))
+    falls = known & (x > tl.load(lower + place, mask=known, other=0.0))
+    score = tl.load(v + place, mask=known, other=0.0)
+    own = tl.load(group + place, mask=known, other=0)
+    for g in tl.static_range(GROUPS):
+        up = rises & (own == g)
+        down = falls & (own == g)
+        top, first = tl.reduce((tl.where(up, score, float("-inf")), t), 0, _first_of)
+        free = up & down
+        at = out + ((problem * blocks + block) * GROUPS + g) * 5
+        tl.store(at, top)
+        tl.store(at + 1, first.to(tl.float64))
+        tl.store(at + 2, tl.min(tl.where(down, score, float("inf")), 0))
+        tl.store(at + 3, tl.sum(tl.where(free, score, 0.0), 0))
+        tl.store(at + 4, tl.sum(tl.where(free, 1.0, 0.0), 0).to(tl.float64))
+
+
+class Survey(NamedTuple):
+    """What a look at all variables tells of every group of every problem, (problems, groups)."""
+
+    top: torch.Tensor  # highest score of those that may rise,
+    first: torch.Tensor  # whose it is,
+    bottom: torch.Tensor  # and the lowest of those that may fall
+    total: torch.Tensor  # sum over the free ones,
+    free: torch.Tensor  # and how many these are
+
+
+def survey(
+    b: torch.Tensor,
+    lower: torch.Tensor,
+    upper: torch.Tensor,
+    v: torch.Tensor,
+    group: torch.Tensor,
+    n_groups: int,
+) -> Survey:
+    """Look at all variables once."""
+    problems, size = b.shape
+    blocks = triton.cdiv(size, _LOOKED_AT)
+    out = torch.empty((problems, blocks, n_groups, 5), dtype=torch.float64, device=b.device)
+    _survey[(problems, blocks)](
+        b, lower, upper, v, group, out, size, blocks, GROUPS=n_groups, BLOCK=_LOOKED_AT, num_warps=4
+    )
+    top, where = out[..., 0].max(1)
+    first = out[..., 1].gather(1, where[:, None])[:, 0].long()
+    return Survey(top, first, out[..., 2].amin(1), out[..., 3].sum(1), out[..., 4].sum(1))
+
+
+@triton.jit(do_not_specialize=["size"])
+def _keys(
+    b, lower, upper, v, group, level, first, out, size, GROUPS: tl.constexpr, BLOCK: tl.constexpr
+):
+    problem = tl.program_id(0).to(tl.int64)
+    t = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    known = t < size
+    place = problem * size + t
+    x = tl.load(b + place, mask=known, other=0.0)
+    rises = known & (x < tl.load(upper + place, mask=known, other=0.0))
+    falls = known & (x > tl.load(lower + place, mask=known, other=0.0))
+    value = tl.load(v + place, mask=known, other=0.0)
+    own = tl.load(group + place, mask=known, other=0)
+    for g in tl.static_range(GROUPS):
+        score = (value - tl.load(level + problem * GROUPS + g)).to(tl.float32)
+        member = own == g
+        leads = rises & member & (t == tl.load(first + problem * GROUPS + g))
+        up = tl.where(rises & member & (score > 0), score, -1e30)
+        up = tl.where(leads, 1e30, up)
+        down = tl.where(falls & member & (score <= 0) & ~leads, -score, -1e30)
+        row = out + ((problem * GROUPS + g) * 2) * size + t
+        tl.store(row, up, mask=known)
+        tl.store(row + size, down, mask=known)
+
+
+def keys(
+    b: torch.Tensor,
+    lower: torch.Tensor,
+    upper: torch.Tensor,
+    v: torch.Tensor,
+    group: torch.Tensor,
+    level: torch.Tensor,
+    first: torch.Tensor,
+) -> torch.Tensor:
+    """By how much variables violate, (problems, groups, 2, variables): to rise, and to fall.
+
+    Nobody is on both sides; who is ``first`` to rise is far ahead there.
+    """
+    problems, size = b.shape
+    groups = level.shape[1]
+    out = torch.empty((problems, groups, 2, size), dtype=torch.float32, device=b.device)
+    grid = (problems, triton.cdiv(size, _LOOKED_AT))
+    _keys[grid](
+        b,
+        lower,
+        upper,
+        v,
+        group,
+        level.contiguous(),
+        first.contiguous(),
+        out,
+        size,
+        GROUPS=groups,
+        BLOCK=_LOOKED_AT,
+        num_warps=4,
+    )
     return out
 
 
@@ -349,7 +474,7 @@ class Split(NamedTuple):
         return cls(coarse, fine, squares, rest, -rate * length**2 * math.log2(math.e))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _gaussian_square(
     coarse, fine, squares, rest, unit, out, n, D, BLOCK: tl.constexpr, DEPTH: tl.constexpr
 ):
@@ -398,7 +523,7 @@ def gaussian_square(points: Split) -> torch.Tensor:
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["m"])
 def _gaussian_sums(
     coarse,
     fine,
@@ -473,7 +598,7 @@ def gaussian_sums(
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "max_steps"])
 def _step_lengths(H, slope, longest, out, count, max_steps, P: tl.constexpr):
     o = tl.arange(0, P)
     inside = o < count
@@ -504,15 +629,8 @@ def step_lengths(H: torch.Tensor, slope: torch.Tensor, longest: torch.Tensor) ->
     """
     count = len(slope)
     out = torch.empty_like(slope)
-    P = max(triton.next_power_of_2(count), 16)
+    P = 64 if count <= 64 else max(triton.next_power_of_2(count), 512)
     _step_lengths[(1,)](
-        H.contiguous(),
-        slope,
-        longest,
-        out,
-        count,
-        8 * count,
-        P=P,
-        num_warps=min(max(P // 64, 1), 8),
+        H.contiguous(), slope, longest, out, count, 8 * count, P=P, num_warps=P // 64
     )
     return out

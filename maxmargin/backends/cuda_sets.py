@@ -19,7 +19,7 @@ from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends.cpu import DEVIATION32
 from maxmargin.backends.cuda import Matrix, Vectors
 
-_NONE = -1e30
+_NONE = -1e29  # less is nobody
 _LEAST_SET = 16
 _AT_WALL = 1e-7  # distance from a wall, over that between the two, that counts as none
 _WORST = 0.1  # share of the violators of a part that are the worst, if there are too many for all
@@ -66,7 +66,6 @@ class Variables:
         self.nobody = self.size - 1
         self.device = b.device
         self.plain = bool((orientation == 1).all())
-        self._all = torch.ones_like(b, dtype=torch.bool)
         self.active = torch.ones(count, dtype=torch.bool, device=self.device)
         self.steps = torch.zeros(count, dtype=torch.int64, device=self.device)
         self.orders: list[torch.Tensor] = []
@@ -115,35 +114,23 @@ class Variables:
     # -- looking -------------------------------------------------------------------------------
 
     def look(self) -> torch.Tensor:
-        """Find levels and scores; returns the violation of every problem."""
-        rises, falls = self.b < self.upper, self.b > self.lower
-        v = self.v
+        """Find the levels; returns the violation of every problem."""
+        groups = max(self.n_groups, 1)
+        found = kernels.survey(self.b, self.lower, self.upper, self.v, self.group, groups)
+        self.first = found.first
         if self.n_groups == 0:
-            self.score = v
-            worst = torch.maximum(
-                torch.where(rises, v, 0).amax(1), torch.where(falls, -v, 0).amax(1)
-            )
-        else:
-            self.score = torch.empty_like(v)
-            worst = torch.zeros(len(v), dtype=v.dtype, device=self.device)
-            for g in range(self.n_groups):
-                member = self._members(g)
-                up, down = rises & member, falls & member
-                top = torch.where(up, v, -torch.inf).amax(1)
-                bottom = torch.where(down, v, torch.inf).amin(1)
-                free = up & down
-                count = free.sum(1)
-                middle = torch.where(count > 0, torch.where(free, v, 0).sum(1) / count, 0)
-                middle = torch.where(count > 0, middle, _middle(top, bottom))
-                self.score = torch.where(member, v - middle[:, None], self.score)
-                worst = torch.maximum(worst, torch.nan_to_num(top - bottom, neginf=0.0))
-        self.rises, self.falls = rises, falls
-        self.violation = worst
-        return worst
+            self.level = torch.zeros_like(found.top)
+            return torch.maximum(found.top, -found.bottom).clamp(min=0)[:, 0]
+        mean = found.total / found.free.clamp(min=1)
+        self.level = torch.where(found.free > 0, mean, _middle(found.top, found.bottom))
+        return (found.top - found.bottom).clamp(min=0).amax(1)
 
-    def _members(self, g: int) -> torch.Tensor:
-        """Which variables belong to a group; without groups all do."""
-        return self.group == g if self.n_groups > 1 else self._all
+    @property
+    def score(self) -> torch.Tensor:
+        """``v`` less the level of its group."""
+        if self.n_groups < 2:
+            return self.v - self.level
+        return self.v - self.level.gather(1, self.group.long())
 
     def rest(self, done: np.ndarray) -> None:
         """Leave the problems that are done as they are."""
@@ -151,8 +138,9 @@ class Variables:
 
     def excess(self) -> torch.Tensor:
         """By how much each variable is on the wrong side of its level."""
-        up = torch.where(self.rises, self.score, -torch.inf)
-        return torch.maximum(up, torch.where(self.falls, -self.score, -torch.inf))
+        score = self.score
+        up = torch.where(self.b < self.upper, score, -torch.inf)
+        return torch.maximum(up, torch.where(self.b > self.lower, -score, -torch.inf))
 
     def decisions(self) -> torch.Tensor:
         """``K beta`` at the row of every variable, in float64."""
@@ -180,20 +168,14 @@ class Variables:
 
         The one that is first to rise is there in any case, and nobody is there twice.
         """
-        groups = max(self.n_groups, 1)
-        count = min(q // (2 * groups), self.size)
-        chosen, score = [], self.score.float()
-        for g in range(groups):
-            member = self._members(g)
-            up = torch.where(self.rises & member, score, _NONE)
-            first = up.argmax(1, keepdim=True)
-            up = torch.where(up > 0, up, _NONE).scatter_(1, first, torch.inf)
-            down = torch.where(self.falls & member & (score <= 0), -score, _NONE)
-            down.scatter_(1, first, _NONE)
-            for side in (up, down):
-                top = side.topk(count, 1, sorted=False)
-                chosen.append(torch.where(top.values > _NONE, top.indices, self.nobody))
-        members = torch.cat(chosen, 1)
+        keys = kernels.keys(
+            self.b, self.lower, self.upper, self.v, self.group, self.level, self.first
+        )
+        sides = 2 * max(self.n_groups, 1)
+        top = keys.view(len(self.b), sides, self.size).topk(
+            min(q // sides, self.size), sorted=False
+        )
+        members = torch.where(top.values > _NONE, top.indices, self.nobody).flatten(1)
         short = 2 ** math.ceil(math.log2(members.shape[1])) - members.shape[1]
         return torch.nn.functional.pad(members, (0, short), value=self.nobody)
 
@@ -264,7 +246,7 @@ class Variables:
         after = before.clone()
         solved = kernels.steps_inside(
             K.contiguous(),
-            gathered(self.score).float(),
+            self._scores(gathered(self.v), gathered(self.group), sets),
             after,
             gathered(self.lower),
             gathered(self.upper),
@@ -278,6 +260,11 @@ class Variables:
         order = solved.order
         members = members.reshape(-1, q).gather(1, order)
         return Changes(members, before.gather(1, order), after.gather(1, order), solved.counts)
+
+    def _scores(self, v: torch.Tensor, group: torch.Tensor, sets: int) -> torch.Tensor:
+        """Scores of the variables of sets, so many of each problem, in float32."""
+        level = self.level.repeat_interleave(sets, 0)
+        return (v - (level if self.n_groups < 2 else level.gather(1, group.long()))).float()
 
     def _move(self, changes: Changes) -> None:
         """Move the variables of one set in every problem, and all scores with them."""
@@ -312,7 +299,8 @@ class Variables:
         if len(near) > most:
             worst = excess[near].topk(int(_WORST * most)).indices
             key = torch.rand(len(near), generator=self._generator, device=self.device)
-            key += (self.rises & self.falls)[0][near].float() + (excess[near] > 0)
+            free = (self.b > self.lower) & (self.b < self.upper)
+            key += free[0][near].float() + (excess[near] > 0)
             key[worst] = torch.inf
             near = near[key.topk(most).indices].sort().values
         return self.part(near)
