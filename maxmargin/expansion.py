@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends import cpu
+from maxmargin.backends.device import explaining_memory
 from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels.base import Kernel
@@ -95,17 +96,11 @@ def _on_device(
     from maxmargin.backends import cuda
 
     where = cuda.torch_device(device)
-    memory = cuda.budget(where, "auto")
-    right = cuda.Expansion(program, support_vectors, support, where, memory)
-    weights = np.zeros((len(support), len(stretches), len(coefficients)))
-    for s, (start, stop) in enumerate(stretches):
-        weights[start:stop, s] = coefficients[:, start:stop].T
-    step = right.rows_at_once(X)
-    return [
-        finish(
-            right.at(X[start : start + step], weights.reshape(len(support), -1)).reshape(
-                -1, len(stretches), len(coefficients)
-            )
-        )
-        for start in range(0, X.shape[0], step)
-    ]
+    with explaining_memory(), cuda.at_work(where):
+        memory = cuda.budget(where, "auto")
+        right = cuda.Expansion(program, support_vectors, support, where, memory)
+        step = right.rows_at_once(X, len(stretches) * len(coefficients))
+        return [
+            finish(right.at(X[start : start + step], coefficients, stretches))
+            for start in range(0, X.shape[0], step)
+        ]

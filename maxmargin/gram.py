@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -19,6 +20,7 @@ import scipy.sparse as sp
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
+from maxmargin.backends.device import explaining_memory
 from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.kernels.base import Kernel, Validity
@@ -474,11 +476,19 @@ class DeviceGram(Gram):
         from maxmargin.backends import cuda
 
         where = cuda.torch_device(device)
-        room = cuda.budget(where, cache_size)
         program = kernel.lower()
-        points = cuda.Points.prepare(program, X, where, room)
-        matrix = cuda.Matrix(program, points, room)
+        with explaining_memory(), cuda.at_work(where):
+            points = cuda.Points.prepare(program, X, where, cuda.budget(where, cache_size))
+            matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))
         return cls(kernel, X, matrix, memory=_memory.budget(cache_size))
+
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Work on the device; says in words if its memory does not suffice."""
+        from maxmargin.backends import cuda
+
+        with explaining_memory(), cuda.at_work(self.matrix.device):
+            yield
 
     @cached_property
     def store(self) -> RowStore:  # type: ignore[override]
@@ -494,7 +504,8 @@ class DeviceGram(Gram):
     @cached_property
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, shape (n,)."""
-        return cpu.finite(self.matrix.diagonal(), self.kernel)
+        with self.at_work():
+            return cpu.finite(self.matrix.diagonal(), self.kernel)
 
     @cached_property
     def fits_float32(self) -> bool:
@@ -504,7 +515,9 @@ class DeviceGram(Gram):
 
     def block(self, rows: Any, columns: Any) -> np.ndarray:
         """Values between some points and others, shape (q, m)."""
-        return cpu.finite(self.matrix.block(self._on_all(rows), self._on_all(columns)), self.kernel)
+        with self.at_work():
+            values = self.matrix.block(self._on_all(rows), self._on_all(columns))
+        return cpu.finite(values, self.kernel)
 
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
@@ -523,12 +536,14 @@ class DeviceGram(Gram):
             weights = np.ascontiguousarray(coefficients[active])
         rows = np.arange(self.n) if rows is None and self.index is not None else rows
         brought = self.matrix.brought
-        products = self.matrix.products(
-            brought(weights),
-            brought(self._on_all(active)),
-            None if rows is None else brought(self._on_all(rows)),
-        )
-        return cpu.finite(products.cpu().numpy(), self.kernel)
+        with self.at_work():
+            products = self.matrix.products(
+                brought(weights),
+                brought(self._on_all(active)),
+                None if rows is None else brought(self._on_all(rows)),
+            )
+            found = products.cpu().numpy()
+        return cpu.finite(found, self.kernel)
 
     def matvec(
         self, coefficients: np.ndarray, rows: Any = None, workers: Workers = ALONE

@@ -30,7 +30,7 @@ from maxmargin.backends.device import DeviceError, place
 from maxmargin.gram import DeviceGram
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, exp
 from maxmargin.solution import Status
-from maxmargin.solvers import parallel_sets
+from maxmargin.solvers import certified, parallel_sets
 
 needs_torch = pytest.mark.skipif(
     not (device.find_spec("torch") and device.find_spec("triton")),
@@ -79,6 +79,7 @@ KERNELS = {
     "conformal": RBF(gamma=0.3).conformal(lambda X: 1.0 / (1.0 + np.asarray(X[:, 0]).ravel() ** 2)),
     "feature map": Linear().after(lambda X: np.column_stack([X, X[:, :2] ** 2])),
 }
+GIVEN = RBF(gamma=1.0)(X)
 CONTAINERS = {
     "float64": np.asarray,
     "float32": np.float32,
@@ -246,6 +247,48 @@ def test_a_search_is_that_of_the_cpu(what):
 
 
 @needs_torch
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_is_made_of_a_precomputed_kernel(dtype, memory):
+    K = GIVEN.astype(dtype)
+    kernel = 2.0 * Precomputed()
+    host = SVC(C=2.0, kernel=kernel).fit(K, y)
+    gpu = SVC(C=2.0, kernel=kernel, device="cuda").fit(K, y)
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
+    np.testing.assert_allclose(gpu.decision_function(K), host.decision_function(K), atol=3e-3)
+    np.testing.assert_array_equal(K, GIVEN.astype(dtype))
+
+
+@needs_torch
+def test_a_class_that_nu_leaves_no_room():
+    labels = (np.arange(36) % 4 == 0).astype(int)
+    gpu, host = (NuSVC(nu=0.5, gamma=1.0, device=d).fit(X, labels) for d in ("cuda", "cpu"))
+    assert gpu.certificate_.infeasibility < 1e-9
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
+
+
+@needs_torch
+def test_scales_that_float32_cannot_follow(regime, monkeypatch):
+    """Where steps in float32 get nowhere, SMO on the host ends the work."""
+    monkeypatch.setattr(parallel_sets, "_CRAWL", 2)
+    monkeypatch.setattr(parallel_sets, "_SET", 16)
+    monkeypatch.setattr(parallel_sets, "_STEPS", 1)
+    monkeypatch.setattr(certified, "_ENGINE_ROUNDS", 2)
+    far = 1e4 * X[:20]
+    gpu, host = (SVC(kernel="linear", device=d).fit(far, y[:20]) for d in ("cuda", "cpu"))
+    assert gpu.certificate_.converged
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-4)
+
+
+@needs_torch
+def test_an_outlier_does_not_spoil_the_others(memory):
+    far = np.vstack([X, np.full((1, 3), 1e5)])
+    labels = np.append(y, 1)
+    gpu, host = (SVC(C=2.0, gamma=1.0, device=d).fit(far, labels) for d in ("cuda", "cpu"))
+    assert gpu.certificate_.converged
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
+
+
+@needs_torch
 def test_torch_in_torch_out():
     import torch
 
@@ -273,6 +316,7 @@ def test_limits_and_listeners(regime):
             model = SVC(C=50.0, gamma=0.3, device="cuda", **limit).fit(X, y)
         assert model.certificate_.status is status
         assert model.certificate_.infeasibility < 1e-9
+        assert model.n_iter_[0] <= (6 if "max_iter" in limit else 0)  # two rounds between looks
         model.predict(X)
     with pytest.warns(ConvergenceWarning):
         model = SVC(C=50.0, gamma=0.3, device="cuda", callback=lambda _: True).fit(X, y)
@@ -374,6 +418,12 @@ def test_every_reason_has_its_sentence(name, setting, words, monkeypatch):
         monkeypatch.setattr(f"{__name__}.Torch.{setting[0]}", setting[1])
     with pytest.raises(DeviceError, match=words):
         place(name, 100, 10)
+
+
+@pytest.mark.parametrize("name", ["CPU", "mps", "cuda:-1", "cuda:x", "gpu"])
+def test_other_names_are_refused(name):
+    with pytest.raises(ValueError, match="device must be"):
+        SVC(device=name).fit(X, y)
 
 
 def test_auto_says_why():

@@ -8,9 +8,10 @@ values that are made where they are summed and never written down.
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,6 +29,7 @@ from maxmargin.backends.program import Program
 SHARE_OF_FREE = 0.85  # of the device's memory that a fit may take when nobody says
 _RESIDENT_SHARE = 0.6  # of the budget, for the whole matrix; the rest is for what is made of it
 _TILE_SHARE = 0.15
+_SETS_SHARE = 0.2  # for the matrices of working sets
 _DENSE_SHARE = 0.3  # of the budget, up to which CSR data become dense
 _LEAST_CELLS, _MOST_CELLS = 1 << 20, 1 << 29
 _HELD_FROM = 1 << 24  # bytes from which holding the pages of an array pays
@@ -35,10 +37,14 @@ _FUSED_WIDTH = 128  # features up to which the fused kernel keeps a row in regis
 
 
 class Panel(NamedTuple):
-    """Some points as a primitive sees them: rows (less the centre), and their squared lengths."""
+    """Some points as a primitive sees them: rows (less the centre), and their squared lengths.
+
+    Of a given matrix the rows are only places; ``dtype`` is that of the values to be made.
+    """
 
     rows: torch.Tensor
     squares: torch.Tensor | None
+    dtype: torch.dtype
 
 
 class Vectors:
@@ -58,8 +64,8 @@ class Vectors:
             rows = rows.double() - self.centre
         rows = rows.to(dtype)
         if self.kind != op.SQUARED_DISTANCE:
-            return Panel(rows, None)
-        return Panel(rows, rows.double().square().sum(1).to(dtype))
+            return Panel(rows, None, dtype)
+        return Panel(rows, rows.double().square().sum(1).to(dtype), dtype)
 
     def tile(self, left: Panel, right: Panel) -> torch.Tensor:
         """Return the primitive between all rows of two panels; leading dimensions are batches."""
@@ -116,15 +122,16 @@ class GivenMatrix:
 
     def panel(self, index: Any, dtype: torch.dtype) -> Panel:
         """Return the places of some points."""
-        return Panel(torch.arange(self.n, device=self.K.device)[index], None)
+        return Panel(torch.arange(self.n, device=self.K.device)[index], None, dtype)
 
     def tile(self, left: Panel, right: Panel) -> torch.Tensor:
         """Return the values of the left rows at the columns of the right points."""
-        return self.K[left.rows[..., :, None], self.columns[right.rows][..., None, :]]
+        places = left.rows[..., :, None], self.columns[right.rows][..., None, :]
+        return self.K[places].to(left.dtype)
 
     def diagonal(self) -> torch.Tensor:
         """Diagonal of the matrix."""
-        return self.K.diagonal().double()
+        return self.K.diagonal().double().clone()
 
 
 @dataclass(frozen=True)
@@ -136,7 +143,11 @@ class Side:
 
     def __getitem__(self, part: Any) -> Side:
         panels = [
-            Panel(p.rows[part], None if p.squares is None else p.squares[part]) for p in self.panels
+            panel._replace(
+                rows=panel.rows[part],
+                squares=None if panel.squares is None else panel.squares[part],
+            )
+            for panel in self.panels
         ]
         return Side(panels, self.factors[:, part])
 
@@ -271,15 +282,41 @@ def _used_again(program: Program, primitive: int) -> bool:
     return sum(step[0] == op.PUSH and step[1] == primitive for step in program.code) > 1
 
 
+class _FullPrecision:
+    """Float32 products in full from the first who wants it to the last: fits may overlap."""
+
+    def __init__(self) -> None:
+        self.lock, self.holders = threading.Lock(), 0
+        self.before: Any = None
+
+    def __enter__(self) -> None:
+        products = torch.backends.cuda.matmul
+        with self.lock:
+            if not self.holders:
+                self.new = hasattr(products, "fp32_precision")  # torch 2.9 and later
+                if self.new:
+                    self.before, products.fp32_precision = products.fp32_precision, "ieee"
+                else:
+                    self.before, products.allow_tf32 = products.allow_tf32, False
+            self.holders += 1
+
+    def __exit__(self, *error: Any) -> None:
+        products = torch.backends.cuda.matmul
+        with self.lock:
+            self.holders -= 1
+            if not self.holders:
+                setattr(products, "fp32_precision" if self.new else "allow_tf32", self.before)
+
+
+_full_precision = _FullPrecision()
+
+
 @contextmanager
-def full_precision() -> Iterator[None]:
-    """Keep torch from rounding the factors of float32 products, whatever the user has set."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
+def at_work(device: torch.device) -> Iterator[None]:
+    """Launch on this device, and keep torch from rounding the factors of float32 products."""
+    here = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    with here, _full_precision:
         yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def torch_device(name: str) -> torch.device:
@@ -320,7 +357,8 @@ class Matrix:
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, in float64 on the host."""
         tiles = [primitive.diagonal()[:, None, None] for primitive in self.points.primitives]
-        side = Side([Panel(tile, None) for tile in tiles], self.points.factors[:, :, None])
+        panels = [Panel(tile, None, torch.float64) for tile in tiles]
+        side = Side(panels, self.points.factors[:, :, None])
         return values(self.program, side, side, _Diagonal(len(tiles))).reshape(-1).cpu().numpy()
 
     # -- sums in float64 -----------------------------------------------------------------------
@@ -333,15 +371,13 @@ class Matrix:
             n = self.n if rows is None else len(rows)
             return torch.zeros((n, weights.shape[1]), dtype=torch.float64, device=self.device)
         right = self.points.side(active, torch.float64)
-        with full_precision():
-            return expand(self.program, self.points, rows, right, weights, self.memory)
+        return expand(self.program, self.points, rows, right, weights, self.memory)
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Values between some points and others in float64, on the host."""
         left = self.points.side(self.brought(rows), torch.float64)
         right = self.points.side(self.brought(columns), torch.float64)
-        with full_precision():
-            return values(self.program, left, right, self.points).cpu().numpy()
+        return values(self.program, left, right, self.points).cpu().numpy()
 
     @property
     def fits_float32(self) -> bool:
@@ -381,10 +417,9 @@ class Matrix:
         K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.device)
         everything = self.points.side(slice(None), torch.float32)
         step = self._rows_at_once(self.n)
-        with full_precision():
-            for start in range(0, self.n, step):
-                part = slice(start, min(start + step, self.n))
-                K[part] = values(self.program, everything[part], everything, self.points)
+        for start in range(0, self.n, step):
+            part = slice(start, min(start + step, self.n))
+            K[part] = values(self.program, everything[part], everything, self.points)
         return K
 
     def square(self, rows: torch.Tensor) -> torch.Tensor:
@@ -392,17 +427,18 @@ class Matrix:
         K = self.resident()
         if K is not None:
             return kernels.gathered(K, rows)
+        if self._gaussian:
+            return kernels.gaussian_blocks(self._split_rows(), rows)
         flat = self.points.side(rows.reshape(-1), torch.float32)
         panels = [
-            Panel(
-                panel.rows.reshape(*rows.shape, *panel.rows.shape[1:]),
-                None if panel.squares is None else panel.squares.reshape(rows.shape),
+            panel._replace(
+                rows=panel.rows.reshape(*rows.shape, *panel.rows.shape[1:]),
+                squares=None if panel.squares is None else panel.squares.reshape(rows.shape),
             )
             for panel in flat.panels
         ]
         side = Side(panels, flat.factors.reshape(-1, *rows.shape))
-        with full_precision():
-            return values(self.program, side, side, self.points)
+        return values(self.program, side, side, self.points)
 
     def sums(
         self, rows: torch.Tensor, weights: torch.Tensor, counts: torch.Tensor, columns: torch.Tensor
@@ -446,20 +482,24 @@ class Matrix:
         weights = torch.where(place < counts[:, None], weights, 0)
         longest = int(counts.max())
         step = self._rows_at_once(max(longest, 1))
-        with full_precision():
-            for k in range(p):
-                left = self.points.side(rows[k, :longest], torch.float32)
-                own = columns[k if len(columns) > 1 else 0].clamp(min=0)
-                for start in range(0, m, step):
-                    part = slice(start, min(start + step, m))
-                    right = self.points.side(own[part], torch.float32)
-                    tile = values(self.program, left, right, self.points)
-                    out[k, part] = weights[k, :longest] @ tile
+        for k in range(p):
+            left = self.points.side(rows[k, :longest], torch.float32)
+            own = columns[k if len(columns) > 1 else 0].clamp(min=0)
+            for start in range(0, m, step):
+                part = slice(start, min(start + step, m))
+                right = self.points.side(own[part], torch.float32)
+                tile = values(self.program, left, right, self.points)
+                out[k, part] = weights[k, :longest] @ tile
         return out
 
     def _rows_at_once(self, width: int) -> int:
         cells = int(np.clip(_TILE_SHARE * self.memory / 4, _LEAST_CELLS, _MOST_CELLS))
-        return max(cells // max(width, 1), 1)
+        return max(min(cells // max(width, 1), 8 * cells // self.points.bytes_per_row), 1)
+
+    def sets_at_once(self, q: int) -> int:
+        """How many working sets of q variables, with their data, take a part of the memory."""
+        each = q * (16 * q + self.points.bytes_per_row)
+        return max(int(_SETS_SHARE * self.memory) // each, 1)
 
 
 class _Diagonal:
@@ -486,7 +526,7 @@ def expand(
     out = torch.zeros((n, k), dtype=torch.float64, device=points.device)
     cells = int(np.clip(_TILE_SHARE * memory / 16, _LEAST_CELLS, _MOST_CELLS))
     across = min(m, max(cells // 1024, 1))
-    down = max(cells // across, 1)
+    down = max(min(cells // across, 8 * cells // points.bytes_per_row), 1)
     make: Any = values
     if program.gaussian_rate is not None:
         make = _Gaussians(program.gaussian_rate, right, min(down, n) * across)
@@ -535,22 +575,27 @@ class Expansion:
         self.given = any(p.kind == op.PRECOMPUTED for p in program.primitives)
         self.points = None if self.given else Points.prepare(program, X, device, memory)
 
-    def rows_at_once(self, X: Any) -> int:
-        """How many rows of X, as dense float64, take a part of the memory."""
-        width = max(X.shape[1] if len(X.shape) > 1 else 1, 1)
+    def rows_at_once(self, X: Any, columns: int) -> int:
+        """How many rows of X, as dense float64, take a part of the memory with their sums."""
+        width = max(X.shape[1] if len(X.shape) > 1 else 1, 1) + columns
         return max(int(_TILE_SHARE * self.memory) // (8 * width), 1)
 
-    def at(self, X: Any, weights: np.ndarray) -> np.ndarray:
-        """Sums at the rows of X with some columns of weights, (n, k)."""
+    def at(self, X: Any, coefficients: np.ndarray, stretches: list[tuple[int, int]]) -> np.ndarray:
+        """Sums at the rows of X over stretches of the points, (n, stretches, k)."""
         left = Points.prepare(self.program, X, self.device, self.memory, like=self.points)
-        if self.points is None:
-            for points in left.primitives:
-                points.columns = self.columns
-            right = left.side(slice(0, 0), torch.float64)
-            places = Panel(torch.arange(len(self.columns), device=self.device), None)
-            right = Side([places for _ in left.primitives], right.factors)
-        else:
-            right = self.points.side(slice(None), torch.float64)
-        with full_precision():
-            brought = _moved(weights, self.device)
-            return expand(self.program, left, None, right, brought, self.memory).cpu().numpy()
+        right = self._right(left)
+        out = np.empty((left.n, len(stretches), len(coefficients)))
+        for s, (start, stop) in enumerate(stretches):
+            weights = _moved(np.ascontiguousarray(coefficients[:, start:stop].T), self.device)
+            some = right[slice(start, stop)]
+            out[:, s] = expand(self.program, left, None, some, weights, self.memory).cpu().numpy()
+        return out
+
+    def _right(self, left: Points) -> Side:
+        if self.points is not None:
+            return self.points.side(slice(None), torch.float64)
+        for points in left.primitives:
+            points.columns = self.columns
+        places = torch.arange(len(self.columns), device=self.device)
+        panels = [Panel(places, None, torch.float64) for _ in left.primitives]
+        return Side(panels, torch.empty((0, len(places)), dtype=torch.float64, device=self.device))

@@ -192,7 +192,7 @@ def _single_steps(
             x = moved
             v -= step.to(tl.float32) * row
             go = step != 0
-            taken += 1
+            taken += go.to(tl.int32)
     _finish(b, order, counts, steps, p, o, x, taken, Q)
 
 
@@ -519,6 +519,47 @@ def gaussian_square(points: Split) -> torch.Tensor:
     depth = min(_DEPTH, width)
     _gaussian_square[(blocks * (blocks + 1) // 2,)](
         *points, out, n, width, BLOCK=_BLOCK, DEPTH=depth, num_warps=8, num_stages=3
+    )
+    return out
+
+
+@triton.jit
+def _gaussian_blocks(
+    coarse, fine, squares, rest, unit, rows, out, q, D, BLOCK: tl.constexpr, DEPTH: tl.constexpr
+):
+    p = tl.program_id(2).to(tl.int64)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    r = tl.load(rows + p * q + i, mask=i < q, other=0)
+    c = tl.load(rows + p * q + j, mask=j < q, other=0)
+    exact = tl.zeros((BLOCK, BLOCK), tl.float32)
+    small = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for start in range(0, D, DEPTH):
+        d = start + tl.arange(0, DEPTH)
+        a = tl.load(coarse + r[:, None] * D + d[None, :])
+        b = tl.load(coarse + c[None, :] * D + d[:, None])
+        a_fine = tl.load(fine + r[:, None] * D + d[None, :])
+        b_fine = tl.load(fine + c[None, :] * D + d[:, None])
+        exact = tl.dot(a, b, exact)
+        small = tl.dot(a, b_fine, small)
+        small = tl.dot(a_fine, b, small)
+        small = tl.dot(a_fine, b_fine, small)
+    power = 2.0 * exact - (tl.load(squares + r)[:, None] + tl.load(squares + c)[None, :])
+    power += 2.0 * small - (tl.load(rest + r)[:, None] + tl.load(rest + c)[None, :])
+    value = tl.exp2(unit * tl.minimum(power, 0.0))
+    value = tl.where(r[:, None] == c[None, :], 1.0, value)
+    inside = (i < q)[:, None] & (j < q)[None, :]
+    tl.store(out + p * q * q + i[:, None] * q + j[None, :], value, mask=inside)
+
+
+def gaussian_blocks(points: Split, rows: torch.Tensor) -> torch.Tensor:
+    """Gaussians among the points of each row of ``rows`` (p, q), shape (p, q, q)."""
+    p, q = rows.shape
+    out = torch.empty((p, q, q), dtype=torch.float32, device=rows.device)
+    width = points.coarse.shape[1]
+    blocks = triton.cdiv(q, 64)
+    _gaussian_blocks[(blocks, blocks, p)](
+        *points, rows.contiguous(), out, q, width, BLOCK=64, DEPTH=min(_DEPTH, width), num_warps=4
     )
     return out
 

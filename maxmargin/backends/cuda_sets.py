@@ -42,7 +42,7 @@ class Variables:
     matrix : Matrix
     row : int array (problems, variables)
         Row of the matrix; -1 for a variable that only fills up.
-    orientation, group, b, lower, upper, v : arrays (problems, variables)
+    orientation, group, b, lower, upper, v, v_at_zero : arrays (problems, variables)
     n_groups : int
         Equality constraints of each problem.
     """
@@ -57,10 +57,12 @@ class Variables:
         lower: torch.Tensor,
         upper: torch.Tensor,
         v: torch.Tensor,
+        v_at_zero: torch.Tensor,
         n_groups: int,
     ) -> None:
         self.matrix, self.row, self.orientation, self.group = matrix, row, orientation, group
         self.b, self.lower, self.upper, self.v = b, lower, upper, v
+        self.v_at_zero = v_at_zero
         self.n_groups = n_groups
         count, self.size = b.shape
         self.nobody = self.size - 1
@@ -108,6 +110,7 @@ class Variables:
             lower=torch.where(c > 0, lower, -upper),
             upper=torch.where(c > 0, upper, -lower),
             v=-c * gradient,
+            v_at_zero=-c * filled_up("linear", 0.0),
             n_groups=n_groups,
         )
 
@@ -131,6 +134,10 @@ class Variables:
         if self.n_groups < 2:
             return self.v - self.level
         return self.v - self.level.gather(1, self.group.long())
+
+    def objective(self) -> torch.Tensor:
+        """Value of the dual of each problem as minimised, as the scores have it."""
+        return -0.5 * (self.b * (self.v + self.v_at_zero)).sum(1)
 
     def rest(self, done: np.ndarray) -> None:
         """Leave the problems that are done as they are."""
@@ -190,6 +197,7 @@ class Variables:
         violators = order[self.excess()[0][order] > 0]
         if len(violators) < 2:
             return
+        sets = min(sets, self.matrix.sets_at_once(q))
         count = -(-len(violators) // q)
         shift = int(
             torch.randint(len(violators), (1,), generator=self._generator, device=self.device)
@@ -254,7 +262,7 @@ class Variables:
             self.n_groups,
             below,
             share,
-            steps * q,
+            steps,
         )
         self.steps += solved.steps.view(problems, sets).sum(1)
         order = solved.order
@@ -282,7 +290,7 @@ class Variables:
         points = self.matrix.points.primitives[0]
         row = self.row[0, : self.nobody]
         for _ in range(count):
-            if isinstance(points, Vectors):
+            if type(points) is Vectors:  # CSR rows would have to be written out for this
                 self.orders.append(_tree_order(points, row, leaf, self._generator))
             else:
                 self.orders.append(
@@ -326,6 +334,7 @@ class Variables:
             lower=self.lower[:, index],
             upper=self.upper[:, index],
             v=self.v[:, index],
+            v_at_zero=self.v_at_zero[:, index],
             n_groups=self.n_groups,
         )
         place = torch.full((self.size,), -1, dtype=torch.int64, device=self.device)

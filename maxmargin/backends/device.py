@@ -8,10 +8,14 @@ interpreter: how the tests look at the logic on a machine without a GPU.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 _INSTALL = 'pip install "maxmargin[gpu]"'
+_NAME = re.compile(r"cpu|auto|cuda(:\d+)?")
 _CAPABILITY = (7, 0)  # Triton's own limit
 _WORTH = 3e10  # multiplications from which a GPU gains more than starting it costs
 
@@ -62,6 +66,10 @@ def place(device: str, n: int, width: int, *, blocked: str | None = None) -> Pla
     >>> print(place("auto", 100, 10))
     cpu: 100 rows of 10 features are too little work for a GPU
     """
+    if not _NAME.fullmatch(device):
+        raise ValueError(
+            f"device must be 'cpu', 'cuda', 'cuda:0', 'cuda:1', ... or 'auto'; got {device!r}."
+        )
     if device == "cpu":
         return Placement("cpu", "as asked for")
     if device == "auto":
@@ -79,6 +87,20 @@ def place(device: str, n: int, width: int, *, blocked: str | None = None) -> Pla
     if problem:
         raise DeviceError(f"device={device!r} cannot be used: {problem}")
     return Placement(device if ":" in device else "cuda:0", "as asked for")
+
+
+@contextmanager
+def explaining_memory() -> Iterator[None]:
+    """Say in words that a GPU has run out of memory, and what to do."""
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # torch's; torch may not be there
+            raise
+        raise DeviceError(
+            "The GPU has run out of memory: another process may hold some of it. Use a smaller "
+            f"cache_size (MB on the GPU) or device='cpu'. ({str(error).splitlines()[0]})"
+        ) from error
 
 
 def interpreted() -> bool:

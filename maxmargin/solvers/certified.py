@@ -25,6 +25,7 @@ from maxmargin.solvers.working_set import WorkingSet
 
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _REFINED = 1e-5
+_FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
 _SHARED_FROM = 16384  # rows from which all threads work on one problem,
@@ -184,9 +185,9 @@ def _solve_round(
             [_over(gram, attempts[k].current, rows[attempts[k].number]) for k in part]
         )
         method = replace(parallel[part[0]], numbers=[attempts[k].number for k in part])
-        found = method.solve(
-            gram, batch, [attempts[k].wanted for k in part], [attempts[k].steps for k in part]
-        )
+        wanted, spent = ([getattr(attempts[k], name) for k in part] for name in ("wanted", "steps"))
+        with gram.at_work():
+            found = method.solve(gram, batch, wanted, spent)
         solutions.update(zip(part, found, strict=True))
     for k, attempt in enumerate(attempts):
         if k not in solutions:
@@ -268,7 +269,9 @@ class _Attempt:
         self.evaluation = evaluation
         if evaluation.certificate.status is Status.TRIVIAL:
             return True
-        reached = evaluation.verified and evaluation.certificate.kkt_violation <= self.tol
+        certificate = evaluation.certificate
+        feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + np.abs(solution.alpha).sum())
+        reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
         if reached and evaluation.resolved:
             self.evaluation = _with_status(evaluation, Status.CONVERGED)
             if last or self.refined or not _worth_refining(evaluation):

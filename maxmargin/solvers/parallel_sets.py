@@ -58,7 +58,10 @@ _WIDE, _MARGIN = 2.0, 0.02  # violations and score below the level that belong t
 _FARTHEST = 4.0  # times its own step, that a set may go
 _TREES, _LEAF = 4, 256
 _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart by rounding
-_PATIENCE = 2  # stages without a step, before a problem counts as stuck
+_STALE = 10  # looks in a row that find no progress, before a problem counts as stuck:
+_PROGRESS, _LESS = 1e-9, 0.9  # of the objective, relative, or a violation less than this share
+_CRAWL = 500  # steps per variable
+_TOGETHER_SHARE, _MOST_TOGETHER = 0.25, 32_768  # of the memory, and what a launch can have
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class ParallelSets:
             raise TypeError("ParallelSets needs a Gram matrix on a device: DeviceGram.of")
         problems = list(batch)
         solutions: dict[int, Solution] = {}
-        for part in _parts(problems):
+        for part in _parts(problems, gram):
             run = _Run(
                 gram,
                 [problems[k] for k in part],
@@ -104,13 +107,52 @@ class ParallelSets:
         return [solutions[k] for k in range(len(problems))]
 
 
-def _parts(problems: list[DualProblem]) -> list[list[int]]:
-    """Which problems are solved together: small ones with as many constraints; others alone."""
+def _parts(problems: list[DualProblem], gram: DeviceGram) -> list[list[int]]:
+    """Which problems are solved together: small ones of one kind, as many as have room.
+
+    The longest come first, so that those solved together are about as long.
+    """
     parts: dict[tuple, list[int]] = {}
-    for k, problem in enumerate(problems):
-        large = len(problem.sign) > _TOGETHER
-        parts.setdefault((problem.n_groups, k if large else None), []).append(k)
-    return list(parts.values())
+    for k in sorted(range(len(problems)), key=lambda k: -len(problems[k].sign)):
+        large = len(problems[k].sign) > _TOGETHER
+        parts.setdefault((problems[k].n_groups, k if large else None), []).append(k)
+    cut = []
+    for part in parts.values():
+        size = len(problems[part[0]].sign)
+        q = min(_SET, 2 * size)
+        each = q * (16 * q + gram.matrix.points.bytes_per_row) + 128 * size + 16 * gram.n
+        room = int(np.clip(_TOGETHER_SHARE * gram.matrix.memory // each, 1, _MOST_TOGETHER))
+        cut += [part[first : first + room] for first in range(0, len(part), room)]
+    return cut
+
+
+class _Progress:
+    """Whether problems still get anywhere: steps are taken, and violation or objective falls.
+
+    Where steps are too many for that, they crawl, and SMO's Newton steps are what helps.
+    """
+
+    def __init__(self, variables: Variables) -> None:
+        self.variables = variables
+        count = len(variables.b)
+        self.steps, self.stale = np.full(count, -1), np.zeros(count, dtype=int)
+        self.violation, self.objective = np.full((2, count), np.inf)
+
+    def stalled(self, violation: np.ndarray) -> np.ndarray:
+        """Take note of where the problems are; returns which have got nowhere for some time."""
+        steps, objective = (
+            _on_host(self.variables.steps),
+            _on_host(self.variables.objective()),
+        )
+        falls = objective < self.objective - _PROGRESS * np.abs(objective)
+        falls |= violation < _LESS * self.violation
+        self.stale = np.where(falls, 0, self.stale + 1)
+        crawls = steps > _CRAWL * self.variables.size
+        self.stale = np.where((steps == self.steps) | crawls, _STALE, self.stale)
+        self.steps = steps
+        self.objective = np.fmin(self.objective, objective)
+        self.violation = np.fmin(self.violation, violation)
+        return self.stale >= _STALE
 
 
 class _Run:
@@ -156,21 +198,22 @@ class _Run:
 
     def _all_together(self) -> None:
         """One working set of each problem at a time, until all are done."""
-        variables, before, rounds = self.variables, np.full(len(self.problems), -1), 0
+        variables, rounds = self.variables, 0
         below = _BELOW * float(self.tol.min())
+        progress = _Progress(variables)
         while True:
             violation = variables.look()
             if rounds % _LOOKS == 0:
-                known, steps = _on_host(violation), _on_host(variables.steps)
-                if self._finished(known, steps, steps == before):
+                known = _on_host(violation)
+                if self._finished(known, _on_host(variables.steps), progress.stalled(known)):
                     return
-                before = steps
-            variables.worst_round(_SET, _TIGHTEN, below, self._steps(steps))
+            variables.worst_round(_SET, _TIGHTEN, below, self._allowed(_on_host(variables.steps)))
             rounds += 1
 
     def _by_stages(self) -> None:
         """Solve one large problem: roughly on samples of it, each four times the last; then all."""
         whole = self.variables
+        whole.look()
         whole.plant_trees(_TREES, _LEAF)
         sizes = [whole.nobody]
         fresh = not self.problems[0].start.any()
@@ -184,46 +227,52 @@ class _Run:
 
     def _stages(self, whole: Variables, goal: float) -> None:
         """Work on the part that matters now, then look at all; until solved, or to a rough goal."""
-        tol, idle = float(self.tol[0]), 0
+        tol, rough = float(self.tol[0]), whole is not self.variables
+        progress = _Progress(whole)
         while True:
-            violation, steps = float(whole.look()[0]), int(whole.steps[0])
-            rough = whole is not self.variables
-            if not rough and self._finished(
-                np.array([violation]), np.array([steps]), np.array([idle > _PATIENCE])
-            ):
+            violation = float(whole.look()[0])
+            stalled = progress.stalled(np.array([violation]))
+            spent = self._spent(whole)
+            if rough and (violation <= goal or stalled[0] or self._stopped(spent)):
                 return
-            if rough and (violation <= goal or idle > _PATIENCE or self.monitor.stopped()):
+            if not rough and self._finished(np.array([violation]), np.array([spent]), stalled):
                 return
             violators = int((whole.excess()[0] > 0).sum())
             most = int(np.clip(1.25 * violators, _CHUNK, _LARGEST_CHUNK))
             part = whole.near_level(_WIDE * violation + _MARGIN, most)
-            self._stage(part, max(_STAGE * violation, _GOAL * max(tol, goal)))
+            self._stage(part, max(_STAGE * violation, _GOAL * max(tol, goal)), spent)
             whole.take_over(part)
-            idle = 0 if int(whole.steps[0]) > steps else idle + 1
 
-    def _stage(self, part: Variables, target: float) -> None:
+    def _stage(self, part: Variables, target: float, spent: int) -> None:
         """Rounds on a part until its violation is small against what the whole has."""
-        rounds, before, below = 0, -1, _BELOW * target
+        rounds, below, progress = 0, _BELOW * target, _Progress(part)
         while True:
             violation = part.look()
+            taken = spent + int(part.steps[0])
             if rounds % _LOOKS == 0:
-                steps = int(part.steps[0])
-                spent = steps >= self.limit[0] - int(self.variables.steps[0])
-                if float(violation[0]) <= target or spent or steps == before:
+                known = _on_host(violation)
+                self._report(known, np.array([taken]))
+                if known[0] <= target or progress.stalled(known)[0] or self._stopped(taken):
                     return
-                if self.monitor.stopped():
-                    return
-                before = steps
             if rounds % 2 == 0:
-                part.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, _STEPS)
+                allowed = self._allowed(np.array([taken]), _SETS)
+                part.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, allowed)
             else:
-                part.worst_round(_SET, _TIGHTEN, below, _STEPS)
+                part.worst_round(_SET, _TIGHTEN, below, self._allowed(np.array([taken])))
             rounds += 1
 
-    def _steps(self, taken: np.ndarray) -> int:
-        """Steps for each variable of a set in the next round."""
-        left = int(np.min(self.limit - taken, where=self.limit > taken, initial=1 << 62))
-        return min(_STEPS, max(left // _SET, 1))
+    def _spent(self, whole: Variables) -> int:
+        """Steps taken so far; a sample's are not yet among those of the whole."""
+        own = 0 if whole is self.variables else int(whole.steps[0])
+        return int(self.variables.steps[0]) + own
+
+    def _stopped(self, spent: int) -> bool:
+        return spent >= self.limit[0] or self.monitor.stopped() is not None
+
+    def _allowed(self, taken: np.ndarray, sets: int = 1) -> int:
+        """Steps that each of so many sets of a problem may take in the next round."""
+        left = (self.limit - taken)[self.limit > taken]
+        return min(_STEPS * _SET, int(left.min(initial=1 << 62)) // sets) if len(left) else 0
 
     def _finished(self, violation: np.ndarray, steps: np.ndarray, idle: np.ndarray) -> bool:
         """Tell the listeners; let problems rest that are done, and say whether all are."""

@@ -129,9 +129,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         entries = (X.data if sp.issparse(X) else X).reshape(-1)
         workers = self._workers()
         parts = np.array_split(entries, workers.count)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(np.sum, parts)).all():
-                assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+        if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(_total, parts)).all():
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
@@ -321,6 +320,11 @@ class SingleMachine(KernelMachine):
 
     def _decision(self, X: Any) -> np.ndarray:
         return self._expansion(X)[:, 0] + self.intercept_[0]
+
+
+def _total(entries: np.ndarray) -> float:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(entries.sum())
 
 
 def _nonzero(alpha: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:

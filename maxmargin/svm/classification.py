@@ -271,6 +271,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return self.classes_[np.argmax(scheme.one_value_per_class(values), axis=1)]
         return self.classes_[scheme.vote(values)]
 
+    score = takes_tensors(ClassifierMixin.score)
+
     def _pair_values(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         scheme = OneVsOne(len(self.classes_))

@@ -66,6 +66,8 @@ class KernelRegressor(RegressorMixin, SingleMachine):
     def _tube(self, found: float) -> float:
         """Half width of the tube: given, or found by the solver."""
 
+    score = takes_tensors(RegressorMixin.score)
+
     @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
         """Return the machine's values at the rows of X, shape (n_samples,)."""
