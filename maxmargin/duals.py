@@ -132,6 +132,12 @@ class DualProblem:
         """``Q a + p``, from ``decision = K beta``."""
         return self.sign * decision[self.gram_row] + self.linear
 
+    def gap(self, alpha: np.ndarray, score: np.ndarray) -> float:
+        """Duality gap, given ``v`` less the level of its group."""
+        residual = -self.coefficient * score
+        least = np.minimum(residual * self.lower, residual * self.upper)
+        return float(np.maximum(residual * alpha - least, 0.0).sum())
+
     def started_from(self, alpha: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
         """Return the same problem with another feasible start, and its ``K beta`` if known."""
         return replace(self, start=alpha, known_decision=decision)

@@ -50,37 +50,24 @@ def hastened_steps(
     bend = 0.0
     steps = 0
     while True:
-        allowed = min(_STRETCH, max_steps - steps)
+        taking = (
+            K,
+            slot,
+            diagonal,
+            score,
+            alpha,
+            lower,
+            upper,
+            coefficient,
+            rise,
+            fall,
+            tol,
+            min(_STRETCH, max_steps - steps),
+        )
         if constrained:
-            code, taken = pair_steps(
-                K,
-                slot,
-                diagonal,
-                score,
-                alpha,
-                lower,
-                upper,
-                coefficient,
-                rise,
-                fall,
-                tol,
-                allowed,
-            )
+            code, taken = pair_steps(*taking)
         else:
-            code, taken = single_steps(
-                K,
-                slot,
-                diagonal,
-                score,
-                alpha,
-                lower,
-                upper,
-                coefficient,
-                rise,
-                fall,
-                tol,
-                allowed,
-            )
+            code, taken = single_steps(*taking)
         steps += taken
         if code != PAUSED or steps >= max_steps:
             return code, steps

@@ -188,11 +188,6 @@ class Points:
         return Side(panels, self.factors[:, index].to(dtype))
 
     @property
-    def width(self) -> int:
-        """Entries of the widest row."""
-        return max((primitive.width for primitive in self.primitives), default=1)
-
-    @property
     def bytes_per_row(self) -> int:
         """What a row takes on one side of a float64 tile."""
         return sum(8 * (primitive.width + 1) for primitive in self.primitives)

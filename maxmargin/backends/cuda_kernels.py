@@ -319,6 +319,17 @@ def _first_of(v, i, v2, i2):
     return tl.where(first, v, v2), tl.where(first, i, i2)
 
 
+@triton.jit
+def _looked_at(b, lower, upper, v, group, place, known):
+    """Whether variables may rise, and fall; their scores and groups."""
+    x = tl.load(b + place, mask=known, other=0.0)
+    rises = known & (x < tl.load(upper + place, mask=known, other=0.0))
+    falls = known & (x > tl.load(lower + place, mask=known, other=0.0))
+    score = tl.load(v + place, mask=known, other=0.0)
+    own = tl.load(group + place, mask=known, other=0)
+    return rises, falls, score, own
+
+
 @triton.jit(do_not_specialize=["size", "blocks"])
 def _survey(
     b, lower, upper, v, group, out, size, blocks, GROUPS: tl.constexpr, BLOCK: tl.constexpr
@@ -328,11 +339,7 @@ def _survey(
     t = block * BLOCK + tl.arange(0, BLOCK)
     known = t < size
     place = problem * size + t
-    x = tl.load(b + place, mask=known, other=0.0)
-    rises = known & (x < tl.load(upper + place, mask=known, other=0.0))
-    falls = known & (x > tl.load(lower + place, mask=known, other=0.0))
-    score = tl.load(v + place, mask=known, other=0.0)
-    own = tl.load(group + place, mask=known, other=0)
+    rises, falls, score, own = _looked_at(b, lower, upper, v, group, place, known)
     for g in tl.static_range(GROUPS):
         up = rises & (own == g)
         down = falls & (own == g)
@@ -384,11 +391,7 @@ def _keys(
     t = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     known = t < size
     place = problem * size + t
-    x = tl.load(b + place, mask=known, other=0.0)
-    rises = known & (x < tl.load(upper + place, mask=known, other=0.0))
-    falls = known & (x > tl.load(lower + place, mask=known, other=0.0))
-    value = tl.load(v + place, mask=known, other=0.0)
-    own = tl.load(group + place, mask=known, other=0)
+    rises, falls, value, own = _looked_at(b, lower, upper, v, group, place, known)
     for g in tl.static_range(GROUPS):
         score = (value - tl.load(level + problem * GROUPS + g)).to(tl.float32)
         member = own == g
@@ -474,20 +477,11 @@ class Split(NamedTuple):
         return cls(coarse, fine, squares, rest, -rate * length**2 * math.log2(math.e))
 
 
-@triton.jit(do_not_specialize=["n"])
-def _gaussian_square(
-    coarse, fine, squares, rest, unit, out, n, D, BLOCK: tl.constexpr, DEPTH: tl.constexpr
+@triton.jit
+def _gaussian_tile(
+    coarse, fine, squares, rest, unit, r, c, D, BLOCK: tl.constexpr, DEPTH: tl.constexpr
 ):
-    """One tile of the lower triangle, written to both its places."""
-    pid = tl.program_id(0).to(tl.int64)
-    i = ((tl.sqrt(8.0 * pid.to(tl.float32) + 1.0) - 1.0) * 0.5).to(tl.int64)
-    i = tl.where(i * (i + 1) // 2 > pid, i - 1, i)
-    i = tl.where((i + 1) * (i + 2) // 2 <= pid, i + 1, i)
-    j = pid - i * (i + 1) // 2
-    row = i * BLOCK + tl.arange(0, BLOCK)
-    column = j * BLOCK + tl.arange(0, BLOCK)
-    r = tl.where(row < n, row, 0)
-    c = tl.where(column < n, column, 0)
+    """Gaussians between the points r and the points c; of a point with itself exactly one."""
     exact = tl.zeros((BLOCK, BLOCK), tl.float32)
     small = tl.zeros((BLOCK, BLOCK), tl.float32)
     for start in range(0, D, DEPTH):
@@ -503,7 +497,24 @@ def _gaussian_square(
     power = 2.0 * exact - (tl.load(squares + r)[:, None] + tl.load(squares + c)[None, :])
     power += 2.0 * small - (tl.load(rest + r)[:, None] + tl.load(rest + c)[None, :])
     value = tl.exp2(unit * tl.minimum(power, 0.0))
-    value = tl.where(row[:, None] == column[None, :], 1.0, value)
+    return tl.where(r[:, None] == c[None, :], 1.0, value)
+
+
+@triton.jit(do_not_specialize=["n"])
+def _gaussian_square(
+    coarse, fine, squares, rest, unit, out, n, D, BLOCK: tl.constexpr, DEPTH: tl.constexpr
+):
+    """One tile of the lower triangle, written to both its places."""
+    pid = tl.program_id(0).to(tl.int64)
+    i = ((tl.sqrt(8.0 * pid.to(tl.float32) + 1.0) - 1.0) * 0.5).to(tl.int64)
+    i = tl.where(i * (i + 1) // 2 > pid, i - 1, i)
+    i = tl.where((i + 1) * (i + 2) // 2 <= pid, i + 1, i)
+    j = pid - i * (i + 1) // 2
+    row = i * BLOCK + tl.arange(0, BLOCK)
+    column = j * BLOCK + tl.arange(0, BLOCK)
+    r = tl.where(row < n, row, 0)
+    c = tl.where(column < n, column, 0)
+    value = _gaussian_tile(coarse, fine, squares, rest, unit, r, c, D, BLOCK, DEPTH)
     inside = (row < n)[:, None] & (column < n)[None, :]
     tl.store(out + row[:, None] * n + column[None, :], value, mask=inside)
     if i != j:
@@ -532,22 +543,7 @@ def _gaussian_blocks(
     j = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     r = tl.load(rows + p * q + i, mask=i < q, other=0)
     c = tl.load(rows + p * q + j, mask=j < q, other=0)
-    exact = tl.zeros((BLOCK, BLOCK), tl.float32)
-    small = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for start in range(0, D, DEPTH):
-        d = start + tl.arange(0, DEPTH)
-        a = tl.load(coarse + r[:, None] * D + d[None, :])
-        b = tl.load(coarse + c[None, :] * D + d[:, None])
-        a_fine = tl.load(fine + r[:, None] * D + d[None, :])
-        b_fine = tl.load(fine + c[None, :] * D + d[:, None])
-        exact = tl.dot(a, b, exact)
-        small = tl.dot(a, b_fine, small)
-        small = tl.dot(a_fine, b, small)
-        small = tl.dot(a_fine, b_fine, small)
-    power = 2.0 * exact - (tl.load(squares + r)[:, None] + tl.load(squares + c)[None, :])
-    power += 2.0 * small - (tl.load(rest + r)[:, None] + tl.load(rest + c)[None, :])
-    value = tl.exp2(unit * tl.minimum(power, 0.0))
-    value = tl.where(r[:, None] == c[None, :], 1.0, value)
+    value = _gaussian_tile(coarse, fine, squares, rest, unit, r, c, D, BLOCK, DEPTH)
     inside = (i < q)[:, None] & (j < q)[None, :]
     tl.store(out + p * q * q + i[:, None] * q + j[None, :], value, mask=inside)
 

@@ -254,7 +254,7 @@ class Variables:
         after = before.clone()
         solved = kernels.steps_inside(
             K.contiguous(),
-            self._scores(gathered(self.v), gathered(self.group), sets),
+            gathered(self.score).float(),
             after,
             gathered(self.lower),
             gathered(self.upper),
@@ -268,11 +268,6 @@ class Variables:
         order = solved.order
         members = members.reshape(-1, q).gather(1, order)
         return Changes(members, before.gather(1, order), after.gather(1, order), solved.counts)
-
-    def _scores(self, v: torch.Tensor, group: torch.Tensor, sets: int) -> torch.Tensor:
-        """Scores of the variables of sets, so many of each problem, in float32."""
-        level = self.level.repeat_interleave(sets, 0)
-        return (v - (level if self.n_groups < 2 else level.gather(1, group.long()))).float()
 
     def _move(self, changes: Changes) -> None:
         """Move the variables of one set in every problem, and all scores with them."""

@@ -138,12 +138,9 @@ class _Progress:
         self.steps, self.stale = np.full(count, -1), np.zeros(count, dtype=int)
         self.violation, self.objective = np.full((2, count), np.inf)
 
-    def stalled(self, violation: np.ndarray) -> np.ndarray:
+    def stalled(self, violation: np.ndarray, steps: np.ndarray) -> np.ndarray:
         """Take note of where the problems are; returns which have got nowhere for some time."""
-        steps, objective = (
-            _on_host(self.variables.steps),
-            _on_host(self.variables.objective()),
-        )
+        objective = _on_host(self.variables.objective())
         falls = objective < self.objective - _PROGRESS * np.abs(objective)
         falls |= violation < _LESS * self.violation
         self.stale = np.where(falls, 0, self.stale + 1)
@@ -204,10 +201,10 @@ class _Run:
         while True:
             violation = variables.look()
             if rounds % _LOOKS == 0:
-                known = _on_host(violation)
-                if self._finished(known, _on_host(variables.steps), progress.stalled(known)):
+                known, steps = _on_host(violation), _on_host(variables.steps)
+                if self._finished(known, steps, progress.stalled(known, steps)):
                     return
-            variables.worst_round(_SET, _TIGHTEN, below, self._allowed(_on_host(variables.steps)))
+            variables.worst_round(_SET, _TIGHTEN, below, self._allowed(steps))
             rounds += 1
 
     def _by_stages(self) -> None:
@@ -231,7 +228,7 @@ class _Run:
         progress = _Progress(whole)
         while True:
             violation = float(whole.look()[0])
-            stalled = progress.stalled(np.array([violation]))
+            stalled = progress.stalled(np.array([violation]), _on_host(whole.steps))
             spent = self._spent(whole)
             if rough and (violation <= goal or stalled[0] or self._stopped(spent)):
                 return
@@ -248,17 +245,18 @@ class _Run:
         rounds, below, progress = 0, _BELOW * target, _Progress(part)
         while True:
             violation = part.look()
-            taken = spent + int(part.steps[0])
             if rounds % _LOOKS == 0:
-                known = _on_host(violation)
-                self._report(known, np.array([taken]))
-                if known[0] <= target or progress.stalled(known)[0] or self._stopped(taken):
+                known, steps = _on_host(violation), _on_host(part.steps)
+                taken = spent + steps
+                self._report(known, taken)
+                stalled = progress.stalled(known, steps)[0]
+                if known[0] <= target or stalled or self._stopped(int(taken[0])):
                     return
             if rounds % 2 == 0:
-                allowed = self._allowed(np.array([taken]), _SETS)
+                allowed = self._allowed(taken, _SETS)
                 part.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, allowed)
             else:
-                part.worst_round(_SET, _TIGHTEN, below, self._allowed(np.array([taken])))
+                part.worst_round(_SET, _TIGHTEN, below, self._allowed(taken))
             rounds += 1
 
     def _spent(self, whole: Variables) -> int:
@@ -299,14 +297,12 @@ class _Run:
             return
         k = int(np.argmax(violation / self.tol))
         problem = self.problems[k]
-        b, v = (
+        b, score = (
             _on_host(array[k, : len(problem.sign)])
             for array in (self.variables.b, self.variables.score)
         )
         alpha = problem.coefficient * b
-        residual = -problem.coefficient * v
-        least = np.minimum(residual * problem.lower, residual * problem.upper)
-        gap = float(np.maximum(residual * alpha - least, 0.0).sum())
+        gap = problem.gap(alpha, score)
         monitor = ProblemMonitor(self.monitor, self.numbers[k])
         taken = int(self.spent[k] + steps[k])
         monitor.report(taken, float(violation[k]), float(self.tol[k]), gap, alpha)

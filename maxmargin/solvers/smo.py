@@ -232,15 +232,14 @@ class _State:
 
     def gap(self) -> float:
         """Duality gap at levels in the middle of what the groups allow."""
-        problem, residual = self.problem, -self.problem.coefficient * self.v
+        problem, score = self.problem, self.v.copy()
         for j in range(self.n_groups):
             member = problem.group == j
             highest = self.v[member & self.may_rise].max(initial=-np.inf)
             lowest = self.v[member & self.may_fall].min(initial=np.inf)
             ends = [end for end in (highest, lowest) if np.isfinite(end)]
-            residual[member] += problem.coefficient[member] * (np.mean(ends) if ends else 0.0)
-        least = np.minimum(residual * problem.lower, residual * problem.upper)
-        return float(np.maximum(residual * self.alpha - least, 0.0).sum())
+            score[member] -= np.mean(ends) if ends else 0.0
+        return problem.gap(self.alpha, score)
 
     def absorb(self, gram: Gram, part: _State) -> _State:
         """Take a shrunk state's progress into this whole one, and return it."""

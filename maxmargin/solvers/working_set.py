@@ -321,10 +321,7 @@ class _State:
 
     def gap(self) -> float:
         """Duality gap at the levels of the last survey, to working precision."""
-        problem = self.problem
-        residual = -problem.coefficient * self.found.v
-        least = np.minimum(residual * problem.lower, residual * problem.upper)
-        return float(np.maximum(residual * self.alpha - least, 0.0).sum())
+        return self.problem.gap(self.alpha, self.found.v)
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
