@@ -44,6 +44,8 @@ class Checkpoint:
         self.alphas[progress.problem] = progress.alpha
         if progress.seconds - self.written >= INTERVAL:
             self.written = progress.seconds
+            for k, alpha in progress.others().items():
+                self.alphas[k] = alpha
             self.write(self.alphas)
 
     def write(self, alphas: Sequence[np.ndarray]) -> None:

@@ -113,7 +113,11 @@ class DualProblem:
 
     def on_rows(self, alpha: np.ndarray, n: int) -> np.ndarray:
         """Return the ``beta`` of ``w = sum_i beta_i phi_i``: the sum of ``s_t a_t`` on each row."""
-        return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
+        if self.rows is not self.gram_row:
+            return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
+        beta = np.zeros(n)
+        beta[self.gram_row] = self.sign * alpha
+        return beta
 
     def decision(self, gram: Gram, beta: np.ndarray) -> np.ndarray:
         """``K beta`` on this problem's rows of the Gram matrix, nan on the others."""
@@ -238,6 +242,12 @@ class DualBatch:
             },
             readings=tuple({name: getattr(p, name) for name in _PER_PROBLEM} for p in problems),
         )
+
+    def some(self, chosen: Sequence[int]) -> DualBatch:
+        """Return a batch of some of the problems; of all in their order, this one."""
+        if list(chosen) == list(range(len(self))):
+            return self
+        return DualBatch.of([self[k] for k in chosen])
 
     def __len__(self) -> int:
         return len(self.offset) - 1

@@ -99,8 +99,12 @@ def _on_device(
     with explaining_memory(), cuda.at_work(where):
         memory = cuda.budget(where, "auto")
         right = cuda.Expansion(program, support_vectors, support, where, memory)
-        step = right.rows_at_once(X, len(stretches) * len(coefficients))
-        return [
-            finish(right.at(X[start : start + step], coefficients, stretches))
-            for start in range(0, X.shape[0], step)
-        ]
+
+        def values() -> list[np.ndarray]:
+            step = right.rows_at_once(X, len(stretches) * len(coefficients))
+            return [
+                finish(right.at(X[start : start + step], coefficients, stretches))
+                for start in range(0, X.shape[0], step)
+            ]
+
+        return cuda.patiently(values, right)

@@ -9,18 +9,17 @@ kernels over the same primitives, such as a grid of gammas, compute them once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
-from maxmargin.backends.device import explaining_memory
+from maxmargin.backends.device import explaining_memory, on_host
 from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.kernels.base import Kernel, Validity
@@ -32,6 +31,8 @@ _COMPACTED = 1 << 20  # values from which a better form of the data pays
 _HALVED = 1024  # points from which values among them are made only once for both
 _SYMMETRY = 1e-6
 _NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
+
+T = TypeVar("T")
 
 
 class Definiteness(StrEnum):
@@ -459,6 +460,7 @@ class DeviceGram(Gram):
         self.n = matrix.n if index is None else len(index)
         self.memory, self.primitives, self.scratch = memory, None, Scratch()
         self._narrow = self._narrow_rows = None
+        self.whole: DeviceGram | None = None  # of which this is a part
 
     @classmethod
     def of(  # type: ignore[override]
@@ -482,13 +484,12 @@ class DeviceGram(Gram):
             matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))
         return cls(kernel, X, matrix, memory=_memory.budget(cache_size))
 
-    @contextmanager
-    def at_work(self) -> Iterator[None]:
-        """Work on the device; says in words if its memory does not suffice."""
+    def at_work(self, work: Callable[[], T]) -> T:
+        """Work on the device; says in words if its memory does not suffice even for tiles."""
         from maxmargin.backends import cuda
 
         with explaining_memory(), cuda.at_work(self.matrix.device):
-            yield
+            return cuda.patiently(work, self.matrix)
 
     @cached_property
     def store(self) -> RowStore:  # type: ignore[override]
@@ -498,14 +499,18 @@ class DeviceGram(Gram):
     @cached_property
     def points(self) -> cpu.Operand:  # type: ignore[override]
         """The points on the host."""
-        whole = cpu.Operand.prepare(self.program, self.X)
-        return whole if self.index is None else whole.take(self.index)
+        if self.whole is None or self.index is None:
+            return cpu.Operand.prepare(self.program, self.X)
+        return self.whole.points.take(self.index)
+
+    def forget_rows(self) -> None:
+        """Give back the memory of the rows on the host."""
+        self.__dict__.pop("store", None)
 
     @cached_property
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, shape (n,)."""
-        with self.at_work():
-            return cpu.finite(self.matrix.diagonal(), self.kernel)
+        return cpu.finite(self.at_work(self.matrix.diagonal), self.kernel)
 
     @cached_property
     def fits_float32(self) -> bool:
@@ -515,9 +520,8 @@ class DeviceGram(Gram):
 
     def block(self, rows: Any, columns: Any) -> np.ndarray:
         """Values between some points and others, shape (q, m)."""
-        with self.at_work():
-            values = self.matrix.block(self._on_all(rows), self._on_all(columns))
-        return cpu.finite(values, self.kernel)
+        places = self._on_all(rows), self._on_all(columns)
+        return cpu.finite(self.at_work(lambda: self.matrix.block(*places)), self.kernel)
 
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
@@ -536,14 +540,15 @@ class DeviceGram(Gram):
             weights = np.ascontiguousarray(coefficients[active])
         rows = np.arange(self.n) if rows is None and self.index is not None else rows
         brought = self.matrix.brought
-        with self.at_work():
-            products = self.matrix.products(
+
+        def products() -> np.ndarray:
+            return self.matrix.products(
                 brought(weights),
                 brought(self._on_all(active)),
                 None if rows is None else brought(self._on_all(rows)),
             )
-            found = products.cpu().numpy()
-        return cpu.finite(found, self.kernel)
+
+        return cpu.finite(on_host(self.at_work(products)), self.kernel)
 
     def matvec(
         self, coefficients: np.ndarray, rows: Any = None, workers: Workers = ALONE
@@ -561,6 +566,7 @@ class DeviceGram(Gram):
             self.kernel, self.X, self.matrix, memory=memory, index=self._on_all(rows)
         )
         taken.diagonal, taken.fits_float32 = self.diagonal[rows], self.fits_float32
+        taken.whole = self.whole or self
         return taken
 
     def _on_all(self, rows: Any) -> np.ndarray:

@@ -38,6 +38,8 @@ class Progress:
         Since the fit began.
     alpha : float array
         Its variables as they are now; not to be changed.
+    others : callable
+        Returns the variables of problems that are solved side by side with it, by their numbers.
     """
 
     solved: int
@@ -50,6 +52,7 @@ class Progress:
     support_vectors: int
     seconds: float
     alpha: np.ndarray = field(repr=False)
+    others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
 
     def __str__(self) -> str:
         which = f"{self.solved} of {self.problems} solved, " if self.problems > 1 else ""
@@ -153,7 +156,13 @@ class ProblemMonitor:
         return self.fit.due()
 
     def report(
-        self, steps: int, violation: float, tol: float, gap: float, alpha: np.ndarray
+        self,
+        steps: int,
+        violation: float,
+        tol: float,
+        gap: float,
+        alpha: np.ndarray,
+        others: Callable[[], dict[int, np.ndarray]] = dict,
     ) -> None:
         """Tell the listeners where this problem is."""
         self.fit.report(
@@ -168,6 +177,7 @@ class ProblemMonitor:
                 int(np.count_nonzero(alpha)),
                 seconds,
                 alpha,
+                others,
             )
         )
 

@@ -5,15 +5,20 @@ in some 30 ms: problems are tiny here, and so are the sets that cut them into se
 with a GPU ``pytest tests/test_gpu.py`` runs the same tests on it.
 """
 
+import gc
 import pickle
 import subprocess
 import sys
+import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.multiclass import OneVsRestClassifier
 
 from maxmargin import (
     SVC,
@@ -29,6 +34,7 @@ from maxmargin.backends import device
 from maxmargin.backends.device import DeviceError, place
 from maxmargin.gram import DeviceGram
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, exp
+from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers import certified, parallel_sets
 
@@ -154,11 +160,10 @@ def test_every_machine_is_that_of_the_cpu(regime, model, labels):
 
 
 @needs_torch
-def test_sets_that_are_made_when_summed(regime, memory):
-    gpu = SVC(C=2.0, gamma=1.0, device="cuda").fit(X, y)
-    assert gpu.certificate_.dual == pytest.approx(
-        SVC(C=2.0, gamma=1.0).fit(X, y).certificate_.dual, rel=1e-5
-    )
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_sets_that_are_made_when_summed(regime, memory, kernel):
+    host, gpu = (SVC(C=2.0, kernel=kernel, gamma=1.0, device=d).fit(X, y) for d in ("cpu", "cuda"))
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
 
 
 @needs_torch
@@ -185,18 +190,73 @@ def test_the_hard_margin_is_smos():
 
 
 @needs_torch
-def test_running_out_of_memory_is_not_the_end(monkeypatch):
+@pytest.mark.parametrize("where", ["_whole", "square", "products"])
+def test_running_out_of_memory_is_not_the_end(monkeypatch, where):
+    """Others may take what was free a moment ago: then the matrix is made by tiles."""
     import torch
 
     from maxmargin.backends import cuda
 
-    def refuse(self):
-        raise torch.OutOfMemoryError("someone else has it")
+    expected = SVC(C=2.0, gamma=1.0).fit(X, y)
+    usual, refused = getattr(cuda.Matrix, where), []
 
-    monkeypatch.setattr(cuda.Matrix, "_whole", refuse)
-    gram = DeviceGram.of(X, RBF(gamma=1.0), device="cuda")
-    assert gram.matrix.resident() is None
-    assert SVC(C=2.0, gamma=1.0, device="cuda").fit(X, y).certificate_.converged
+    def refuse_once(self, *args):
+        if not refused:
+            refused.append(self.memory)
+            raise torch.OutOfMemoryError("someone else has it")
+        assert self._resident is None
+        assert self.memory < refused[0]
+        return usual(self, *args)
+
+    monkeypatch.setattr(cuda.Matrix, where, refuse_once)
+    model = SVC(C=2.0, gamma=1.0, device="cuda").fit(X, y)
+    assert refused
+    assert model.certificate_.dual == pytest.approx(expected.certificate_.dual, rel=1e-5)
+
+
+@needs_torch
+def test_a_fit_gives_its_memory_back_at_once(monkeypatch):
+    from maxmargin.backends import cuda
+
+    made, usual = [], cuda.Matrix.__init__
+
+    def remembered(self, *args):
+        made.append(weakref.ref(self))
+        usual(self, *args)
+
+    monkeypatch.setattr(cuda.Matrix, "__init__", remembered)
+    points, labels = (array[::9] for array in load_iris(return_X_y=True))
+    gc.disable()  # a matrix in a circle of references would wait for it
+    try:
+        SVC(gamma=0.3, device="cuda").fit(points, labels)
+        assert [matrix() for matrix in made] == [None]
+    finally:
+        gc.enable()
+
+
+@needs_torch
+def test_a_gpu_without_any_memory(monkeypatch):
+    """A sentence for who asked for it, the CPU for who left the choice."""
+    import torch
+
+    from maxmargin.backends import cuda
+
+    def refuse(*args):
+        raise torch.OutOfMemoryError("all of it is taken")
+
+    monkeypatch.setattr(cuda.Matrix, "square", refuse)
+    monkeypatch.setattr(device, "_WORTH", 0.0)
+    with pytest.raises(DeviceError, match=r"run out of memory.*device='cpu'"):
+        SVC(gamma=1.0, device="cuda").fit(X, y)
+    model = SVC(gamma=1.0, device="auto").fit(X, y)
+    assert model.device_.device == "cpu"
+    assert "run out of memory" in model.device_.why
+    grid = {"C": [0.3, 1.0]}
+    search = SVCSearchCV(grid, cv=2, estimator=SVC(gamma=1.0, device="auto")).fit(X, y)
+    expected = SVCSearchCV(grid, cv=2, estimator=SVC(gamma=1.0)).fit(X, y)
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"]
+    )
 
 
 @needs_torch
@@ -303,7 +363,8 @@ def test_torch_in_torch_out():
 
 
 @needs_torch
-def test_limits_and_listeners(regime):
+def test_limits_and_listeners(regime, monkeypatch):
+    monkeypatch.setattr("maxmargin.svm.base.Monitor", partial(Monitor, interval=0.0))
     seen = []
     model = SVC(C=50.0, gamma=0.3, device="cuda", callback=seen.append).fit(X, y)
     assert seen[-1].alpha.shape == y.shape
@@ -321,6 +382,60 @@ def test_limits_and_listeners(regime):
     with pytest.warns(ConvergenceWarning):
         model = SVC(C=50.0, gamma=0.3, device="cuda", callback=lambda _: True).fit(X, y)
     assert model.certificate_.status is Status.INTERRUPTED
+
+
+@needs_torch
+def test_going_on_from_where_a_fit_was(tmp_path, monkeypatch):
+    points, labels = (array[::5] for array in load_iris(return_X_y=True))
+    monkeypatch.setattr("maxmargin.svm.base.Monitor", partial(Monitor, interval=0.0))
+    monkeypatch.setattr("maxmargin.checkpoint.INTERVAL", 0.0)
+    monkeypatch.setattr(parallel_sets, "_STEPS", 0.01)  # looked at after ten steps
+    path, states = tmp_path / "state", []
+
+    def look(progress):
+        if path.exists():
+            with np.load(path) as file:
+                states.append([np.count_nonzero(file[f"alpha{k}"]) for k in range(3)])
+
+    SVC(gamma=0.2, device="cuda", checkpoint=path, callback=look).fit(points, labels)
+    assert np.all(states[-1])  # the file knows of all pairs, which are solved side by side
+    assert not path.exists()
+    model = SVC(gamma=0.2, device="cuda", warm_start=True).fit(points, labels)
+    assert model.n_iter_.sum() > 0
+    assert model.fit(points, labels).n_iter_.sum() == 0
+
+
+@needs_torch
+def test_one_versus_rest():
+    points, labels = (array[::9] for array in load_iris(return_X_y=True))
+    host, gpu = (
+        OneVsRestClassifier(SVC(gamma=0.3, device=d)).fit(points, labels) for d in ("cpu", "cuda")
+    )
+    np.testing.assert_allclose(
+        gpu.decision_function(points), host.decision_function(points), atol=3e-3
+    )
+
+
+@needs_torch
+def test_probabilities():
+    model = SVC(gamma=0.3, probability=True, random_state=0)
+    host, gpu = (clone(model).set_params(device=d).fit(X[::2], y[::2]) for d in ("cpu", "cuda"))
+    np.testing.assert_allclose(gpu.predict_proba(X), host.predict_proba(X), atol=5e-3)
+
+
+@needs_torch
+def test_csr_that_stays_so(monkeypatch, memory):
+    """Sparse rows that would not fit if they were dense."""
+    from maxmargin.backends import cuda
+
+    monkeypatch.setattr(cuda, "_DENSE_SHARE", 0.0)
+    data = CONTAINERS["csr"](X)
+    for kernel in ("rbf", "linear"):
+        host, gpu = (SVC(kernel=kernel, gamma=1.0, device=d).fit(data, y) for d in ("cpu", "cuda"))
+        assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
+        np.testing.assert_allclose(
+            gpu.decision_function(data), host.decision_function(data), atol=3e-3
+        )
 
 
 @needs_torch

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,8 +32,11 @@ _TILE_SHARE = 0.15
 _SETS_SHARE = 0.2  # for the matrices of working sets
 _DENSE_SHARE = 0.3  # of the budget, up to which CSR data become dense
 _LEAST_CELLS, _MOST_CELLS = 1 << 20, 1 << 29
+_LEAST_MEMORY = 1 << 20  # bytes below which to make do with less is pointless
 _HELD_FROM = 1 << 24  # bytes from which holding the pages of an array pays
 _FUSED_WIDTH = 128  # features up to which the fused kernel keeps a row in registers
+
+T = TypeVar("T")
 
 
 class Panel(NamedTuple):
@@ -330,7 +333,30 @@ def budget(device: torch.device, cache_size: float | str) -> int:
     return int(SHARE_OF_FREE * (free + held))
 
 
-class Matrix:
+class Bounded:
+    """What works within so many bytes of the device's memory, or within fewer."""
+
+    memory: int
+
+    def make_do(self) -> bool:
+        """Make do with half of the memory; whether that was still possible."""
+        self.memory //= 2
+        torch.cuda.empty_cache()
+        return self.memory >= _LEAST_MEMORY
+
+
+def patiently(work: Callable[[], T], holder: Bounded) -> T:
+    """Do some work; where memory runs out, since others have taken it, again with less."""
+    while True:
+        try:
+            return work()
+        except torch.OutOfMemoryError as error:
+            short = error.with_traceback(None)  # which would keep the work's tensors alive
+        if not holder.make_do():
+            raise short
+
+
+class Matrix(Bounded):
     """The Gram matrix of the points of one data set, on their device.
 
     Parameters
@@ -393,6 +419,11 @@ class Matrix:
         """Bring an array to the device."""
         return _moved(array, self.device)
 
+    def make_do(self) -> bool:
+        """Make do without the whole matrix, and with half of the memory."""
+        self._resident, self._tried = None, True
+        return super().make_do()
+
     # -- float32 values for the solver ---------------------------------------------------------
 
     def resident(self) -> torch.Tensor | None:
@@ -400,10 +431,7 @@ class Matrix:
         if not self._tried:
             self._tried = True
             if 4 * self.n**2 <= _RESIDENT_SHARE * self.memory:
-                try:
-                    self._resident = self._whole()
-                except torch.OutOfMemoryError:
-                    torch.cuda.empty_cache()  # someone else has taken it: make tiles instead
+                self._resident = self._whole()
         return self._resident
 
     def _whole(self) -> torch.Tensor:
@@ -556,7 +584,7 @@ def _bordered(panel: Panel, scale: float, rate: float, turned: bool = False) -> 
     return torch.cat([scale * panel.rows, *(border[::-1] if turned else border)], 1)
 
 
-class Expansion:
+class Expansion(Bounded):
     """The points of a kernel expansion on a device, to be evaluated at others.
 
     For a precomputed kernel they are only columns of the matrix that comes later.

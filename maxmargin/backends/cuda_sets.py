@@ -18,6 +18,7 @@ import torch
 from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends.cpu import DEVIATION32
 from maxmargin.backends.cuda import Matrix, Vectors
+from maxmargin.backends.device import on_host
 
 _NONE = -1e29  # less is nobody
 _LEAST_SET = 16
@@ -32,6 +33,15 @@ class Changes(NamedTuple):
     before: torch.Tensor
     after: torch.Tensor
     counts: torch.Tensor
+
+
+class Standing(NamedTuple):
+    """Where problems are, on the host, (problems,): see the methods of :class:`Variables`."""
+
+    violation: np.ndarray
+    steps: np.ndarray
+    objective: np.ndarray
+    uncertainty: np.ndarray
 
 
 class Variables:
@@ -116,17 +126,24 @@ class Variables:
 
     # -- looking -------------------------------------------------------------------------------
 
-    def look(self) -> torch.Tensor:
-        """Find the levels; returns the violation of every problem."""
+    def look(self) -> None:
+        """Find the level of every group, and the violation of every problem."""
         groups = max(self.n_groups, 1)
         found = kernels.survey(self.b, self.lower, self.upper, self.v, self.group, groups)
         self.first = found.first
         if self.n_groups == 0:
             self.level = torch.zeros_like(found.top)
-            return torch.maximum(found.top, -found.bottom).clamp(min=0)[:, 0]
+            self.violation = torch.maximum(found.top, -found.bottom).clamp(min=0)[:, 0]
+            return
         mean = found.total / found.free.clamp(min=1)
         self.level = torch.where(found.free > 0, mean, _middle(found.top, found.bottom))
-        return (found.top - found.bottom).clamp(min=0).amax(1)
+        self.violation = (found.top - found.bottom).clamp(min=0).amax(1)
+
+    def standing(self) -> Standing:
+        """Tell the host what the last look has seen, in one copy."""
+        seen = [self.violation, self.steps.double(), self.objective(), self.uncertainty()]
+        violation, steps, objective, uncertainty = on_host(torch.stack(seen))
+        return Standing(violation, steps.astype(np.int64), objective, uncertainty)
 
     @property
     def score(self) -> torch.Tensor:

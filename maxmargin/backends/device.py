@@ -13,6 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
 
 _INSTALL = 'pip install "maxmargin[gpu]"'
 _NAME = re.compile(r"cpu|auto|cuda(:\d+)?")
@@ -101,6 +104,11 @@ def explaining_memory() -> Iterator[None]:
             "The GPU has run out of memory: another process may hold some of it. Use a smaller "
             f"cache_size (MB on the GPU) or device='cpu'. ({str(error).splitlines()[0]})"
         ) from error
+
+
+def on_host(tensor: Any) -> np.ndarray:
+    """Copy a tensor to the host; where that is its device, too, a copy nevertheless."""
+    return tensor.cpu().numpy() if tensor.is_cuda else tensor.numpy().copy()
 
 
 def interpreted() -> bool:

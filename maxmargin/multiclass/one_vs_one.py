@@ -47,9 +47,10 @@ class OneVsOne:
     def tasks(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows and labels (-1, +1) of each problem, given class indices y."""
         tasks = []
+        members = [y == k for k in range(self.n_classes)]
         for positive, negative in self.pairs:
-            rows = np.flatnonzero((y == positive) | (y == negative))
-            tasks.append((rows, np.where(y[rows] == positive, 1.0, -1.0)))
+            rows = np.flatnonzero(members[positive] | members[negative])
+            tasks.append((rows, np.where(members[positive][rows], 1.0, -1.0)))
         return tasks
 
     def pack(
@@ -73,7 +74,10 @@ class OneVsOne:
             Column of a vector of class c: its coefficients against the other classes, in order.
         """
         used = np.zeros(len(y), dtype=bool)
-        machines = [(rows[values != 0], values[values != 0]) for rows, values in machines]
+        chosen = [np.flatnonzero(values) for _, values in machines]
+        machines = [
+            (rows[own], values[own]) for (rows, values), own in zip(machines, chosen, strict=True)
+        ]
         for rows, _ in machines:
             used[rows] = True
         support = np.flatnonzero(used)

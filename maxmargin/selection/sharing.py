@@ -28,7 +28,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from maxmargin import memory
 from maxmargin.backends import cpu
-from maxmargin.backends.device import Placement
+from maxmargin.backends.device import DeviceError, Placement
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem, read_levels
@@ -309,6 +309,7 @@ class Fits:
         data.cache_size = candidate.machine.cache_size
         kernel = candidate.kernel.resolve(data.X, names)
         data.placement = candidate.machine._placed(kernel, data.X, len(y))
+        data.automatic = candidate.machine.device == "auto"
         return data
 
 
@@ -340,6 +341,7 @@ class DataSet:
     workers: Workers
     cache_size: float | str
     placement: Placement
+    automatic: bool  # whether the CPU may do what the GPU cannot
 
     def __init__(
         self,
@@ -407,9 +409,15 @@ class DataSet:
         works = [work for work in works if self._sound(work.kernel)]
         if not works:
             return
-        if self.placement.on_gpu:
-            for work in works:
-                yield from self._on_device(work)
+        while works and self.placement.on_gpu:
+            try:
+                yield from list(self._on_device(works[0]))
+                works = works[1:]
+            except DeviceError as error:
+                if not self.automatic:
+                    raise
+                self.placement = Placement("cpu", str(error))
+        if not works:
             return
         if dtype is np.float32 and not all(self._narrow(work.kernel) for work in works):
             dtype = np.float64

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -162,7 +163,10 @@ def _solve_on_device(
     while waiting:
         methods = [attempt.method(solver, workers) for attempt in waiting]
         solutions = _solve_round(gram, waiting, methods, rows)
-        done = _judge_all(waiting, methods, solutions, rows, workers)
+        done = []
+        for attempt, method, solution in zip(waiting, methods, solutions, strict=True):
+            with _witness_on(rows[attempt.number]):
+                done.append(attempt.judge(method, solution, workers))
         if isinstance(solver, Auto):
             for _ in range(sum(done)):
                 solver.monitor.finished()
@@ -186,8 +190,7 @@ def _solve_round(
         )
         method = replace(parallel[part[0]], numbers=[attempts[k].number for k in part])
         wanted, spent = ([getattr(attempts[k], name) for k in part] for name in ("wanted", "steps"))
-        with gram.at_work():
-            found = method.solve(gram, batch, wanted, spent)
+        found = gram.at_work(partial(method.solve, gram, batch, wanted, spent))
         solutions.update(zip(part, found, strict=True))
     for k, attempt in enumerate(attempts):
         if k not in solutions:
@@ -195,24 +198,9 @@ def _solve_round(
             (solutions[k],) = methods[k].solve(
                 attempt.gram, batch, [attempt.wanted], [attempt.steps]
             )
+            if len(attempts) > 1 and isinstance(attempt.gram, DeviceGram):
+                attempt.gram.forget_rows()  # the others need the room for theirs
     return [solutions[k] for k in range(len(attempts))]
-
-
-def _judge_all(
-    attempts: list[_Attempt],
-    methods: list[Solver],
-    solutions: list[Solution],
-    rows: list[np.ndarray],
-    workers: Workers,
-) -> list[bool]:
-    """Look at all solutions again, several at a time where there are several."""
-    inside = ALONE if len(attempts) > 1 else workers
-
-    def judged(k: int) -> bool:
-        with _witness_on(rows[attempts[k].number]):
-            return attempts[k].judge(methods[k], solutions[k], inside)
-
-    return workers.map(judged, range(len(attempts)))
 
 
 def _over(gram: Gram, problem: DualProblem, rows: np.ndarray) -> DualProblem:

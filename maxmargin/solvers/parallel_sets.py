@@ -32,17 +32,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from maxmargin.backends.device import on_host
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 
 if TYPE_CHECKING:
-    from maxmargin.backends.cuda_sets import Variables
+    from maxmargin.backends.cuda_sets import Standing, Variables
 
 _TOGETHER = 30_000  # variables up to which problems are solved side by side
 _SET = 1024  # variables of a working set
@@ -96,7 +97,7 @@ class ParallelSets:
         for part in _parts(problems, gram):
             run = _Run(
                 gram,
-                [problems[k] for k in part],
+                batch.some(part),
                 np.array([tol[k] for k in part], dtype=np.float64),
                 np.array([spent[k] for k in part]),
                 self.max_iter,
@@ -122,7 +123,7 @@ def _parts(problems: list[DualProblem], gram: DeviceGram) -> list[list[int]]:
         q = min(_SET, 2 * size)
         each = q * (16 * q + gram.matrix.points.bytes_per_row) + 128 * size + 16 * gram.n
         room = int(np.clip(_TOGETHER_SHARE * gram.matrix.memory // each, 1, _MOST_TOGETHER))
-        cut += [part[first : first + room] for first in range(0, len(part), room)]
+        cut += [sorted(part[first : first + room]) for first in range(0, len(part), room)]
     return cut
 
 
@@ -133,22 +134,20 @@ class _Progress:
     """
 
     def __init__(self, variables: Variables) -> None:
-        self.variables = variables
-        count = len(variables.b)
+        count, self.size = variables.b.shape
         self.steps, self.stale = np.full(count, -1), np.zeros(count, dtype=int)
         self.violation, self.objective = np.full((2, count), np.inf)
 
-    def stalled(self, violation: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    def stalled(self, now: Standing) -> np.ndarray:
         """Take note of where the problems are; returns which have got nowhere for some time."""
-        objective = _on_host(self.variables.objective())
-        falls = objective < self.objective - _PROGRESS * np.abs(objective)
-        falls |= violation < _LESS * self.violation
+        falls = now.objective < self.objective - _PROGRESS * np.abs(now.objective)
+        falls |= now.violation < _LESS * self.violation
         self.stale = np.where(falls, 0, self.stale + 1)
-        crawls = steps > _CRAWL * self.variables.size
-        self.stale = np.where((steps == self.steps) | crawls, _STALE, self.stale)
-        self.steps = steps
-        self.objective = np.fmin(self.objective, objective)
-        self.violation = np.fmin(self.violation, violation)
+        crawls = now.steps > _CRAWL * self.size
+        self.stale = np.where((now.steps == self.steps) | crawls, _STALE, self.stale)
+        self.steps = now.steps
+        self.objective = np.fmin(self.objective, now.objective)
+        self.violation = np.fmin(self.violation, now.violation)
         return self.stale >= _STALE
 
 
@@ -158,19 +157,19 @@ class _Run:
     def __init__(
         self,
         gram: DeviceGram,
-        problems: list[DualProblem],
+        batch: DualBatch,
         tol: np.ndarray,
         spent: np.ndarray,
         max_iter: int,
         monitor: Monitor,
         numbers: list[int],
     ) -> None:
-        self.problems, self.tol, self.spent = problems, tol, spent
+        self.problems, self.tol, self.spent = list(batch), tol, spent
         self.monitor, self.numbers = monitor, numbers
-        self.limit = np.full(len(problems), 1 << 62) if max_iter < 0 else max_iter - spent
-        self.status = [Status.CONVERGED] * len(problems)
-        self.large = len(problems) == 1 and len(problems[0].sign) > _TOGETHER
-        self.variables = _variables(gram, DualBatch.of(problems), problems[0].n_groups)
+        self.limit = np.full(len(batch), 1 << 62) if max_iter < 0 else max_iter - spent
+        self.status = [Status.CONVERGED] * len(batch)
+        self.large = len(batch) == 1 and len(batch[0].sign) > _TOGETHER
+        self.variables = _variables(gram, batch, batch[0].n_groups)
 
     def solutions(self) -> list[Solution]:
         """Solve, and bring the answers to the host."""
@@ -180,14 +179,13 @@ class _Run:
             self._all_together()
         variables, solutions = self.variables, []
         exact = not self.large
-        steps, b, v = (_on_host(a) for a in (variables.steps, variables.b, variables.v))
-        decisions = _on_host(variables.decisions()) if exact else None
+        steps, b = on_host(variables.steps), on_host(variables.b)
+        known = on_host(variables.decisions() if exact else variables.v)
         for k, (problem, status) in enumerate(zip(self.problems, self.status, strict=True)):
             own, c = slice(0, len(problem.sign)), problem.coefficient
-            if decisions is not None:
-                decision = decisions[k, own]
-            else:
-                decision = problem.sign * (-c * v[k, own] - problem.linear)
+            decision = known[k, own]
+            if not exact:
+                decision = problem.sign * (-c * decision - problem.linear)
             if problem.rows is not problem.gram_row:
                 decision = decision[np.unique(problem.gram_row, return_index=True)[1]]
             solutions.append(Solution(c * b[k, own], int(steps[k]), status, decision, exact))
@@ -199,12 +197,12 @@ class _Run:
         below = _BELOW * float(self.tol.min())
         progress = _Progress(variables)
         while True:
-            violation = variables.look()
+            variables.look()
             if rounds % _LOOKS == 0:
-                known, steps = _on_host(violation), _on_host(variables.steps)
-                if self._finished(known, steps, progress.stalled(known, steps)):
+                now = variables.standing()
+                if self._finished(now, progress.stalled(now)):
                     return
-            variables.worst_round(_SET, _TIGHTEN, below, self._allowed(steps))
+            variables.worst_round(_SET, _TIGHTEN, below, self._allowed(now.steps))
             rounds += 1
 
     def _by_stages(self) -> None:
@@ -218,7 +216,8 @@ class _Run:
             sizes.insert(0, sizes[0] // 4)
         for size in sizes[:-1]:
             sample = whole.sample(size)
-            self._stages(sample, _ROUGH * float(sample.look()[0]))
+            sample.look()
+            self._stages(sample, _ROUGH * float(sample.violation[0]))
             whole.take_over(sample)
         self._stages(whole, 0.0)
 
@@ -227,13 +226,17 @@ class _Run:
         tol, rough = float(self.tol[0]), whole is not self.variables
         progress = _Progress(whole)
         while True:
-            violation = float(whole.look()[0])
-            stalled = progress.stalled(np.array([violation]), _on_host(whole.steps))
-            spent = self._spent(whole)
-            if rough and (violation <= goal or stalled[0] or self._stopped(spent)):
-                return
-            if not rough and self._finished(np.array([violation]), np.array([spent]), stalled):
-                return
+            whole.look()
+            now = whole.standing()
+            violation, stalled = float(now.violation[0]), progress.stalled(now)
+            if rough:  # a sample's steps are not yet among those of the whole
+                spent = int(self.variables.steps[0] + now.steps[0])
+                if violation <= goal or stalled[0] or self._stopped(spent):
+                    return
+            else:
+                spent = int(now.steps[0])
+                if self._finished(now, stalled):
+                    return
             violators = int((whole.excess()[0] > 0).sum())
             most = int(np.clip(1.25 * violators, _CHUNK, _LARGEST_CHUNK))
             part = whole.near_level(_WIDE * violation + _MARGIN, most)
@@ -244,13 +247,13 @@ class _Run:
         """Rounds on a part until its violation is small against what the whole has."""
         rounds, below, progress = 0, _BELOW * target, _Progress(part)
         while True:
-            violation = part.look()
+            part.look()
             if rounds % _LOOKS == 0:
-                known, steps = _on_host(violation), _on_host(part.steps)
-                taken = spent + steps
-                self._report(known, taken)
-                stalled = progress.stalled(known, steps)[0]
-                if known[0] <= target or stalled or self._stopped(int(taken[0])):
+                now = part.standing()
+                taken = spent + now.steps
+                self._report(now.violation, taken)
+                stalled = progress.stalled(now)[0]
+                if now.violation[0] <= target or stalled or self._stopped(int(taken[0])):
                     return
             if rounds % 2 == 0:
                 allowed = self._allowed(taken, _SETS)
@@ -258,11 +261,6 @@ class _Run:
             else:
                 part.worst_round(_SET, _TIGHTEN, below, self._allowed(taken))
             rounds += 1
-
-    def _spent(self, whole: Variables) -> int:
-        """Steps taken so far; a sample's are not yet among those of the whole."""
-        own = 0 if whole is self.variables else int(whole.steps[0])
-        return int(self.variables.steps[0]) + own
 
     def _stopped(self, spent: int) -> bool:
         return spent >= self.limit[0] or self.monitor.stopped() is not None
@@ -272,13 +270,12 @@ class _Run:
         left = (self.limit - taken)[self.limit > taken]
         return min(_STEPS * _SET, int(left.min(initial=1 << 62)) // sets) if len(left) else 0
 
-    def _finished(self, violation: np.ndarray, steps: np.ndarray, idle: np.ndarray) -> bool:
+    def _finished(self, now: Standing, idle: np.ndarray) -> bool:
         """Tell the listeners; let problems rest that are done, and say whether all are."""
-        self._report(violation, steps)
+        self._report(now.violation, now.steps)
         stop = self.monitor.stopped()
-        uncertain = _DEVIATIONS * _on_host(self.variables.uncertainty())
-        goal = np.maximum(0.5 * self.tol, self.tol - uncertain)
-        solved, spent = violation <= goal, steps >= self.limit
+        goal = np.maximum(0.5 * self.tol, self.tol - _DEVIATIONS * now.uncertainty)
+        solved, spent = now.violation <= goal, now.steps >= self.limit
         for k in range(len(self.problems)):
             if solved[k]:
                 self.status[k] = Status.CONVERGED
@@ -297,20 +294,18 @@ class _Run:
             return
         k = int(np.argmax(violation / self.tol))
         problem = self.problems[k]
-        b, score = (
-            _on_host(array[k, : len(problem.sign)])
-            for array in (self.variables.b, self.variables.score)
-        )
-        alpha = problem.coefficient * b
-        gap = problem.gap(alpha, score)
+        alpha = self._alpha(k)
+        gap = problem.gap(alpha, on_host(self.variables.score[k, : len(problem.sign)]))
         monitor = ProblemMonitor(self.monitor, self.numbers[k])
         taken = int(self.spent[k] + steps[k])
-        monitor.report(taken, float(violation[k]), float(self.tol[k]), gap, alpha)
+        monitor.report(taken, float(violation[k]), float(self.tol[k]), gap, alpha, self._alphas)
 
+    def _alpha(self, k: int) -> np.ndarray:
+        own = self.problems[k].coefficient
+        return own * on_host(self.variables.b[k, : len(own)])
 
-def _on_host(tensor: Any) -> np.ndarray:
-    """Copy to the host; where that is the device, too, a copy nevertheless."""
-    return tensor.cpu().numpy().copy()
+    def _alphas(self) -> dict[int, np.ndarray]:
+        return {number: self._alpha(k) for k, number in enumerate(self.numbers)}
 
 
 def _variables(gram: DeviceGram, batch: DualBatch, n_groups: int) -> Variables:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,6 +39,8 @@ from maxmargin.svm.callbacks import CallbackSupportMixin, scikit_learn_listeners
 
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class KernelMachine(CallbackSupportMixin, BaseEstimator):
@@ -153,9 +157,11 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         self.kernel_ = gram.kernel
         return gram
 
+    _gpu_failed: str | None = None  # in this fit, and why
+
     def _placed(self, kernel: Kernel, X: Any, against: int) -> Placement:
         """Decide where to compute the kernel between the rows of X and so many others."""
-        blocked = None
+        blocked = self._gpu_failed
         if kernel.lower().calls_python:
             blocked = f"The kernel {kernel!r} calls a Python function, which a GPU cannot run."
         n = _num_samples(X)
@@ -237,7 +243,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if self.kernel_.pairwise:
             self.support_vectors_ = np.empty((0, 0))
         else:
-            self.support_vectors_ = _safe_indexing(X, support)
+            self.support_vectors_ = _taken(X, support, self._workers())
         if sp.issparse(X):
             container = sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix
             self.dual_coef_ = container(dual_coef)
@@ -322,9 +328,42 @@ class SingleMachine(KernelMachine):
         return self._expansion(X)[:, 0] + self.intercept_[0]
 
 
+def with_the_cpu_in_reserve(fit: F) -> F:
+    """Let a fit begin again on the CPU where the GPU that ``device="auto"`` chose has failed."""
+
+    @wraps(fit)
+    def fitted(machine: KernelMachine, *args: Any) -> Any:
+        try:
+            return fit(machine, *args)
+        except DeviceError as error:
+            if machine.device != "auto":
+                raise
+            machine._gpu_failed = str(error)
+        try:
+            return fit(machine, *args)
+        finally:
+            del machine._gpu_failed
+
+    return fitted  # type: ignore[return-value]
+
+
 def _total(entries: np.ndarray) -> float:
     with np.errstate(over="ignore", invalid="ignore"):
         return float(entries.sum())
+
+
+def _taken(X: Any, rows: np.ndarray, workers: Workers) -> Any:
+    """Rows of X; many of an array with all threads, since new memory is slow to write to."""
+    if not isinstance(X, np.ndarray) or len(rows) * X.shape[1] < _LOOKED_AT_APART:
+        return _safe_indexing(X, rows)
+    taken = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
+
+    def copy(part: np.ndarray) -> None:
+        some = slice(part[0], part[-1] + 1)
+        np.take(X, rows[some], axis=0, out=taken[some], mode="clip")  # unbuffered, unlike "raise"
+
+    workers.map(copy, np.array_split(np.arange(len(rows)), workers.count))
+    return taken
 
 
 def _nonzero(alpha: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:

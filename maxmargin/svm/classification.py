@@ -21,7 +21,7 @@ from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import KernelMachine
+from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
 from maxmargin.svm.callbacks import observed
 from maxmargin.svm.probability import couple, platt, sigmoid
 from maxmargin.svm.tensors import takes_tensors
@@ -68,6 +68,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
+    @with_the_cpu_in_reserve
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit the machine to labelled data.
 

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from maxmargin import duals
-from maxmargin.svm.base import SingleMachine
+from maxmargin.svm.base import SingleMachine, with_the_cpu_in_reserve
 from maxmargin.svm.callbacks import observed
 from maxmargin.svm.tensors import takes_tensors
 
@@ -146,6 +146,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
+    @with_the_cpu_in_reserve
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Find the region where the data are.
 

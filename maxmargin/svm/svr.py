@@ -13,7 +13,12 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
-from maxmargin.svm.base import POSITIVE, SingleMachine, cost_per_weight
+from maxmargin.svm.base import (
+    POSITIVE,
+    SingleMachine,
+    cost_per_weight,
+    with_the_cpu_in_reserve,
+)
 from maxmargin.svm.callbacks import observed
 from maxmargin.svm.tensors import takes_tensors
 
@@ -34,6 +39,7 @@ class KernelRegressor(RegressorMixin, SingleMachine):
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
+    @with_the_cpu_in_reserve
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
         """Fit the machine to data with real targets.
 
