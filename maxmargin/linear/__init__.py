@@ -1,0 +1,1 @@
+"""Linear machines: one idea of the lecture in each file."""

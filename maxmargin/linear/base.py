@@ -1,0 +1,149 @@
+"""What the linear machines share: data as scikit-learn checks them, weights, classes, values."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+
+class LinearMachine(BaseEstimator):
+    """A machine ``f(x) = w . x + b`` with ``coef_`` and ``intercept_``.
+
+    Data may be dense or CSR, float32 or float64, and stay as they are.
+    """
+
+    coef_: np.ndarray
+    intercept_: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
+        """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
+        return validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr",
+            **y_options,
+        )
+
+    def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not (weight > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        return weight
+
+    def _values(self, X: Any) -> np.ndarray:
+        """``X @ coef_.T + intercept_`` at new points."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_sparse="csr")
+        return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+
+class LinearClassifier(ClassifierMixin, LinearMachine):
+    """A linear machine for two classes, or one for each of several."""
+
+    classes_: np.ndarray
+
+    def _classes_of(self, y: Any) -> np.ndarray:
+        """Set ``classes_``; returns the index of each row's class. Labels may be of any type."""
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        self.classes_, index = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
+            )
+        return index
+
+    def _weights_with_classes(
+        self, sample_weight: Any, class_weight: Any, X: Any, index: np.ndarray
+    ) -> np.ndarray:
+        """Weights of the rows times those of their classes."""
+        weight = self._validated_weight(sample_weight, X)
+        factors = compute_class_weight(class_weight, classes=self.classes_, y=self.classes_[index])
+        if not (factors >= 0).all():
+            raise ValueError(f"class_weight must not be negative, got {class_weight!r}.")
+        weight = weight * factors[index]
+        mass = np.bincount(index, weights=weight, minlength=len(self.classes_))
+        if not (mass > 0).all():
+            empty = self.classes_[np.flatnonzero(mass <= 0)].tolist()
+            raise ValueError(
+                f"All samples of class(es) {empty} have weight zero: remove these samples, or "
+                "give them a positive sample_weight or class_weight."
+            )
+        return weight
+
+    def _signs(self, index: np.ndarray) -> list[np.ndarray]:
+        """Labels -1 and +1 of each machine: one for two classes, else each against the rest."""
+        positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
+        return [np.where(index == k, 1.0, -1.0) for k in positive]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Values of the machine, or of one for each class.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_samples,) or (n_samples, n_classes)
+            With two classes a positive value means ``classes_[1]``.
+        """
+        values = self._values(X)
+        return values.ravel() if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : array of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        index = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[index]
+
+
+class LinearRegressor(RegressorMixin, LinearMachine):
+    """A linear machine for numbers."""
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the machine's value at each row of X.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : array of shape (n_samples,)
+        """
+        return self._values(X)
