@@ -116,7 +116,7 @@ class DualProblem:
         if self.rows is not self.gram_row:
             return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
         beta = np.zeros(n)
-        beta[self.gram_row] = self.sign * alpha
+        beta[self.gram_row] = self.sign * alpha + 0.0  # no negative zeros
         return beta
 
     def decision(self, gram: Gram, beta: np.ndarray) -> np.ndarray:

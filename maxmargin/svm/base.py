@@ -233,7 +233,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             f"{where}{advice} The KKT violation is {certificate.kkt_violation:.3g} "
             f"(tol {self.tol:g}). See certificate_.",
             ConvergenceWarning,
-            stacklevel=7,
+            stacklevel=8,
         )
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
