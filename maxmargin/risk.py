@@ -1,0 +1,241 @@
+"""Regularised risk: loss on the data plus a penalty on the weights, and how far from the least.
+
+With values ``f = X w + b``, margins or residuals ``u`` (:mod:`maxmargin.losses`) and costs ``c_i``,
+
+    minimise  P(w, b) = R(w) + sum_i c_i V(u_i),      R(w) = 1/2 ||w||^2  or  ||w||_1.
+
+Any slopes ``s_i`` in the domain of the conjugate give ``beta_i = -c_i s_i du_i/df_i`` and
+
+    D(s) = -R*(X' beta) - sum_i c_i V*(s_i)  [ + sum_i beta_i y_i  for residuals ]   <=  min P
+
+where an intercept without a penalty asks for ``sum_i beta_i = 0``; ``R*`` is ``1/2 ||.||^2`` or,
+for the l1 penalty, zero where no entry is above one. ``P - D`` is the duality gap: the certificate.
+An intercept with a penalty is one more weight, on a column of a constant (LIBLINEAR's problem).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from maxmargin.backends.cpu_linear import Design
+from maxmargin.losses import Loss, MarginLoss
+from maxmargin.solution import Status
+
+
+@dataclass(frozen=True, repr=False)
+class GapCertificate:
+    """How exact an answer is: recomputed in float64 from the data.
+
+    Attributes
+    ----------
+    primal, dual : float
+        The objective at the answer, and a proven lower bound on all objectives.
+    gap, relative_gap : float
+        ``primal - dual``, and that over the larger of the two in size.
+    status : str
+        ``"converged"`` when the relative gap is at most ``tol``; otherwise why it ended.
+    tol : float
+    parts : tuple of GapCertificate
+        For several classes, one certificate per machine; the numbers above are the worst one's.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    status: Status
+    tol: float
+    parts: tuple[GapCertificate, ...] = ()
+
+    @property
+    def converged(self) -> bool:
+        """Whether the relative gap is at most ``tol``."""
+        return self.status == Status.CONVERGED
+
+    @property
+    def claim(self) -> str:
+        """What the numbers prove."""
+        if self.converged:
+            return f"optimal to a relative gap of {self.relative_gap:.2g}"
+        return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+
+    def __str__(self) -> str:
+        lines = [f"{self.status}: {self.claim}"]
+        if self.parts:
+            converged = sum(part.converged for part in self.parts)
+            lines[0] += f" (worst of {len(self.parts)} machines, {converged} converged)"
+        lines += [
+            f"  primal          {self.primal:.10g}",
+            f"  dual            {self.dual:.10g}",
+            f"  gap             {self.gap:.3g}",
+            f"  relative gap    {self.relative_gap:.3g} (tol {self.tol:g})",
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    @classmethod
+    def worst(cls, parts: list[GapCertificate]) -> GapCertificate:
+        """Certificate of several machines taken together."""
+        if len(parts) == 1:
+            return parts[0]
+        widest = max(parts, key=lambda part: part.relative_gap)
+        status = max((part.status for part in parts), key=lambda status: status.severity)
+        return replace(widest, status=status, parts=tuple(parts))
+
+
+@dataclass(frozen=True)
+class LinearSolution:
+    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended."""
+
+    theta: np.ndarray
+    s: np.ndarray
+    n_iter: int
+    status: Status
+
+
+class RegularisedRisk:
+    """A problem of this kind over some rows.
+
+    Parameters
+    ----------
+    design : Design
+        The rows, with the intercept's column.
+    y : float array (n,)
+        Labels -1 and +1 for a loss of the margin, numbers for one of the residual.
+    cost : float array (n,)
+        Non-negative.
+    loss : Loss
+    penalised_intercept : bool
+        Whether the intercept's weight is penalised like the others.
+    penalty : {"l2", "l1", None}
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.backends.cpu_linear import Design
+    >>> from maxmargin.losses import Hinge
+    >>> from maxmargin.risk import RegularisedRisk
+    >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    >>> risk = RegularisedRisk(Design(X), y, np.ones(2), Hinge())
+    >>> risk.primal(np.array([1.0, 0.0])), risk.dual(np.array([-0.5, -0.5]))
+    (0.5, 0.5)
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        y: np.ndarray,
+        cost: np.ndarray,
+        loss: Loss,
+        penalised_intercept: bool = False,
+        penalty: str | None = "l2",
+    ) -> None:
+        self.design, self.y, self.cost, self.loss = design, y, cost, loss
+        self.of_margins = isinstance(loss, MarginLoss)
+        self.penalised_intercept, self.penalty = penalised_intercept, penalty
+        self.penalised = np.full(design.width, 0.0 if penalty is None else 1.0)
+        if design.constant and not penalised_intercept:
+            self.penalised[-1] = 0.0
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.design.n
+
+    @property
+    def free_intercept(self) -> bool:
+        """Whether there is an intercept without a penalty."""
+        return bool(self.design.constant) and not self.penalised[-1]
+
+    def with_cost(self, cost: np.ndarray) -> RegularisedRisk:
+        """Return the same problem with other costs."""
+        return RegularisedRisk(
+            self.design, self.y, cost, self.loss, self.penalised_intercept, self.penalty
+        )
+
+    def sample(self, rows: np.ndarray) -> RegularisedRisk:
+        """Return the problem of some of the rows, at costs that stand for all of them."""
+        cost = self.cost[rows]
+        factor = self.cost.sum() / max(cost.sum(), np.finfo(np.float64).tiny)
+        return RegularisedRisk(
+            self.design.take(rows),
+            self.y[rows],
+            factor * cost,
+            self.loss,
+            self.penalised_intercept,
+            self.penalty,
+        )
+
+    # -- primal --------------------------------------------------------------------------------
+
+    def arguments(self, f: np.ndarray, part: slice = slice(None)) -> np.ndarray:
+        """Margins or residuals of values f."""
+        return self.y[part] * f if self.of_margins else f - self.y[part]
+
+    def along_values(self, slope: np.ndarray, part: slice = slice(None)) -> np.ndarray:
+        """Slopes along f from those along the margins or residuals."""
+        return self.y[part] * slope if self.of_margins else slope
+
+    def norm(self, theta: np.ndarray) -> float:
+        """``R``."""
+        if self.penalty == "l1":
+            return float(self.penalised @ np.abs(theta))
+        return 0.5 * float(self.penalised @ theta**2)
+
+    def empirical(self, f: np.ndarray) -> float:
+        """Sum of the losses at values f, each times its cost."""
+        return float(self.cost @ self.loss.value(self.arguments(f)))
+
+    def primal(self, theta: np.ndarray, f: np.ndarray | None = None) -> float:
+        """``P``."""
+        f = self.design.values(theta) if f is None else f
+        return self.norm(theta) + self.empirical(f)
+
+    # -- dual ----------------------------------------------------------------------------------
+
+    def beta(self, s: np.ndarray) -> np.ndarray:
+        """``-c_i s_i du_i/df_i``."""
+        return -self.cost * self.along_values(s)
+
+    def feasible(self, s: np.ndarray) -> np.ndarray:
+        """Return slopes near these that meet the constraint of an intercept without a penalty."""
+        if not self.free_intercept:
+            return s
+        beta = self.beta(s)
+        plus, minus = beta[beta > 0].sum(), -beta[beta < 0].sum()
+        if plus == minus:
+            return s
+        larger = beta > 0 if plus > minus else beta < 0
+        return np.where(larger, s * (min(plus, minus) / max(plus, minus)), s)
+
+    def dual(self, s: np.ndarray, combined: np.ndarray | None = None) -> float:
+        """``D`` at slopes that are feasible; ``combined`` is ``Z' beta`` where it is known."""
+        beta = self.beta(s)
+        combined = self.design.combination(beta) if combined is None else combined
+        if self.penalty == "l1":
+            largest = float(np.max(np.abs(combined) * self.penalised, initial=0.0))
+            if largest > 1:  # zero is in the domain: shrink towards it
+                s, beta, combined = s / largest, beta / largest, combined / largest
+            quadratic = 0.0
+        else:
+            quadratic = 0.5 * float(self.penalised @ combined**2)
+        with np.errstate(invalid="ignore"):
+            losses = self.cost * self.loss.conjugate(s)
+        losses = float(np.sum(losses[self.cost > 0]))
+        return (0.0 if self.of_margins else float(beta @ self.y)) - quadratic - losses
+
+    def certificate(
+        self, theta: np.ndarray, s: np.ndarray, status: Status, tol: float
+    ) -> GapCertificate:
+        """Look at an answer again: recompute both objectives from the data."""
+        primal, dual = self.primal(theta), self.dual(self.feasible(s))
+        gap = max(primal - dual, 0.0)
+        relative = gap / max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
+        if relative <= tol:
+            status = Status.CONVERGED
+        elif status is Status.CONVERGED:
+            status = Status.STALLED
+        return GapCertificate(primal, dual, gap, relative, status, tol)
