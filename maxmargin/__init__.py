@@ -24,6 +24,8 @@ _HOME = {
     "SVR": "maxmargin.svm",
     "NuSVR": "maxmargin.svm",
     "OneClassSVM": "maxmargin.svm",
+    "LinearSVC": "maxmargin.linear",
+    "LinearSVR": "maxmargin.linear",
     "SVCSearchCV": "maxmargin.selection",
     "SVRSearchCV": "maxmargin.selection",
     "Certificate": "maxmargin.certificate",
@@ -34,8 +36,11 @@ _HOME = {
 _SUBMODULES = (
     "duals",
     "kernels",
+    "linear",
+    "losses",
     "multiclass",
     "plotting",
+    "risk",
     "selection",
     "solvers",
     "svm",
@@ -48,6 +53,7 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate, InseparableError
     from maxmargin.gram import Gram
     from maxmargin.kernels import check_valid
+    from maxmargin.linear import LinearSVC, LinearSVR
     from maxmargin.selection import SVCSearchCV, SVRSearchCV
     from maxmargin.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 

@@ -239,3 +239,17 @@ class RegularisedRisk:
         elif status is Status.CONVERGED:
             status = Status.STALLED
         return GapCertificate(primal, dual, gap, relative, status, tol)
+
+
+def cost_per_weight(C: float, lam: float | None, weight: np.ndarray) -> float:
+    """Cost of a row of weight one: ``C``, or for the lambda form ``1 / (2 N lam)``.
+
+    The lambda form minimises the mean loss plus ``lam ||w||^2``; N is the sum of the weights.
+    """
+    if lam is None:
+        return C
+    if C != 1.0:
+        raise ValueError(
+            f"Give C or lam, not both (lam means C = 1 / (2 N lam)); got C={C!r} and lam={lam!r}."
+        )
+    return 1.0 / (2.0 * float(weight.sum()) * lam)

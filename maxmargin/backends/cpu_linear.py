@@ -13,7 +13,6 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from maxmargin.backends.cpu import canonical
 from maxmargin.backends.threads import ALONE, Workers
 
 _CHUNK = 1 << 17  # entries of a chunk of dense rows
@@ -45,7 +44,7 @@ class Design:
 
     def __init__(self, X: Any, constant: float = 1.0, workers: Workers = ALONE) -> None:
         self.sparse = sp.issparse(X)
-        self.X = canonical(X) if self.sparse else X
+        self.X = X
         self.constant = constant
         self.n, self.features = X.shape
         self.width = self.features + (constant != 0)
@@ -64,9 +63,7 @@ class Design:
     def squared_norms(self) -> np.ndarray:
         """Squared length of every row, with the constant."""
         if self.sparse:
-            squares = self.X.data.astype(np.float64) ** 2
-            sums = np.add.reduceat(np.append(squares, 0.0), self.X.indptr[:-1])
-            sums[np.diff(self.X.indptr) == 0] = 0.0
+            sums = _csr_squared_norms(*self._arrays(), self.n, np.zeros(self.features))
         else:
             sums = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return sums + self.constant**2
@@ -187,7 +184,7 @@ def _csr_combination(indptr, indices, data, beta, start, stop, out):
 
 @njit(cache=True, nogil=True)
 def _csr_gram(indptr, indices, data, curvature, start, stop, out):
-    """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``; indices are sorted."""
+    """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``; indices in any order."""
     last = out.shape[0] - 1
     for i in range(start, stop):
         c = curvature[i]
@@ -195,7 +192,31 @@ def _csr_gram(indptr, indices, data, curvature, start, stop, out):
             for k in range(indptr[i], indptr[i + 1]):
                 row = indices[k]
                 scaled = c * data[k]
-                for m in range(indptr[i], k + 1):
-                    out[row, indices[m]] += scaled * data[m]
+                for m in range(indptr[i], k):
+                    column = indices[m]
+                    product = scaled * data[m]
+                    if column < row:
+                        out[row, column] += product
+                    elif column > row:
+                        out[column, row] += product
+                    else:  # an entry in two parts
+                        out[row, row] += 2 * product
+                out[row, row] += scaled * data[k]
                 out[last, row] += scaled
             out[last, last] += c
+
+
+@njit(cache=True, nogil=True)
+def _csr_squared_norms(indptr, indices, data, n, room):
+    """Squared lengths of rows whose entries may come in several parts; ``room`` is zeros."""
+    out = np.empty(n)
+    for i in range(n):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            before = room[indices[k]]
+            room[indices[k]] = before + data[k]
+            total += (before + data[k]) ** 2 - before**2
+        for k in range(indptr[i], indptr[i + 1]):
+            room[indices[k]] = 0.0
+        out[i] = total
+    return out

@@ -13,12 +13,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
-from maxmargin.svm.base import (
-    POSITIVE,
-    SingleMachine,
-    cost_per_weight,
-    with_the_cpu_in_reserve,
-)
+from maxmargin.risk import cost_per_weight
+from maxmargin.svm.base import POSITIVE, SingleMachine, with_the_cpu_in_reserve
 from maxmargin.svm.callbacks import observed
 from maxmargin.svm.tensors import takes_tensors
 

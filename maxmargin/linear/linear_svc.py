@@ -1,0 +1,214 @@
+"""The linear support vector classifier: in the primal, for many rows or many features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+
+from maxmargin.linear.base import LinearClassifier
+from maxmargin.linear.risk_machine import RiskMachine, solver_names
+from maxmargin.losses import Hinge, SquaredHinge
+
+_LOSSES = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
+
+
+class LinearSVC(RiskMachine, LinearClassifier):
+    """Linear support vector classification.
+
+    For labels ``y_i`` of -1 or +1 and sample weights ``s_i``,
+
+        minimise  1/2 ||w||^2 + C sum_i s_i V(y_i (w . x_i + b))
+
+    with the hinge or its square for V; for several classes, each against the rest. The intercept
+    is not penalised unless ``intercept_scaling`` is given. ``lam`` states the same problem as mean
+    loss plus ``lam ||w||^2``, ``norm_bound`` as least loss with ``||w|| <= norm_bound``.
+
+    Parameters
+    ----------
+    penalty : {"l2", "l1"}, default="l2"
+        ``"l1"`` is ``||w||_1`` in place of ``1/2 ||w||^2``, for the squared hinge: sparse weights.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+    dual : "auto" or bool, default="auto"
+        Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features.
+    tol : float, default=1e-4
+        Relative duality gap of an answer that counts as converged.
+    C : float, default=1.0
+        Cost of slack.
+    multi_class : {"ovr"}, default="ovr"
+        Each class against the rest.
+    fit_intercept : bool, default=True
+    intercept_scaling : float, optional
+        By default the intercept has no penalty. A number is LIBLINEAR's problem: the intercept is
+        a weight on a column of this number, penalised like the others.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C for each class.
+    verbose : bool or int, default=0
+        Show a progress bar.
+    random_state : int, RandomState or None, default=None
+        Of the order of rows in ``"dual_descent"``.
+    max_iter : int, default=1000
+        Passes over the data allowed for each machine; -1 for no limit.
+    lam : float, optional
+        The lambda form in place of C.
+    norm_bound : float, optional
+        The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to.
+    solver : {"auto", "newton", "multipliers", "dual_descent", "l1_descent"}, default="auto"
+        ``"newton"`` is for the squared hinge, ``"multipliers"`` for the hinge,
+        ``"dual_descent"`` for sparse and wide data and both losses, ``"l1_descent"`` for the l1
+        penalty. ``solver_`` says which it was.
+    time_limit : float, optional
+        Seconds after which the solver stops where it is.
+    n_jobs : int, optional
+        Threads: -1 for one per core; by default as many as BLAS may use.
+    warm_start : bool, default=False
+        Begin where the last fit of this object has ended.
+    callback : callable, optional
+        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : array of shape (1,) or (n_classes,)
+    certificate_ : GapCertificate
+        Primal and dual objective, gap, status.
+    n_iter_ : int
+        Passes over the data, the most of any machine.
+    C_, lam_ : arrays of shape (1,) or (n_classes,)
+        Cost of a row of the largest weight, and what it is in the lambda form.
+    solver_ : str
+    classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LinearSVC(loss="hinge").fit(X, y)
+    >>> model.certificate_.converged, round(model.score(X, y), 2)
+    (True, 0.96)
+    """
+
+    _parameter_constraints: dict = {
+        **RiskMachine._parameter_constraints,
+        "penalty": [StrOptions({"l2", "l1"})],
+        "loss": [StrOptions(set(_LOSSES))],
+        "dual": ["boolean", StrOptions({"auto"})],
+        "multi_class": [StrOptions({"ovr", "crammer_singer"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "solver": solver_names("newton", "multipliers", "dual_descent", "l1_descent"),
+    }
+
+    def __init__(
+        self,
+        penalty: str = "l2",
+        loss: str = "squared_hinge",
+        *,
+        dual: Any = "auto",
+        tol: float = 1e-4,
+        C: float = 1.0,
+        multi_class: str = "ovr",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        class_weight: Any = None,
+        verbose: Any = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        lam: float | None = None,
+        norm_bound: float | None = None,
+        solver: str = "auto",
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        callback: Any = None,
+    ) -> None:
+        self.penalty = penalty
+        self.loss = loss
+        self.dual = dual
+        self.tol = tol
+        self.C = C
+        self.multi_class = multi_class
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.lam = lam
+        self.norm_bound = norm_bound
+        self.solver = solver
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
+        """Fit the machine to labelled data.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Dense float32 and float64 and CSR stay as they are.
+        y : array-like of shape (n_samples,)
+            Class labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative factors of each row's cost. A row of weight zero takes no part.
+
+        Returns
+        -------
+        self : object
+        """
+        self._refuse_contradictions()
+        X, y = self._validated(X, y)
+        index = self._classes_of(y)
+        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        self._minimise(X, self._signs(index), weight, _LOSSES[self.loss], self.penalty)
+        return self
+
+    def _refuse_contradictions(self) -> None:
+        if self.multi_class == "crammer_singer":
+            raise ValueError(
+                "multi_class='crammer_singer' is not one problem for each class, which is what "
+                "LinearSVC solves: use multi_class='ovr'."
+            )
+        if self.penalty == "l1" and self.loss == "hinge":
+            raise ValueError(
+                "penalty='l1' goes with loss='squared_hinge': the hinge is not smooth."
+            )
+        refuse_solver(self.solver, self.dual, self.penalty, _LOSSES[self.loss].smooth)
+        refuse_two_forms(self)
+
+
+def refuse_solver(solver: str, dual: Any, penalty: str, smooth: bool) -> None:
+    """Refuse a solver that cannot solve the problem that was asked for."""
+    if penalty == "l1":
+        if dual is True or solver not in ("auto", "l1_descent"):
+            raise ValueError(
+                "penalty='l1' is solved in the primal: use solver='auto' or 'l1_descent', and "
+                f"dual=False or 'auto'; got solver={solver!r} and dual={dual!r}."
+            )
+        return
+    if solver == "l1_descent":
+        raise ValueError("solver='l1_descent' is for penalty='l1'.")
+    if solver == "newton" and not smooth:
+        raise ValueError("solver='newton' needs a smooth loss: use the squared one, or 'auto'.")
+    by_rows = solver == "dual_descent"
+    if "auto" not in (dual, solver) and bool(dual) != by_rows:
+        raise ValueError(f"dual={dual!r} and solver={solver!r} contradict each other.")
+
+
+def refuse_two_forms(machine: RiskMachine) -> None:
+    """Refuse more than one of C, lam and norm_bound, and a bound on a norm that is not l2."""
+    if machine.norm_bound is None:
+        return
+    if machine.lam is not None or machine.C != 1.0:
+        raise ValueError(
+            "Give one of C, lam and norm_bound: each states how much the weights are held back; "
+            f"got C={machine.C!r}, lam={machine.lam!r} and norm_bound={machine.norm_bound!r}."
+        )
+    if getattr(machine, "penalty", "l2") != "l2":
+        raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")

@@ -1,0 +1,146 @@
+"""The linear support vector regressor: in the primal, for many rows or many features."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from maxmargin.linear.base import LinearRegressor
+from maxmargin.linear.linear_svc import refuse_solver, refuse_two_forms
+from maxmargin.linear.risk_machine import RiskMachine, solver_names
+from maxmargin.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+
+_LOSSES = {
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+}
+
+
+class LinearSVR(RiskMachine, LinearRegressor):
+    """Linear support vector regression.
+
+    With sample weights ``s_i``,
+
+        minimise  1/2 ||w||^2 + C sum_i s_i V(w . x_i + b - y_i),   V(u) = max(0, |u| - epsilon)
+
+    or the square of V. The intercept is not penalised unless ``intercept_scaling`` is given.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.0
+        Half the width of the tube in which nothing is lost.
+    tol : float, default=1e-4
+        Relative duality gap of an answer that counts as converged.
+    C : float, default=1.0
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+    fit_intercept : bool, default=True
+    intercept_scaling : float, optional
+        By default the intercept has no penalty. A number is LIBLINEAR's problem: the intercept is
+        a weight on a column of this number, penalised like the others.
+    dual : "auto" or bool, default="auto"
+        Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features.
+    verbose : bool or int, default=0
+    random_state : int, RandomState or None, default=None
+        Of the order of rows in ``"dual_descent"``.
+    max_iter : int, default=1000
+        Passes over the data allowed; -1 for no limit.
+    lam, norm_bound, solver, time_limit, n_jobs, warm_start, callback
+        As in :class:`LinearSVC`; ``solver="newton"`` is for the squared loss.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : array of shape (1,)
+    certificate_ : GapCertificate
+        Primal and dual objective, gap, status.
+    n_iter_ : int
+    C_, lam_ : arrays of shape (1,)
+    solver_ : str
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import LinearSVR
+    >>> X = np.arange(10.0)[:, None]
+    >>> model = LinearSVR(C=100.0).fit(X, 3 * X[:, 0] + 1)
+    >>> model.coef_.round(3), model.intercept_.round(3)
+    (array([3.]), array([1.]))
+    """
+
+    _parameter_constraints: dict = {
+        **RiskMachine._parameter_constraints,
+        "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "loss": [StrOptions(set(_LOSSES))],
+        "dual": ["boolean", StrOptions({"auto"})],
+        "solver": solver_names("newton", "multipliers", "dual_descent"),
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 0.0,
+        tol: float = 1e-4,
+        C: float = 1.0,
+        loss: str = "epsilon_insensitive",
+        fit_intercept: bool = True,
+        intercept_scaling: float | None = None,
+        dual: Any = "auto",
+        verbose: Any = 0,
+        random_state: Any = None,
+        max_iter: int = 1000,
+        lam: float | None = None,
+        norm_bound: float | None = None,
+        solver: str = "auto",
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        callback: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.tol = tol
+        self.C = C
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.dual = dual
+        self.verbose = verbose
+        self.random_state = random_state
+        self.max_iter = max_iter
+        self.lam = lam
+        self.norm_bound = norm_bound
+        self.solver = solver
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
+        """Fit the machine to numbers.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Dense float32 and float64 and CSR stay as they are.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative factors of each row's cost. A row of weight zero takes no part.
+
+        Returns
+        -------
+        self : object
+        """
+        loss = _LOSSES[self.loss](self.epsilon)
+        refuse_solver(self.solver, self.dual, "l2", loss.smooth)
+        refuse_two_forms(self)
+        X, y = self._validated(X, y, y_numeric=True)
+        weight = self._validated_weight(sample_weight, X)
+        self._minimise(X, [np.asarray(y, dtype=np.float64).ravel()], weight, loss, "l2")
+        self.coef_ = self.coef_[0]
+        return self
