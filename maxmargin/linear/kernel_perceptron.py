@@ -38,25 +38,27 @@ _AHEAD = 256  # rows of the matrix made at once
 _VALUES = 1 << 25  # of the matrix that one compiled call looks at
 
 
-def validated(machine: Any, X: Any, y: Any = None, kernel: Any = None, reset: bool = True) -> Any:
+def validated(
+    machine: Any, X: Any, y: Any = "no_validation", *, kernel: Kernel, reset: bool = True
+) -> Any:
     """Check X, and y if there is one, as the kernel wants them."""
-    labels = {} if y is None else {"y": y}
     if kernel.input is Input.OBJECTS:
-        if y is not None:
+        checked = validate_data(machine, X, y, reset=reset, skip_check_array=True)
+        if reset:
             check_consistent_length(X, y)
-        return validate_data(machine, X, **labels, reset=reset, skip_check_array=True)
+        return checked
     if kernel.pairwise and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
     checked = validate_data(
         machine,
         X,
-        **labels,
+        y,
         reset=reset,
         dtype=[np.float64, np.float32],
         order="C",
         accept_sparse="csr",
     )
-    if y is not None and kernel.pairwise and checked[0].shape[0] != checked[0].shape[1]:
+    if reset and kernel.pairwise and checked[0].shape[0] != checked[0].shape[1]:
         raise ValueError(
             "Precomputed matrix must be a square matrix."
             f" Input is a {checked[0].shape[0]}x{checked[0].shape[1]} matrix."

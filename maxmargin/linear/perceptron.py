@@ -29,6 +29,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import Workers, thread_count
@@ -106,6 +107,22 @@ class PassProgress(Progress):
         return f"{which}pass {self.passes}, {self.steps} updates, {self.violation:.2%} mistakes"
 
 
+def _learns_in_parts(model: Perceptron) -> bool:
+    wants = {
+        "variant": model.variant != "last",
+        "early_stopping": model.early_stopping,
+        "kernel": model.kernel is not None,
+        "class_weight": isinstance(model.class_weight, str),
+    }
+    named = [f"{name}={getattr(model, name)!r}" for name, wanted in wants.items() if wanted]
+    if named:
+        raise AttributeError(
+            f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use fit, "
+            "or leave the parameter at its default."
+        )
+    return True
+
+
 class Perceptron(LinearClassifier):
     """The perceptron, with a proof of what it did.
 
@@ -164,8 +181,9 @@ class Perceptron(LinearClassifier):
         Weights to start from; random ones are standard normal.
     variant : {"last", "pocket", "averaged"}, default="last"
         Which weights to keep: the last ones; or those with the fewest training errors (by weight)
-        among all that had a longer run of right answers than any before; or the mean over
-        all rows looked at. The latter two are for data that cannot be separated.
+        among the ones after each pass and all that had a longer run of right answers than any
+        before in their pass; or the mean over all rows looked at. The latter two are for data
+        that cannot be separated.
     kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or None
         The kernel perceptron: the same in the kernel's feature space. By default, None, the data
         are taken as they are. It starts from zero and takes no penalty.
@@ -346,6 +364,7 @@ class Perceptron(LinearClassifier):
             self._warn(self._advice())
         return self
 
+    @available_if(_learns_in_parts)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -353,7 +372,8 @@ class Perceptron(LinearClassifier):
         """Make one pass over some rows, from the weights that are there.
 
         ``dual_coef_`` and ``n_updates_`` then speak of this pass. The variants, early stopping,
-        kernels and ``class_weight="balanced"`` need the whole data at once and are refused.
+        kernels and ``class_weight="balanced"`` need the whole data at once: with them there is no
+        ``partial_fit``.
 
         Parameters
         ----------
@@ -368,7 +388,6 @@ class Perceptron(LinearClassifier):
         self : object
         """
         self._refuse_contradictions()
-        self._refuse_in_parts()
         first = not hasattr(self, "classes_")
         X, y = self._validated(X, y, reset=first)
         index = self._class_indices(y, classes, first)
@@ -404,27 +423,13 @@ class Perceptron(LinearClassifier):
                 f"known as a combination of rows; got penalty={self.penalty!r}, init={self.init!r}."
             )
 
-    def _refuse_in_parts(self) -> None:
-        wants = {
-            "variant": self.variant != "last",
-            "early_stopping": self.early_stopping,
-            "kernel": self.kernel is not None,
-            "class_weight": self.class_weight == "balanced",
-        }
-        named = [f"{name}={getattr(self, name)!r}" for name, wanted in wants.items() if wanted]
-        if named:
-            raise ValueError(
-                f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use "
-                "fit, or leave the parameter at its default."
-            )
-
     def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Check X and y; a kernel may want a square matrix, or objects of any type."""
         if self.kernel is None:
             return self._validated(X, y)
         from maxmargin.linear.kernel_perceptron import validated
 
-        return validated(self, X, y, as_kernel(self.kernel))
+        return validated(self, X, y, kernel=as_kernel(self.kernel))
 
     def _class_indices(self, y: Any, classes: Any, first: bool) -> np.ndarray:
         """Return the class of each row, where ``classes_`` are those of the first call."""
@@ -783,7 +788,7 @@ class Course:
             self.ending = Ending.SEPARATED
         weights = walk.found()
         if self.pocket is not None:
-            self._look(walk)
+            self._look(walk)  # a fit may be stopped within a pass
             weights = self.pocket[1]
         return Outcome(weights, self.ending, self.n_iter, walk.n_updates, self.cycle_length)
 
@@ -799,7 +804,7 @@ class Course:
                 return
             self.n_iter += 1
             order, before, place = self._order(walk), walk.n_updates, 0
-            walk.tally[LOSS] = 0.0
+            walk.begin_pass()
             while place < len(order):
                 end = min(place + most, len(order))
                 reached = walk.go(order, place, end)
@@ -807,7 +812,9 @@ class Course:
                     self._look(walk)
                 yield order[place:reached]
                 place = reached
-            if self._ended(walk, walk.n_updates - before, len(order)):
+            if self.pocket is not None:
+                self._look(walk)
+            if self._ended(walk, walk.n_updates - before):
                 return
 
     def _order(self, walk: Walk) -> np.ndarray:
@@ -820,7 +827,7 @@ class Course:
             return self.rows[walk.wrong(self.rows)]
         return self.rows
 
-    def _ended(self, walk: Walk, mistakes: int, visited: int) -> bool:
+    def _ended(self, walk: Walk, mistakes: int) -> bool:
         """Whether the pass that is over was the last one."""
         walk.refuse_infinite()
         unpenalised = self.model.penalty is None
@@ -832,7 +839,7 @@ class Course:
         if len(self.held_out):
             cost = float(walk.wrong(self.held_out).mean())
         else:
-            cost = walk.tally[LOSS] / max(visited, 1) + walk.penalty(self.model._penalty_of)
+            cost = walk.tally[LOSS] / len(self.rows) + walk.penalty(self.model._penalty_of)
         worse = cost > self.best - self.model.tol
         self.waited = self.waited + 1 if worse else 0
         self.best = min(self.best, cost)
@@ -894,12 +901,17 @@ class Walk(ABC):
         self.dual_sum = np.zeros(len(y) if averaged else 0)
         self.tally = np.zeros(9)
         self.tally[SCALE] = 1.0
-        self.tally[RECORD] = 0.0 if pocket else np.inf
+        self.pocket = pocket
 
     @property
     def n_updates(self) -> int:
         """Steps made."""
         return int(self.tally[UPDATES])
+
+    def begin_pass(self) -> None:
+        """Forget the loss and the longest run of the last pass."""
+        self.tally[LOSS] = 0.0
+        self.tally[RECORD] = 0.0 if self.pocket else np.inf
 
     @abstractmethod
     def go(self, order: np.ndarray, place: int, end: int) -> int:
