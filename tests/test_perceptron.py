@@ -1,6 +1,8 @@
 """The perceptron and the verdict on separability, held to the lecture's theorems."""
 
 import itertools
+import signal
+import threading
 import warnings
 
 import numpy as np
@@ -275,9 +277,23 @@ def test_a_callback_stops_the_fit_with_a_usable_model(cancer):
     assert len(told) == 1
     assert "updates" in str(told[0])
     assert model.score(X[:569], y) > 0.9
+    assert told[0].passes > 0
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         limited = Perceptron(tol=None, max_iter=10**6, time_limit=0.05).fit(X, np.tile(y, 100))
     assert limited.status_ == "time_limit"
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_ctrl_c_leaves_a_usable_model(kernel, cancer, capsys):
+    X, y = cancer
+    X, y = np.tile(X, (3, 1)), np.append(np.tile(y, 2), 1 - y)  # contradicts itself
+    model = Perceptron(tol=None, max_iter=10**9, kernel=kernel, verbose=1)
+    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.warns(ConvergenceWarning, match="Ctrl-C"):
+        model.fit(X, y)
+    assert model.status_ == "interrupted"
+    assert model.predict(X).shape == y.shape
+    assert "interrupted" in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(
@@ -307,11 +323,10 @@ WEIGHTS = "a weight scales the step, which is not the same as a row that is look
 @parametrize_with_checks(
     [
         Perceptron(),
-        Perceptron(order="misclassified"),
         Perceptron(order="random"),
-        Perceptron(order="cyclic", variant="pocket"),
+        Perceptron(variant="pocket"),
         Perceptron(variant="averaged"),
-        Perceptron(penalty="elasticnet"),
+        Perceptron(penalty="l2"),
         Perceptron(kernel="rbf", order="cyclic"),
         Perceptron(kernel="precomputed"),
     ],

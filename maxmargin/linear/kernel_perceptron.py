@@ -112,8 +112,6 @@ class KernelWalk(Walk):
         store = self.gram.store
         while place < end:
             place, missing = _walk_in_feature_space(
-                self.y,
-                self.step,
                 order,
                 place,
                 end,
@@ -122,7 +120,7 @@ class KernelWalk(Walk):
                 store.slot,
                 store.data,
                 self.values,
-                self.dual,
+                self.ledger,
                 self.dual_sum,
                 self.tally,
             )
@@ -141,7 +139,7 @@ class KernelWalk(Walk):
 
     def wrong(self, rows: np.ndarray) -> np.ndarray:
         """Look at rows without learning from them."""
-        return ~(self.y[rows] * (self.values[rows] + self.tally[BIAS]) > 0.0)
+        return ~(self.ledger[rows, 0] * (self.values[rows] + self.tally[BIAS]) > 0.0)
 
     def state(self) -> np.ndarray:
         """Values at all rows, and the bias."""
@@ -161,8 +159,6 @@ class KernelWalk(Walk):
 
 @njit(cache=True, nogil=True)
 def _walk_in_feature_space(
-    y: np.ndarray,
-    step: np.ndarray,
     order: np.ndarray,
     place: int,
     end: int,
@@ -171,19 +167,19 @@ def _walk_in_feature_space(
     slot: np.ndarray,
     data: np.ndarray,
     values: np.ndarray,
-    dual: np.ndarray,
+    ledger: np.ndarray,
     dual_sum: np.ndarray,
     tally: np.ndarray,
 ) -> tuple[int, bool]:
     """Look at ``order[place:end]`` and learn from mistakes.
 
     Returns the place reached, and whether a row of the matrix is missing there. Changes values,
-    dual, dual_sum and tally.
+    ledger, dual_sum and tally.
     """
     while place < end:
         i = order[place]
-        margin = y[i] * (values[i] + tally[BIAS])
-        if margin > 0.0:
+        amount, value = ledger[i, 0], values[i] + tally[BIAS]
+        if amount * value > 0.0:
             tally[RUN] += 1.0
         else:
             if slot[i] < 0:
@@ -191,18 +187,17 @@ def _walk_in_feature_space(
             if tally[RUN] > tally[RECORD]:
                 tally[RECORD] = tally[RUN]
                 return place, False
-            tally[LOSS] -= margin
+            tally[LOSS] += abs(value)
             tally[RUN] = 0.0
             tally[UPDATES] += 1.0
-            amount = step[i] * y[i]
             row = data[slot[i]]
             for j in range(len(values)):
                 values[j] += amount * row[j]
-            dual[i] += step[i]
+            ledger[i, 1] += abs(amount)
             if bias:
                 tally[BIAS] += amount
             if averaged:
-                dual_sum[i] += tally[VISITS] * step[i]
+                dual_sum[i] += tally[VISITS] * abs(amount)
                 if bias:
                     tally[BIAS_SUM] += tally[VISITS] * amount
         tally[VISITS] += 1.0

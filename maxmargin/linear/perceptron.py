@@ -575,7 +575,7 @@ class Perceptron(LinearClassifier):
         if self.penalty not in ("l1", "elasticnet"):
             self.dual_coef_ = np.stack([weights.dual for weights in found])
         else:
-            vars(self).pop("dual_coef_", None)
+            self.__dict__.pop("dual_coef_", None)
         if self.kernel is None:
             self.coef_ = np.stack([weights.coef for weights in found if weights.coef is not None])
         else:
@@ -896,12 +896,19 @@ class Walk(ABC):
     rows_at_once: int
 
     def __init__(self, y: np.ndarray, step: np.ndarray, averaged: bool, pocket: bool) -> None:
-        self.y, self.step, self.averaged = y, step, averaged
-        self.dual = np.zeros(len(y))
+        # y_i eta_i and alpha_i side by side: rows are looked at in any order, and one miss of the
+        # cache is better than two.
+        self.ledger = np.column_stack([y * step, np.zeros(len(y))])
+        self.averaged = averaged
         self.dual_sum = np.zeros(len(y) if averaged else 0)
         self.tally = np.zeros(9)
         self.tally[SCALE] = 1.0
         self.pocket = pocket
+
+    @property
+    def dual(self) -> np.ndarray:
+        """How much step each row was used with."""
+        return self.ledger[:, 1]
 
     @property
     def n_updates(self) -> int:
@@ -983,8 +990,6 @@ class LinearWalk(Walk):
         """Look at some rows."""
         return _walk(
             self.points,
-            self.y,
-            self.step,
             order,
             place,
             end,
@@ -992,7 +997,7 @@ class LinearWalk(Walk):
             self.averaged,
             *self.shrink,
             self.w,
-            self.dual,
+            self.ledger,
             self.w_sum,
             self.dual_sum,
             self.taken,
@@ -1004,7 +1009,7 @@ class LinearWalk(Walk):
         out = np.empty(len(rows), dtype=np.bool_)
         for begin in range(0, len(rows), self.rows_at_once):
             part = slice(begin, begin + self.rows_at_once)
-            _look_at(self.points, self.y, rows[part], self.w, self.tally, out[part])
+            _look_at(self.points, rows[part], self.w, self.ledger, self.tally, out[part])
         return out
 
     def state(self) -> np.ndarray:
@@ -1031,6 +1036,8 @@ class LinearWalk(Walk):
 
 
 # -- compiled ----------------------------------------------------------------------------------
+# What differs between dense data, points = (X,), and CSR, points = (values, columns, begin), is in
+# the overloads. Unsigned numbers index CSR: Numba need not ask whether they count from the end.
 
 _FAST = {"contract", "reassoc"}
 _SMALLEST = 1e-9  # factor of the weights at which it is multiplied out
@@ -1053,8 +1060,8 @@ def _dot_of(points: Any, i: Any, w: Any) -> Any:
     def csr(points: Any, i: Any, w: Any) -> Any:
         values, columns, begin = points
         total = 0.0
-        for k in range(begin[i], begin[i + 1]):
-            total += values[k] * w[columns[k]]
+        for k in range(np.uint64(begin[i]), np.uint64(begin[i + 1])):
+            total += values[k] * w[np.uint64(columns[k])]
         return total
 
     return dense if len(points) == 1 else csr
@@ -1074,8 +1081,8 @@ def _add_of(points: Any, i: Any, amount: Any, w: Any) -> Any:
 
     def csr(points: Any, i: Any, amount: Any, w: Any) -> None:
         values, columns, begin = points
-        for k in range(begin[i], begin[i + 1]):
-            w[columns[k]] += amount * values[k]
+        for k in range(np.uint64(begin[i]), np.uint64(begin[i + 1])):
+            w[np.uint64(columns[k])] += amount * values[k]
 
     return dense if len(points) == 1 else csr
 
@@ -1112,8 +1119,6 @@ def _clip_one(j: int, due: float, scale: float, w: np.ndarray, taken: np.ndarray
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _walk(
     points: Any,
-    y: np.ndarray,
-    step: np.ndarray,
     order: np.ndarray,
     place: int,
     end: int,
@@ -1122,7 +1127,7 @@ def _walk(
     decay: float,
     clip: float,
     w: np.ndarray,
-    dual: np.ndarray,
+    ledger: np.ndarray,
     w_sum: np.ndarray,
     dual_sum: np.ndarray,
     taken: np.ndarray,
@@ -1130,13 +1135,14 @@ def _walk(
 ) -> int:
     """Look at ``order[place:end]`` and learn from mistakes; returns the place reached.
 
-    Changes w, dual, their sums, taken and tally. The weights are ``tally[SCALE] * w``.
+    Changes w, ledger, the sums, taken and tally. The weights are ``tally[SCALE] * w``.
     """
     b, scale, visits, loss, run = tally[BIAS], tally[SCALE], tally[VISITS], tally[LOSS], tally[RUN]
     while place < end:
         i = order[place]
-        margin = y[i] * (scale * _dot(points, i, w) + b)
-        wrong = not margin > 0.0
+        amount = ledger[i, 0]
+        value = scale * _dot(points, i, w) + b
+        wrong = not amount * value > 0.0
         if wrong and run > tally[RECORD]:
             tally[RECORD] = run
             break
@@ -1145,21 +1151,20 @@ def _walk(
             if scale < _SMALLEST:
                 for j in range(len(w)):
                     w[j] *= scale
-                for j in range(len(dual)):
-                    dual[j] *= scale
+                for j in range(len(ledger)):
+                    ledger[j, 1] *= scale
                 scale = 1.0
         if wrong:
-            loss -= margin
+            loss += abs(value)
             run = 0.0
-            amount = step[i] * y[i]
             _add(points, i, amount / scale, w)
-            dual[i] += step[i] / scale
+            ledger[i, 1] += abs(amount) / scale
             tally[UPDATES] += 1.0
             if bias:
                 b += amount
             if averaged:
                 _add(points, i, visits * amount, w_sum)
-                dual_sum[i] += visits * step[i]
+                dual_sum[i] += visits * abs(amount)
                 if bias:
                     tally[BIAS_SUM] += visits * amount
         else:
@@ -1176,13 +1181,13 @@ def _walk(
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _look_at(
     points: Any,
-    y: np.ndarray,
     rows: np.ndarray,
     w: np.ndarray,
+    ledger: np.ndarray,
     tally: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Write to ``out`` which of the rows are wrong."""
     for k in range(len(rows)):
         i = rows[k]
-        out[k] = not y[i] * (tally[SCALE] * _dot(points, i, w) + tally[BIAS]) > 0.0
+        out[k] = not ledger[i, 0] * (tally[SCALE] * _dot(points, i, w) + tally[BIAS]) > 0.0
