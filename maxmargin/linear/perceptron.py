@@ -28,6 +28,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -149,8 +150,9 @@ class Perceptron(LinearClassifier):
         Limit on the passes over the data.
     tol : float or None, default=1e-3
         Stop when the mean loss ``max(0, -y f(x))`` of a pass was not better than the best one by
-        ``tol`` in ``n_iter_no_change`` passes, as in scikit-learn. This can be before separable
-        data are separated: with None the passes go on until no row is wrong.
+        ``tol`` in ``n_iter_no_change`` passes, as in scikit-learn, without a warning. This can be
+        before separable data are separated (see ``status_``): with None the passes go on until no
+        row is wrong.
     shuffle : bool or None, default=None
         scikit-learn's word for the order: True is ``order="shuffled"``, False is
         ``order="cyclic"``. None leaves it to ``order``; two that contradict are refused.
@@ -159,7 +161,8 @@ class Perceptron(LinearClassifier):
     eta0 : float, default=1.0
         The step. From a zero start it only scales weights and bias.
     n_jobs : int, optional
-        Threads for several classes: -1 for one per core; by default as many as BLAS may use.
+        Threads for several classes: -1 for one per core; by default as many as BLAS may use. The
+        machines of a kernel share its matrix and run in one.
     random_state : int, RandomState or None, default=0
         Of the order, of a random start and of the rows held out.
     early_stopping : bool, default=False
@@ -169,7 +172,8 @@ class Perceptron(LinearClassifier):
     n_iter_no_change : int, default=5
         Passes without improvement before the fit stops; see ``tol``.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the step for each class.
+        Factors of the step for each class; those of the rows' own classes where there are several
+        machines.
     warm_start : bool, default=False
         Start from the weights of the last fit.
     order : {"shuffled", "cyclic", "random", "misclassified"} or None, default=None
@@ -449,8 +453,10 @@ class Perceptron(LinearClassifier):
         return index
 
     def _class_factors(self) -> np.ndarray:
-        given = self.class_weight or {}
-        return np.array([given.get(name, 1.0) for name in self.classes_.tolist()])
+        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        if not (factors >= 0).all():
+            raise ValueError(f"class_weight must not be negative, got {self.class_weight!r}.")
+        return factors
 
     def _start(self, X: Any, coef: Any, intercept: Any) -> tuple[Any, np.ndarray]:
         """Weights and biases to start from, as copies."""
