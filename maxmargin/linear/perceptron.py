@@ -69,8 +69,8 @@ _ADVICE = {
     ),
     Ending.MAX_ITER: (
         "Maximum number of iteration reached before convergence (max_iter={max_iter}). "
-        "maxmargin.linear.separability.is_separable(X, y) tells whether it can converge at all: if "
-        "so, raise max_iter, or scale the data; if not, take variant='pocket' or 'averaged'."
+        "{judge} tells whether it can converge at all: if so, raise max_iter, or scale the data; "
+        "if not, take variant='pocket' or 'averaged'."
     ),
     Ending.TIME_LIMIT: "Stopped early (time_limit={time_limit:g} s): raise it, or scale the data.",
     Ending.INTERRUPTED: (
@@ -596,7 +596,11 @@ class Perceptron(LinearClassifier):
         self.converged_ = self.status_ is Ending.SEPARATED
 
     def _advice(self) -> str:
+        judge = "maxmargin.linear.separability.is_separable(X, y)"
+        if self.kernel is not None:
+            judge = "maxmargin.SVC(C=numpy.inf) with this kernel"
         return _ADVICE[self.status_].format(
+            judge=judge,
             max_iter=self.max_iter,
             time_limit=self.time_limit or 0.0,
             cycle_length=self.cycle_length_,
