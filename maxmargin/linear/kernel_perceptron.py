@@ -1,0 +1,205 @@
+"""The kernel perceptron: the perceptron's steps in a feature space that is never entered.
+
+The weights are ``w = sum_i alpha_i y_i phi(x_i)``, so all that is needed of a row is
+``f(x_i) = sum_j alpha_j y_j k(x_i, x_j) + b``. These values are kept for all rows; a step on row i
+adds ``eta y_i`` times row i of the Gram matrix to them.
+
+Reference: Aizerman, Braverman and Rozonoer, Automation and Remote Control 25, 1964; Freund and
+Schapire, Machine Learning 37, 1999.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.validation import validate_data
+
+from maxmargin import memory
+from maxmargin.expansion import expand
+from maxmargin.gram import Gram
+from maxmargin.kernels import Input, Kernel
+from maxmargin.linear.perceptron import (
+    BIAS,
+    BIAS_SUM,
+    LOSS,
+    RECORD,
+    RUN,
+    UPDATES,
+    VISITS,
+    Walk,
+    Weights,
+)
+
+_AHEAD = 256  # rows of the matrix made at once
+_VALUES = 1 << 25  # of the matrix that one compiled call looks at
+
+
+def validated(
+    machine: Any, X: Any, y: Any = "no_validation", *, kernel: Kernel, reset: bool = True
+) -> Any:
+    """Check X, and y if there is one, as the kernel wants them."""
+    if kernel.input is Input.OBJECTS:
+        checked = validate_data(machine, X, y, reset=reset, skip_check_array=True)
+        if reset:
+            check_consistent_length(X, y)
+        return checked
+    if kernel.pairwise and sp.issparse(X):
+        raise TypeError("Sparse precomputed kernels are not supported.")
+    checked = validate_data(
+        machine,
+        X,
+        y,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        order="C",
+        accept_sparse="csr",
+    )
+    if reset and kernel.pairwise and checked[0].shape[0] != checked[0].shape[1]:
+        raise ValueError(
+            "Precomputed matrix must be a square matrix."
+            f" Input is a {checked[0].shape[0]}x{checked[0].shape[1]} matrix."
+        )
+    return checked
+
+
+def gram_of(machine: Any, X: Any, kernel: Kernel, cache_size: float | str) -> Gram:
+    """Gram matrix of the training rows, within the memory allowed."""
+    names = getattr(machine, "feature_names_in_", None)
+    gram = Gram.of(X, kernel, feature_names=names, memory=memory.budget(cache_size))
+    gram.check()
+    return gram
+
+
+def keep_support(machine: Any, X: Any, coefficients: np.ndarray) -> None:
+    """Set the attributes of the expansion: the rows used by any machine, with their signs."""
+    machine.support_ = np.flatnonzero(coefficients.any(axis=0)).astype(np.int32)
+    machine._expansion = np.ascontiguousarray(coefficients[:, machine.support_])
+    pairwise = machine.kernel_.pairwise
+    machine.support_vectors_ = np.empty((0, 0)) if pairwise else _safe_indexing(X, machine.support_)
+
+
+def values_at(machine: Any, X: Any) -> np.ndarray:
+    """Values of the machines at new points, shape (n, machines)."""
+    X = validated(machine, X, kernel=machine.kernel_, reset=False)
+    coefficients, support = machine._expansion, machine.support_
+    values = expand(machine.kernel_, X, machine.support_vectors_, support, coefficients)
+    return values + machine.intercept_
+
+
+class KernelWalk(Walk):
+    """A perceptron over the rows of a Gram matrix."""
+
+    def __init__(
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        step: np.ndarray,
+        bias: bool,
+        averaged: bool,
+        pocket: bool,
+    ) -> None:
+        super().__init__(y, step, averaged, pocket)
+        self.gram, self.bias = gram, bias
+        self.values = np.zeros(gram.n)
+        self.rows_at_once = max(_VALUES // gram.n, 1)
+
+    def go(self, order: np.ndarray, place: int, end: int) -> int:
+        """Look at some rows; those of the matrix that are not there yet are made on the way."""
+        store = self.gram.store
+        while place < end:
+            place, missing = _walk_in_feature_space(
+                order,
+                place,
+                end,
+                self.bias,
+                self.averaged,
+                store.slot,
+                store.data,
+                self.values,
+                self.ledger,
+                self.dual_sum,
+                self.tally,
+            )
+            if not missing:
+                break
+            self.gram.require(self._wanted(order[place:end]))
+        return place
+
+    def _wanted(self, coming: np.ndarray) -> np.ndarray:
+        """The next row, and rows after it that are likely to make a step too."""
+        most = min(_AHEAD, max(self.gram.store.capacity // 2, 1))
+        likely = coming[self.wrong(coming)]
+        likely = likely[self.gram.store.slot[likely] < 0]
+        _, first = np.unique(likely, return_index=True)
+        return likely[np.sort(first)[:most]]
+
+    def wrong(self, rows: np.ndarray) -> np.ndarray:
+        """Look at rows without learning from them."""
+        return ~(self.ledger[rows, 0] * (self.values[rows] + self.tally[BIAS]) > 0.0)
+
+    def state(self) -> np.ndarray:
+        """Values at all rows, and the bias."""
+        return np.append(self.values, self.tally[BIAS])
+
+    def last(self) -> Weights:
+        """Return the combination as it is."""
+        return Weights(None, float(self.tally[BIAS]), self.dual.copy())
+
+    def found(self) -> Weights:
+        """Return the last combination, or the mean."""
+        if not self.averaged:
+            return self.last()
+        intercept = self._mean(self.tally[BIAS], self.tally[BIAS_SUM])
+        return Weights(None, float(intercept), self._mean(self.dual, self.dual_sum))
+
+
+@njit(cache=True, nogil=True)
+def _walk_in_feature_space(
+    order: np.ndarray,
+    place: int,
+    end: int,
+    bias: bool,
+    averaged: bool,
+    slot: np.ndarray,
+    data: np.ndarray,
+    values: np.ndarray,
+    ledger: np.ndarray,
+    dual_sum: np.ndarray,
+    tally: np.ndarray,
+) -> tuple[int, bool]:
+    """Look at ``order[place:end]`` and learn from mistakes.
+
+    Returns the place reached, and whether a row of the matrix is missing there. Changes values,
+    ledger, dual_sum and tally.
+    """
+    while place < end:
+        i = order[place]
+        amount, value = ledger[i, 0], values[i] + tally[BIAS]
+        if amount * value > 0.0:
+            tally[RUN] += 1.0
+        else:
+            if slot[i] < 0:
+                return place, True
+            if tally[RUN] > tally[RECORD]:
+                tally[RECORD] = tally[RUN]
+                return place, False
+            tally[LOSS] += abs(value)
+            tally[RUN] = 0.0
+            tally[UPDATES] += 1.0
+            row = data[slot[i]]
+            for j in range(len(values)):
+                values[j] += amount * row[j]
+            ledger[i, 1] += abs(amount)
+            if bias:
+                tally[BIAS] += amount
+            if averaged:
+                dual_sum[i] += tally[VISITS] * abs(amount)
+                if bias:
+                    tally[BIAS_SUM] += tally[VISITS] * amount
+        tally[VISITS] += 1.0
+        place += 1
+    return place, False
