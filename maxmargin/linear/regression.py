@@ -188,7 +188,7 @@ class _LeastSquaresMachine(LinearMachine):
             found = method.minimise(error, start)
         else:
             stochastic = StochasticDescent(self.tol, self.max_iter, self.step_size, monitor)
-            loss = RowLoss(SQUARED, target, float(_LOSS.curvature(np.zeros(1))[0]))
+            loss = RowLoss(SQUARED, target, float(_LOSS.curvature(np.zeros(1))[0]), 0.5)
             random = check_random_state(self.random_state)
             found = stochastic.minimise(columns, loss, error, start, self.fit_intercept, random)
         coef, centre = found.point[:, :-1] * columns.inverse, found.point[:, -1]

@@ -10,8 +10,8 @@ of the values f at a row, with slope ``l`` and a curvature of at most ``h``,
 
 The denominator makes the step that of an implicit method: exactly so for the squared loss, so no
 ``eta`` is too large. ``eta`` falls with the number of the pass as ``eta / pass^(3/4)``; the first
-one is ``1 / (2 h (d + 1))`` unless given, ``d + 1`` being the mean of ``||x||^2 + 1``. The descent
-ends when five passes together have lowered the average's value by no more than ``tol``.
+one is a multiple of ``1 / (h (d + 1))`` unless given, ``d + 1`` being the mean of ``||x||^2 + 1``.
+The descent ends when five passes together have lowered the average's value by no more than ``tol``.
 
 The mean is never subtracted from a sparse row: its share of v is one number, and so are its
 products with v. The average is the last point less the mean of ``i`` times the i-th change.
@@ -45,12 +45,13 @@ class RowLoss:
     ``kind`` is SQUARED (``target`` (n, m): numbers), SIGMOID (``target`` (n, 1): -1 or +1) or
     COMPETING (``target`` (n, 1): the class); the last two have a ``steepness``, and the last one
     the ``eta`` of :class:`maxmargin.linear.mce.MCEClassifier`. ``curvature`` bounds the second
-    derivative along a row.
+    derivative by the values; the first step is ``first`` over it and over ``d + 1``.
     """
 
     kind: int
     target: np.ndarray
     curvature: float
+    first: float
     steepness: float = 1.0
     eta: float = 1.0
 
@@ -92,7 +93,7 @@ class StochasticDescent:
         rows = _Rows.of(columns, intercept)
         state = _State.at(start, rows)
         share = columns.weight * len(columns.weight)
-        first = self.step_size or 0.5 / (loss.curvature * (columns.X.shape[1] + 1))
+        first = self.step_size or loss.first / (loss.curvature * (columns.X.shape[1] + 1))
         point, (value, gradient) = start, function(start)
         curve, best = [value], [value]
         while True:
