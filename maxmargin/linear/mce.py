@@ -4,9 +4,13 @@ With ``l(z) = 1 / (1 + exp(-slope z))`` and weights ``s`` of the rows that sum t
 
     minimise  E(w, b) = sum_i s_i l(d_i) + alpha / 2 sum_j (scale_j w_j)^2
 
-where ``scale_j`` is the standard deviation of column j, and ``d_i`` is positive for a row that is misclassified. For two classes ``d_i = -y_i f(x_i)``,
-so that ``dE/dw = - sum_i s_i slope l(d_i) (1 - l(d_i)) y_i x_i`` (seed 004 has the other sign, which
-would climb). For K classes it is Juang's and Katagiri's measure of row i of class k,
+where ``scale_j`` is the standard deviation of column j, and ``d_i`` is positive for a row that is
+misclassified. For two classes ``d_i = -y_i f(x_i)``, so that
+
+    dE/dw = - sum_i s_i slope l(d_i) (1 - l(d_i)) y_i x_i
+
+(seed 004 has the other sign, which would climb). For K classes it is Juang's and Katagiri's measure
+of row i of class k,
 
     d_i = -g_k(x_i) + 1/eta log( 1/(K-1) sum_{j != k} exp(eta g_j(x_i)) )
 
@@ -40,6 +44,7 @@ from maxmargin.solvers.stochastic import COMPETING, SIGMOID, RowLoss, Stochastic
 
 _STEEPEST = 1.0 / (6.0 * 3.0**0.5)  # largest curvature of 1 / (1 + exp(-z))
 _START_STEPS, _START_TOL = 50, 1e-3  # of the least squares that the first descent starts from
+_TOL, _TOL_SGD = 1e-4, 1e-3
 _LENGTHS = 1.0, 10.0  # between which the other starts are drawn: sharp ones ignore outliers
 _FIRST_STEP = 5.0  # long, as slopes are small wherever the sigmoid is flat
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -131,9 +136,9 @@ class MCEClassifier(LinearClassifier):
     n_restarts : int, default=9
         Descents from random starts besides the first one, which starts from a regression on the
         labels. None are made once the classes are separated.
-    tol : float, default=1e-4
-        Largest entry of the gradient on standardised columns where a descent ends; for ``"sgd"``
-        also what five passes have to win of E.
+    tol : float, optional
+        Largest entry of the gradient on standardised columns where a descent ends. By default 1e-4,
+        and 1e-3 for ``"sgd"``.
     max_iter : int, default=1000
         Limit on the steps of each descent, for ``"sgd"`` passes over the rows.
     step_size : float, optional
@@ -208,7 +213,7 @@ class MCEClassifier(LinearClassifier):
         "eta": [_POSITIVE],
         "solver": [StrOptions({"lbfgs", "gradient_descent", "sgd"})],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "tol": [_POSITIVE],
+        "tol": [_POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "step_size": [_POSITIVE, None],
         "fit_intercept": ["boolean"],
@@ -228,7 +233,7 @@ class MCEClassifier(LinearClassifier):
         eta: float = 1.0,
         solver: str = "lbfgs",
         n_restarts: int = 9,
-        tol: float = 1e-4,
+        tol: float | None = None,
         max_iter: int = 1000,
         step_size: float | None = None,
         fit_intercept: bool = True,
@@ -292,8 +297,9 @@ class MCEClassifier(LinearClassifier):
             self._descend(error, last, monitor)
         if self.status_ is not Status.CONVERGED:
             self._warn(
-                f"{advice(self.status_, self)} The gradient is {self.gradient_norm_:.2g}, and "
-                f"{100 * self.train_error_:.3g} % of the training rows are misclassified."
+                f"{advice(self.status_, self, self._tol())} The gradient is "
+                f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
+                "rows are misclassified."
             )
         return self
 
@@ -308,6 +314,9 @@ class MCEClassifier(LinearClassifier):
                 f"alpha={self.alpha} was given, but solver='sgd' has no penalty: use "
                 "solver='lbfgs' or 'gradient_descent', or leave alpha=0."
             )
+
+    def _tol(self) -> float:
+        return self.tol or (_TOL_SGD if self.solver == "sgd" else _TOL)
 
     def _descend(self, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
         """Descend from each start, and keep the best."""
@@ -347,11 +356,11 @@ class MCEClassifier(LinearClassifier):
         self, error: SmoothedError, start: np.ndarray, random: Any, monitor: Monitor
     ) -> Descent:
         if self.solver == "lbfgs":
-            return _quasi_newton(error, start, self.tol, self.max_iter, monitor)
+            return _quasi_newton(error, start, self._tol(), self.max_iter, monitor)
         if self.solver == "gradient_descent":
-            method = GradientDescent(self.tol, self.max_iter, self.step_size, monitor)
+            method = GradientDescent(self._tol(), self.max_iter, self.step_size, monitor)
             return method.minimise(error, start)
-        stochastic = StochasticDescent(self.tol, self.max_iter, self.step_size, monitor)
+        stochastic = StochasticDescent(self._tol(), self.max_iter, self.step_size, monitor)
         rows = error.rows()
         return stochastic.minimise(error.columns, rows, error, start, self.fit_intercept, random)
 

@@ -31,6 +31,7 @@ from maxmargin.solvers.least_squares import LeastSquares, conjugate_gradients, f
 from maxmargin.solvers.stochastic import SQUARED, RowLoss, StochasticDescent
 
 _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
+_TOL, _TOL_SGD = 1e-6, 1e-3
 _LOSS = Squared()
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
@@ -96,7 +97,7 @@ class _LeastSquaresMachine(LinearMachine):
 
     fit_intercept: bool
     solver: str
-    tol: float
+    tol: float | None
     max_iter: int
     step_size: float | None
     random_state: Any
@@ -107,7 +108,7 @@ class _LeastSquaresMachine(LinearMachine):
     _parameter_constraints: dict = {
         "fit_intercept": ["boolean"],
         "solver": [StrOptions({"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"})],
-        "tol": [_POSITIVE],
+        "tol": [_POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "step_size": [_POSITIVE, None],
         "random_state": ["random_state"],
@@ -157,10 +158,17 @@ class _LeastSquaresMachine(LinearMachine):
         hint = "solver='qr' needs no steps."
         if certificate.solver == "qr":
             hint = "It is the solution for the rows that were seen."
+        elif certificate.solver == "conjugate_gradient":
+            hint += (
+                " Columns of one scale need fewer: StandardScaler, or MaxAbsScaler for a sparse X."
+            )
         return (
-            f"{advice(certificate.status, self)} {hint} The gradient is "
+            f"{advice(certificate.status, self, self._tol())} {hint} The gradient is "
             f"{certificate.gradient_norm:.2g}. See certificate_."
         )
+
+    def _tol(self) -> float:
+        return self.tol or (_TOL_SGD if self.solver == "sgd" else _TOL)
 
     def _chosen(self, X: Any) -> str:
         if self.step_size is not None and self.solver not in ("gradient_descent", "sgd"):
@@ -180,14 +188,14 @@ class _LeastSquaresMachine(LinearMachine):
         if solver == "qr":
             return factorised(columns, target, self.fit_intercept, monitor)
         if solver == "conjugate_gradient":
-            return conjugate_gradients(columns, target, self.tol, self.max_iter, monitor)
+            return conjugate_gradients(columns, target, self._tol(), self.max_iter, monitor)
         error = _error(columns, target, self.fit_intercept)
         start = np.zeros((target.shape[1], columns.X.shape[1] + 1))
         if solver == "gradient_descent":
-            method = GradientDescent(self.tol, self.max_iter, self.step_size, monitor)
+            method = GradientDescent(self._tol(), self.max_iter, self.step_size, monitor)
             found = method.minimise(error, start)
         else:
-            stochastic = StochasticDescent(self.tol, self.max_iter, self.step_size, monitor)
+            stochastic = StochasticDescent(self._tol(), self.max_iter, self.step_size, monitor)
             loss = RowLoss(SQUARED, target, float(_LOSS.curvature(np.zeros(1))[0]), 0.5)
             random = check_random_state(self.random_state)
             found = stochastic.minimise(columns, loss, error, start, self.fit_intercept, random)
@@ -206,7 +214,8 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     that forming ``X'X`` would lose. Where columns depend on each other the solution is not unique:
     the one of least norm is returned, ``rank_`` says so, and predictions on such data do not
     depend on the choice. Columns of very different units are no difficulty: ranks are judged, and
-    steps taken, on standardised columns, and the result is in X's own units.
+    steps taken, on standardised columns, and the result is in X's own units. (Only
+    ``"conjugate_gradient"`` works in X's units, for the sake of the least norm.)
 
     Parameters
     ----------
@@ -219,10 +228,10 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         ``"conjugate_gradient"``. ``"gradient_descent"`` and ``"sgd"`` are the lecture's, in the
         coordinates of standardised columns, where of several solutions they find the one of least
         norm in those coordinates, exactly or nearly.
-    tol : float, default=1e-6
+    tol : float, optional
         Where the methods other than ``"qr"`` stop: largest entry of the gradient, in the units of
-        ``certificate_.gradient_norm``; for ``"sgd"`` also the share of y's variance that five
-        passes have to explain in addition.
+        ``certificate_.gradient_norm``. By default 1e-6, and 1e-3 for ``"sgd"``, where the error
+        above the minimum is about the square of it.
     max_iter : int, default=1000
         Limit on the steps, for ``"sgd"`` passes over the rows, of all methods but ``"qr"``.
     step_size : float, optional
@@ -275,7 +284,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         *,
         fit_intercept: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         step_size: float | None = None,
         random_state: Any = None,
@@ -366,7 +375,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         *,
         fit_intercept: bool = True,
         solver: str = "auto",
-        tol: float = 1e-6,
+        tol: float | None = None,
         max_iter: int = 1000,
         step_size: float | None = None,
         class_weight: Any = None,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-_BLOCK = 1 << 19  # entries that are brought to float64 at a time
+_BLOCK = 1 << 18  # entries that are brought to float64 at a time
 
 
 class Columns:

@@ -102,9 +102,9 @@ def watched(
             bar.close(ending)
 
 
-def advice(status: Status, machine: Any) -> str:
+def advice(status: Status, machine: Any, tol: float) -> str:
     """What it means that a machine's fit has ended so, and what to do about it."""
-    return _ADVICE[status].format(**machine.get_params(deep=False))
+    return _ADVICE[status].format(**{**machine.get_params(deep=False), "tol": tol})
 
 
 _ADVICE = {

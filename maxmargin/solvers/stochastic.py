@@ -4,20 +4,20 @@ For ``f(x) = sum_j v_j (x_j - mean_j) / scale_j + c`` (:mod:`maxmargin.solvers.c
 of the values f at a row, with slope ``l`` and a curvature of at most ``h``,
 
     for each row, in random order:
-        t      =  s eta / (1 + s eta h (||x||^2 + 1))          x standardised, s the row's weight
+        t      =  min(s eta, 1 / (h (||x||^2 + 1)))          x standardised, s the row's weight
         v, c   =  v - t l x,  c - t l
     after each pass: judge the average of the v and c since pass 1, 2, 4, 8...
 
-The denominator makes the step that of an implicit method: exactly so for the squared loss, so no
-``eta`` is too large. ``eta`` falls with the number of the pass as ``eta / pass^(3/4)``; the first
-one is a multiple of ``1 / (h (d + 1))`` unless given, ``d + 1`` being the mean of ``||x||^2 + 1``.
-The descent ends when five passes together have lowered the average's value by no more than ``tol``.
+No step goes beyond the minimum of its row's own loss, so no ``eta`` is too large. ``eta`` falls
+with the number of the pass as ``eta / pass^(3/4)``; the first one is a multiple of ``1 / (h (d +
+1))`` unless given, ``d + 1`` being the mean of ``||x||^2 + 1``. The descent ends when no entry of
+the gradient of the whole sum, at the average, is larger than ``tol``.
 
 The mean is never subtracted from a sparse row: its share of v is one number, and so are its
 products with v. The average is the last point less the mean of ``i`` times the i-th change.
 
 References: seed 004; Robbins and Monro, 1951; Polyak and Juditsky, SIAM J. Control and Optimization
-30, 1992 (averaging); Toulis and Airoldi, Annals of Statistics 45, 2017 (implicit steps).
+30, 1992 (averaging).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from maxmargin.solvers.columns import Columns
 from maxmargin.solvers.gradient_descent import Descent, Function, report
 
 SQUARED, SIGMOID, COMPETING = range(3)
-_DECAY, _PATIENCE = 0.75, 5
+_DECAY = 0.75
 _SLICE = 1 << 22  # products in one call: less than a tenth of a second
 
 
@@ -63,7 +63,7 @@ class StochasticDescent:
     Parameters
     ----------
     tol : float
-        What five passes have to win at least.
+        Largest entry of the full gradient at the end.
     max_iter : int
         Passes over the rows.
     step_size : float, optional
@@ -95,27 +95,23 @@ class StochasticDescent:
         share = columns.weight * len(columns.weight)
         first = self.step_size or loss.first / (loss.curvature * (columns.X.shape[1] + 1))
         point, (value, gradient) = start, function(start)
-        curve, best = [value], [value]
+        curve = [value]
         while True:
-            largest, passes = float(np.abs(gradient).max()), len(best) - 1
-            won = best[-1 - _PATIENCE] - best[-1] if passes >= _PATIENCE else np.inf
-            report(self.monitor, passes, won, self.tol, best[-1], name="won in five passes")
-            status = self._ended(min(won, largest), passes)
+            largest, passes = float(np.abs(gradient).max()), len(curve) - 1
+            report(self.monitor, passes, largest, self.tol, value)
+            status = self._ended(largest, passes)
             if status is not None:
-                return Descent(point, best[-1], largest, passes, status, curve)
-            if len(curve) & (len(curve) - 1) == 0:  # pass 1, 2, 4, 8...
+                return Descent(point, value, largest, passes, status, curve)
+            if _power_of_two(passes + 1):
                 state.begin()
-            eta = first / len(curve) ** _DECAY
+            eta = first / (passes + 1) ** _DECAY
             self._pass(rows, loss, share, random.permutation(len(share)), eta, state)
-            average = state.average(rows)
-            value, slope = function(average)
-            if value <= best[-1]:
-                point, gradient = average, slope
+            point = state.average(rows)
+            value, gradient = function(point)
             curve.append(value)
-            best.append(min(value, best[-1]))
 
-    def _ended(self, left: float, passes: int) -> Status | None:
-        if left <= self.tol:
+    def _ended(self, largest: float, passes: int) -> Status | None:
+        if largest <= self.tol:
             return Status.CONVERGED
         return self.monitor.stopped() or (Status.MAX_ITER if passes >= self.max_iter else None)
 
@@ -156,6 +152,10 @@ class StochasticDescent:
                 state.along_sum,
             )
             state.seen += len(order[begin : begin + size])
+
+
+def _power_of_two(number: int) -> bool:
+    return number & (number - 1) == 0
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,9 @@ def _steps(
         for k in range(machines):
             values[k] += along[0, k] * cross - along[1, k] + along[2, k]
         slopes(kind, target[i], steepness, eta_k, values, slope)
-        step = share[i] * eta / (1.0 + share[i] * eta * curvature * norm)
+        step = share[i] * eta
+        if step * curvature * norm > 1.0:
+            step = 1.0 / (curvature * norm)
         for k in range(machines):
             move = step * slope[k]
             if move == 0.0:
