@@ -161,7 +161,7 @@ def test_outliers_cost_no_more_than_one_error_each(solver, outliers):
     assert LeastSquaresClassifier().fit(X, y).score(X, y) < 0.6
     model = MCEClassifier(solver=solver, random_state=0).fit(X, y)
     assert model.status_ is Status.CONVERGED
-    assert model.train_error_ == pytest.approx(0.1, abs=0.01)
+    assert model.train_error_ == pytest.approx(0.1, abs=0.015)
     assert model.train_error_ == pytest.approx(1 - model.score(X, y))
     assert not model.separated_
     # the first start ends elsewhere: the problem is not convex, and the best start is kept

@@ -45,7 +45,8 @@ from maxmargin.solvers.stochastic import COMPETING, SIGMOID, RowLoss, Stochastic
 _STEEPEST = 1.0 / (6.0 * 3.0**0.5)  # largest curvature of 1 / (1 + exp(-z))
 _START_STEPS, _START_TOL = 50, 1e-3  # of the least squares that the first descent starts from
 _TOL, _TOL_SGD = 1e-4, 1e-3
-_LENGTHS = 1.0, 10.0  # between which the other starts are drawn: sharp ones ignore outliers
+_LENGTHS = 1.0, 100.0  # between which the other starts are drawn: long ones ignore outliers
+_OFF_CENTRE, _RESOLVED = 0.1, 1e-6
 _FIRST_STEP = 5.0  # long, as slopes are small wherever the sigmoid is flat
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
@@ -381,16 +382,19 @@ class MCEClassifier(LinearClassifier):
 
 
 def _random_start(error: SmoothedError, random: Any) -> np.ndarray:
-    """Draw weights in a random direction, with values of a random size."""
+    """Draw weights in a random direction, with values of a random size.
+
+    The size of the values is their geometric mean, on which outliers have little influence.
+    """
     m = 1 if error.n_classes == 2 else error.n_classes
     V = random.normal(size=(m, error.columns.X.shape[1] + 1))
-    V[:, -1] *= error.intercept
+    V[:, -1] *= _OFF_CENTRE * error.intercept
     if m > 1:  # what all classes have in common has no effect
         V -= V.mean(axis=0)
-    values = error.columns.values(V[:, :-1]) + V[:, -1]
-    size = np.sqrt(error.columns.weight @ (values**2).mean(axis=1))
-    length = np.exp(random.uniform(*np.log(_LENGTHS)))
-    return V * (length / size) if size > 0 else V
+    values = np.abs(error.columns.values(V[:, :-1]) + V[:, -1]).mean(axis=1)
+    smallest = _RESOLVED * max(float(values.max()), np.finfo(np.float64).tiny)
+    size = np.exp(error.columns.weight @ np.log(np.maximum(values, smallest)))
+    return V * np.exp(random.uniform(*np.log(_LENGTHS))) / size
 
 
 def _quasi_newton(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,7 +52,7 @@ def plot_gradient_weights(ax: Axes | None = None) -> Axes:
     for name, loss, colour in drawn:
         ax.plot(margin, -loss.slope(margin), color=colour, linewidth=2, label=name)
     ax.axvline(0, color=marks.INK, linewidth=1.8)
-    place = {"transform": ax.get_xaxis_transform(), "va": "top", "weight": "bold"}
+    place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "va": "top", "weight": "bold"}
     ax.text(-0.1, 0.83, "wrong side", ha="right", **place)
     ax.text(0.1, 0.83, "right side", ha="left", **place)
     ax.set(

@@ -63,7 +63,8 @@ def factorised(
     """
     monitor = monitor or Monitor()
     triangle, status = _triangle(columns, Y, intercept, monitor)
-    n, d, first = *columns.X.shape, int(intercept)
+    n, d = columns.X.shape
+    first = int(intercept)
     varying = columns.scale > 0
     scale = columns.scale[varying]
     inner = triangle[first:, first : first + d][:, varying]
