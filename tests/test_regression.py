@@ -136,6 +136,15 @@ def test_units_do_not_matter(solver, random):
     assert model.certificate_.converged
 
 
+@pytest.mark.parametrize("solver", STEPS)
+def test_columns_far_from_zero_keep_their_digits(solver, random):
+    Z = random.normal(size=(200, 3))
+    model = LinearRegression(solver=solver, **STEPS[solver] | {"tol": 1e-5}).fit(
+        Z + 1e8, Z @ [1, 2, 3]
+    )
+    np.testing.assert_allclose(model.coef_, [1, 2, 3], rtol=1e-4)
+
+
 def test_the_condition_number_is_not_squared():
     """A polynomial of degree 9 on [0, 1], exact in y: X'X has no digit left, X has."""
     x = np.linspace(0.0, 1.0, 200)

@@ -29,7 +29,7 @@ from maxmargin.solution import Status
 
 _REMEMBERED, _ENOUGH = 10, 1e-4  # values, and the share of the slope's promise to be kept
 _GROWTH, _RANGE = 4.0, (1e-10, 1e10)
-_DIVERGED = 100.0  # times the first value
+DIVERGED = 100.0  # times the first value
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
@@ -201,7 +201,7 @@ def _stepped(
     """Take a step of a given size; None where the function has grown far beyond its first value."""
     point = point - step * gradient
     value, gradient = function(point)
-    return (point, value, gradient) if value <= _DIVERGED * max(first, 1.0) else None
+    return (point, value, gradient) if value <= DIVERGED * max(first, 1.0) else None
 
 
 def _searched(

@@ -69,7 +69,7 @@ def factorised(
     scale = columns.scale[varying]
     inner = triangle[first:, first : first + d][:, varying]
     right = triangle[first:, first + d :]
-    U, size, Vt = svd(inner, full_matrices=False, overwrite_a=False, check_finite=False)
+    U, size, Vt = svd(inner, full_matrices=False, check_finite=False)
     eps = float(np.finfo(columns.X.dtype).eps)
     uncertain = np.linalg.norm(1.0 + np.abs(columns.mean[varying]) / scale)
     rank = int(np.sum(size > _ROUNDING * eps * uncertain))
@@ -77,15 +77,16 @@ def factorised(
     coef = np.zeros((Y.shape[1], d))
     if rank == len(scale):
         coef[:, varying] = (Vt.T @ components).T / scale
+        known = svdvals(inner * scale, check_finite=False) if rank else size
     else:
         Q, T = qr(scale[:, None] * Vt[:rank].T, mode="economic", check_finite=False)
         coef[:, varying] = (Q @ solve_triangular(T, components, trans="T")).T
+        known = svdvals(size[:rank] * T, check_finite=False) if rank else size[:0]
     centre = np.zeros(Y.shape[1])
     if intercept:
         onto = triangle[0, first : first + d] * columns.scale
         centre = (triangle[0, first + d :] - coef @ onto) / triangle[0, 0]
     singular = np.zeros(min(n, d))
-    known = svdvals(inner * scale, check_finite=False)[: len(singular)] if rank else []
     singular[: len(known)] = known
     return LeastSquares(coef, centre, 1, status, rank, singular)
 

@@ -13,8 +13,8 @@ with the number of the pass as ``eta / pass^(3/4)``; the first one is a multiple
 1))`` unless given, ``d + 1`` being the mean of ``||x||^2 + 1``. The descent ends when no entry of
 the gradient of the whole sum, at the average, is larger than ``tol``.
 
-The mean is never subtracted from a sparse row: its share of v is one number, and so are its
-products with v. The average is the last point less the mean of ``i`` times the i-th change.
+The mean is subtracted from a dense row, but not from a sparse one: there its share of v is one
+number, and so are its products with v. The average is the last point less the mean of ``i`` times the i-th change.
 
 References: seed 004; Robbins and Monro, 1951; Polyak and Juditsky, SIAM J. Control and Optimization
 30, 1992 (averaging).
@@ -31,7 +31,7 @@ from numba import njit
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import Descent, Function, report
+from maxmargin.solvers.gradient_descent import DIVERGED, Descent, Function, report
 
 SQUARED, SIGMOID, COMPETING = range(3)
 _DECAY = 0.75
@@ -106,8 +106,11 @@ class StochasticDescent:
                 state.begin()
             eta = first / (passes + 1) ** _DECAY
             self._pass(rows, loss, share, random.permutation(len(share)), eta, state)
-            point = state.average(rows)
-            value, gradient = function(point)
+            average = state.average(rows)
+            value, slope = function(average)
+            if not value <= DIVERGED * max(curve[0], 1.0):
+                return Descent(point, curve[-1], largest, passes, Status.STALLED, curve)
+            point, gradient = average, slope
             curve.append(value)
 
     def _ended(self, largest: float, passes: int) -> Status | None:
@@ -133,6 +136,7 @@ class StochasticDescent:
                 rows.data,
                 rows.indices,
                 rows.indptr,
+                rows.offset,
                 rows.mean,
                 rows.metric,
                 rows.square,
@@ -160,12 +164,16 @@ def _power_of_two(number: int) -> bool:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Rows for the compiled loop: CSR's arrays, or those of a dense matrix read as one."""
+    """Rows for the compiled loop: CSR's arrays, or those of a dense matrix read as one.
+
+    ``offset`` is subtracted from the stored values, ``mean`` is accounted for otherwise.
+    """
 
     data: np.ndarray
     indices: np.ndarray
     indptr: np.ndarray
     width: int
+    offset: np.ndarray
     mean: np.ndarray
     metric: np.ndarray
     square: float
@@ -177,18 +185,20 @@ class _Rows:
     def of(cls, columns: Columns, intercept: bool) -> _Rows:
         X, (n, d) = columns.X, columns.X.shape
         metric = columns.inverse**2
-        square = float(columns.mean**2 @ metric)
+        offset, mean = np.zeros(d), columns.mean
         if sp.issparse(X):
             arrays = X.data, X.indices, X.indptr
         else:  # one row's indices do for all: an empty indptr says so
             arrays = np.ascontiguousarray(X).ravel(), np.arange(d), np.empty(0, dtype=np.intp)
+            offset, mean = mean, offset
         width = max(len(arrays[0]) // n, 1)
         return cls(
             *arrays,
             width,
-            columns.mean,
+            offset,
+            mean,
             metric,
-            square,
+            float(mean**2 @ metric),
             intercept,
             columns.scale,
             columns.inverse,
@@ -230,6 +240,7 @@ def _steps(
     data,
     indices,
     indptr,
+    offset,
     mean,
     metric,
     square,
@@ -260,7 +271,8 @@ def _steps(
         values[:] = 0.0
         norm, cross = square, 0.0
         for t in range(begin, end):
-            j, x = indices[t - shift], data[t]
+            j = indices[t - shift]
+            x = data[t] - offset[j]
             for k in range(machines):
                 values[k] += x * W[j, k]
             norm += x * x * metric[j]
@@ -278,7 +290,7 @@ def _steps(
                 continue
             for t in range(begin, end):
                 j = indices[t - shift]
-                change = move * data[t] * metric[j]
+                change = move * (data[t] - offset[j]) * metric[j]
                 W[j, k] -= change
                 W_sum[j, k] -= seen * change
             along[0, k] += move
