@@ -32,6 +32,7 @@ from maxmargin.solvers.stochastic import SQUARED, RowLoss, StochasticDescent
 
 _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
 _TOL, _TOL_SGD = 1e-6, 1e-3
+_FIRST_STEP = 0.5  # of sgd, over the curvature and the number of columns
 _LOSS = Squared()
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
@@ -92,6 +93,27 @@ class LeastSquaresCertificate:
         )
 
 
+@dataclass(frozen=True)
+class _SquaredError:
+    """The mean of the squared residuals, as a function of (m, d + 1) standardised weights."""
+
+    columns: Columns
+    target: np.ndarray
+    intercept: bool
+
+    def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient, of all targets together."""
+        losses, gradient = self.each(V)
+        return float(losses.sum()), gradient
+
+    def each(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Value of each target, and the gradient."""
+        residual = self.columns.values(V[:, :-1]) + V[:, -1] - self.target
+        slope = self.columns.weight[:, None] * _LOSS.slope(residual)
+        gradient = np.column_stack([self.columns.pull(slope), slope.sum(axis=0) * self.intercept])
+        return self.columns.weight @ _LOSS.value(residual), gradient
+
+
 class _LeastSquaresMachine(LinearMachine):
     """Parameters and fit of the two machines below."""
 
@@ -130,10 +152,10 @@ class _LeastSquaresMachine(LinearMachine):
             mean = columns.weight @ Y if self.fit_intercept else np.zeros(Y.shape[1])
             size = np.sqrt(columns.weight @ (Y - mean) ** 2)
             size[size == 0] = 1.0
-            target = (Y - mean) / size
-            found = self._solved(solver, columns, target, monitor)
+            error = _SquaredError(columns, (Y - mean) / size, self.fit_intercept)
+            found = self._solved(solver, error, monitor)
             V = np.column_stack([found.coef * columns.scale, found.centre])
-            losses, gradient = _error(columns, target, self.fit_intercept)(V, each=True)
+            losses, gradient = error.each(V)
         self.coef_ = found.coef * size[:, None]
         self.intercept_ = mean + found.centre * size - self.coef_ @ columns.mean
         self.n_iter_ = max(found.n_iter, 1)
@@ -181,22 +203,21 @@ class _LeastSquaresMachine(LinearMachine):
         n, d = X.shape
         return "conjugate_gradient" if sp.issparse(X) and n * float(d) ** 2 > _SOON else "qr"
 
-    def _solved(
-        self, solver: str, columns: Columns, target: np.ndarray, monitor: Monitor
-    ) -> LeastSquares:
+    def _solved(self, solver: str, error: _SquaredError, monitor: Monitor) -> LeastSquares:
         """Solve for standardised targets; of the methods, only ``qr`` takes no steps."""
+        columns, target, tol = error.columns, error.target, self._tol()
         if solver == "qr":
             return factorised(columns, target, self.fit_intercept, monitor)
         if solver == "conjugate_gradient":
-            return conjugate_gradients(columns, target, self._tol(), self.max_iter, monitor)
-        error = _error(columns, target, self.fit_intercept)
+            return conjugate_gradients(columns, target, tol, self.max_iter, monitor)
         start = np.zeros((target.shape[1], columns.X.shape[1] + 1))
         if solver == "gradient_descent":
-            method = GradientDescent(self._tol(), self.max_iter, self.step_size, monitor)
+            method = GradientDescent(tol, self.max_iter, self.step_size, monitor)
             found = method.minimise(error, start)
         else:
-            stochastic = StochasticDescent(self._tol(), self.max_iter, self.step_size, monitor)
-            loss = RowLoss(SQUARED, target, float(_LOSS.curvature(np.zeros(1))[0]), 0.5)
+            stochastic = StochasticDescent(tol, self.max_iter, self.step_size, monitor)
+            curvature = float(_LOSS.curvature(np.zeros(1))[0])
+            loss = RowLoss(SQUARED, target, curvature, _FIRST_STEP)
             random = check_random_state(self.random_state)
             found = stochastic.minimise(columns, loss, error, start, self.fit_intercept, random)
         coef, centre = found.point[:, :-1] * columns.inverse, found.point[:, -1]
@@ -418,17 +439,3 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         if warning:
             self._warn(warning)
         return self
-
-
-def _error(columns: Columns, target: np.ndarray, intercept: bool) -> Any:
-    """Mean squared error and its gradient, as functions of (m, d + 1) standardised weights."""
-
-    def error(V: np.ndarray, each: bool = False) -> tuple[Any, np.ndarray]:
-        residual = columns.values(V[:, :-1]) + V[:, -1] - target
-        losses = columns.weight @ _LOSS.value(residual)
-        slope = columns.weight[:, None] * _LOSS.slope(residual)
-        last = slope.sum(axis=0) * intercept
-        gradient = np.column_stack([columns.pull(slope), last])
-        return (losses if each else float(losses.sum())), gradient
-
-    return error

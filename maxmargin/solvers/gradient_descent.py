@@ -16,6 +16,7 @@ Optimization 7, 1997 (the line search).
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,7 +48,7 @@ class DescentProgress:
     violation, tol : float
         What has to become small, such as the largest entry of the gradient, and how small.
     loss : float
-        The function's value.
+        The function's value; nan where it is not known on the way.
     seconds : float
         Since the fit began.
     name : str
@@ -66,7 +67,8 @@ class DescentProgress:
 
     def __str__(self) -> str:
         which = f"start {self.problem + 1} of {self.problems}, " if self.problems > 1 else ""
-        return f"{which}loss {self.loss:.5g}, {self.name} {self.violation:.2g}"
+        loss = "" if math.isnan(self.loss) else f"loss {self.loss:.5g}, "
+        return f"{which}{loss}{self.name} {self.violation:.2g}"
 
 
 def report(
@@ -177,12 +179,14 @@ class GradientDescent:
             if value <= best.value or status is Status.CONVERGED:
                 best = replace(best, point=point, value=value, gradient_norm=largest)
             report(self.monitor, n_iter, largest, self.tol, value)
-            if status is None and self.step_size is not None:
-                found = _stepped(function, point, gradient, step, curve[0])
-            elif status is None:
+            if status is not None:
+                return replace(best, n_iter=n_iter, status=status)
+            if self.step_size is None:
                 found = _searched(function, point, gradient, step, max(recent))
-            if status is not None or found is None:
-                return replace(best, n_iter=n_iter, status=status or Status.STALLED)
+            else:
+                found = _stepped(function, point, gradient, step, curve[0])
+            if found is None:
+                return replace(best, n_iter=n_iter, status=Status.STALLED)
             if self.step_size is None:
                 step = _proposed(found[0] - point, found[2] - gradient)
             point, value, gradient = found

@@ -14,7 +14,8 @@ with the number of the pass as ``eta / pass^(3/4)``; the first one is a multiple
 the gradient of the whole sum, at the average, is larger than ``tol``.
 
 The mean is subtracted from a dense row, but not from a sparse one: there its share of v is one
-number, and so are its products with v. The average is the last point less the mean of ``i`` times the i-th change.
+number, and so are its products with v. The average is the last point less the mean of ``i`` times
+the i-th change.
 
 References: seed 004; Robbins and Monro, 1951; Polyak and Juditsky, SIAM J. Control and Optimization
 30, 1992 (averaging).
