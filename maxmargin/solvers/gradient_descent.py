@@ -85,6 +85,13 @@ def report(
         monitor.report(told)
 
 
+def ended(monitor: Monitor, largest: float, tol: float, steps: int, max_iter: int) -> Status | None:
+    """Why a descent ends here, or None to go on."""
+    if largest <= tol:
+        return Status.CONVERGED
+    return monitor.stopped() or (Status.MAX_ITER if steps >= max_iter else None)
+
+
 @contextmanager
 def watched(
     time_limit: float | None, callback: Any, verbose: Any, problems: int = 1
@@ -175,7 +182,7 @@ class GradientDescent:
         step = self.step_size or 1.0 / max(1.0, float(np.abs(gradient).max()))
         while True:
             largest, n_iter = float(np.abs(gradient).max()), len(curve) - 1
-            status = self._ended(largest, n_iter)
+            status = ended(self.monitor, largest, self.tol, n_iter, self.max_iter)
             if value <= best.value or status is Status.CONVERGED:
                 best = replace(best, point=point, value=value, gradient_norm=largest)
             report(self.monitor, n_iter, largest, self.tol, value)
@@ -192,11 +199,6 @@ class GradientDescent:
             point, value, gradient = found
             recent.append(value)
             curve.append(value)
-
-    def _ended(self, largest: float, steps: int) -> Status | None:
-        if largest <= self.tol:
-            return Status.CONVERGED
-        return self.monitor.stopped() or (Status.MAX_ITER if steps >= self.max_iter else None)
 
 
 def _stepped(

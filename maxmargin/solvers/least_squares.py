@@ -29,7 +29,7 @@ from scipy.linalg import qr, solve_triangular, svd, svdvals
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import report
+from maxmargin.solvers.gradient_descent import ended, report
 
 _BLOCK = 1 << 17  # entries that are factorised at a time: they fit in a core's cache
 _SHORTEST = 3  # rows of a block for each of its columns, at least
@@ -146,13 +146,11 @@ def conjugate_gradients(
     gradient = columns.pull(weight * residual)
     direction = gradient * unit**2
     square = _squared(gradient * unit)
-    status, steps = None, 0
+    steps = 0
     while True:
         largest = 2.0 * float(np.abs(gradient).max(initial=0.0))
         report(monitor, steps, largest, tol, float(np.vdot(weight * residual, residual)))
-        status = Status.CONVERGED if largest <= tol else monitor.stopped()
-        if status is None and steps >= max_iter:
-            status = Status.MAX_ITER
+        status = ended(monitor, largest, tol, steps, max_iter)
         if status is not None:
             return LeastSquares(V * columns.inverse, np.zeros(len(V)), steps, status)
         image = columns.values(direction)

@@ -32,7 +32,7 @@ from numba import njit
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import DIVERGED, Descent, Function, report
+from maxmargin.solvers.gradient_descent import DIVERGED, Descent, Function, ended, report
 
 SQUARED, SIGMOID, COMPETING = range(3)
 _DECAY = 0.75
@@ -71,6 +71,20 @@ class StochasticDescent:
         ``eta`` of the first pass.
     monitor : Monitor
         Is told of the progress, and asked when to stop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> columns = Columns(np.array([[-1.0], [1.0]]), np.ones(2))
+    >>> target = np.array([[-3.0], [3.0]])
+    >>> def error(V):
+    ...     residual = columns.values(V[:, :1]) + V[:, 1] - target
+    ...     slope = residual.mean(axis=0), (columns.X * residual).mean(axis=0)
+    ...     return float((residual**2).mean()), 2 * np.column_stack(slope[::-1])
+    >>> loss, random = RowLoss(SQUARED, target, 2.0, 0.5), np.random.RandomState(0)
+    >>> descent = StochasticDescent(tol=1e-3, max_iter=1000)
+    >>> descent.minimise(columns, loss, error, np.zeros((1, 2)), True, random).point.round(2) + 0.0
+    array([[3., 0.]])
     """
 
     tol: float
@@ -100,7 +114,7 @@ class StochasticDescent:
         while True:
             largest, passes = float(np.abs(gradient).max()), len(curve) - 1
             report(self.monitor, passes, largest, self.tol, value)
-            status = self._ended(largest, passes)
+            status = ended(self.monitor, largest, self.tol, passes, self.max_iter)
             if status is not None:
                 return Descent(point, value, largest, passes, status, curve)
             if _power_of_two(passes + 1):
@@ -113,11 +127,6 @@ class StochasticDescent:
                 return Descent(point, curve[-1], largest, passes, Status.STALLED, curve)
             point, gradient = average, slope
             curve.append(value)
-
-    def _ended(self, largest: float, passes: int) -> Status | None:
-        if largest <= self.tol:
-            return Status.CONVERGED
-        return self.monitor.stopped() or (Status.MAX_ITER if passes >= self.max_iter else None)
 
     def _pass(
         self,
