@@ -197,6 +197,18 @@ def test_separated_classes_end_the_search(solver):
     assert np.linalg.norm(bound.coef_) < np.linalg.norm(model.coef_)
 
 
+@pytest.mark.parametrize("d", [3, 10])
+def test_restarts_find_the_boundary_in_spite_of_outliers(d):
+    found = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(400, d))
+        y = X[:, 0] > 0
+        X[:40, 0] *= -30.0
+        found.append(MCEClassifier(random_state=seed).fit(X, y).train_error_ < 0.15)
+    assert sum(found) >= 8
+
+
 @pytest.mark.parametrize("kind", ["csr", "float32", "units"])
 def test_container_precision_and_units_do_not_matter(kind, random):
     X, y = load_breast_cancer(return_X_y=True)

@@ -111,7 +111,7 @@ class MCEClassifier(LinearClassifier):
 
         minimise  E(w, b) = sum_i s_i l(-y_i (w . x_i + b)) + alpha / 2 sum_j (scale_j w_j)^2
 
-    A row far on the wrong side costs one, as it does in the error count: outliers hardly pull.
+    A row far on the wrong side costs one, as it does in the error count, and hardly pulls at w.
     For K classes there is one function ``g_k`` for each, and a row of class k costs ``l(d)`` with
     ``d = -g_k + 1/eta log(1/(K-1) sum_{j != k} exp(eta g_j))``.
 
@@ -136,7 +136,8 @@ class MCEClassifier(LinearClassifier):
         itself, ``"sgd"`` that of one row at a time, averaged.
     n_restarts : int, default=9
         Descents from random starts besides the first one, which starts from a regression on the
-        labels. None are made once the classes are separated.
+        labels. None are made once the classes are separated. Many columns or far outliers make
+        poor local minima common: compare ``losses_``, and raise this if they differ much.
     tol : float, optional
         Largest entry of the gradient on standardised columns where a descent ends. By default 1e-4,
         and 1e-3 for ``"sgd"``.
@@ -322,11 +323,13 @@ class MCEClassifier(LinearClassifier):
     def _descend(self, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
         """Descend from each start, and keep the best."""
         random = check_random_state(self.random_state)
+        typical: np.ndarray | None = None
         best: Descent | None = None
         losses: list[float] = []
         while len(losses) <= self.n_restarts:
             if losses:
-                start = _random_start(error, random)
+                typical = error.columns.typical() if typical is None else typical
+                start = _random_start(error, typical, random)
             else:
                 start = self._first_start(error, last, monitor)
             found = self._descent(error, start, random, monitor)
@@ -381,13 +384,15 @@ class MCEClassifier(LinearClassifier):
         self.n_iter_ = max(found.n_iter, 1)
 
 
-def _random_start(error: SmoothedError, random: Any) -> np.ndarray:
+def _random_start(error: SmoothedError, typical: np.ndarray, random: Any) -> np.ndarray:
     """Draw weights in a random direction, with values of a random size.
 
-    The size of the values is their geometric mean, on which outliers have little influence.
+    Columns are weighed by their standard deviations, by their typical sizes, on which outliers have
+    little influence, or by something between; the size of the values is their geometric mean.
     """
     m = 1 if error.n_classes == 2 else error.n_classes
     V = random.normal(size=(m, error.columns.X.shape[1] + 1))
+    V[:, :-1] /= typical ** random.uniform()
     V[:, -1] *= _OFF_CENTRE * error.intercept
     if m > 1:  # what all classes have in common has no effect
         V -= V.mean(axis=0)

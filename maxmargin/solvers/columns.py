@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+_SMALL = 1e-6  # standardised values below this count as this
 _BLOCK = 1 << 18  # entries that are brought to float64 at a time
 
 
@@ -90,6 +91,28 @@ class Columns:
             mass += np.bincount(block.indices, weight, d)
             stored += np.bincount(block.indices, minlength=d)
         return total + np.where(stored < n, np.maximum(1.0 - mass, 0.0), 0.0) * self.mean**2
+
+    def typical(self) -> np.ndarray:
+        """Geometric mean of the standardised values' sizes in each column, one where constant.
+
+        It is far below one where a few outliers make the column's scale.
+        """
+        d = self.X.shape[1]
+        total = np.zeros(d)
+        if sp.issparse(self.X):
+            mass = np.zeros(d)
+            for rows, block in self.blocks():
+                weight = np.repeat(self.weight[rows], np.diff(block.indptr))
+                away = np.abs(block.data - self.mean[block.indices]) * self.inverse[block.indices]
+                total += np.bincount(block.indices, weight * np.log(np.maximum(away, _SMALL)), d)
+                mass += np.bincount(block.indices, weight, d)
+            at_zero = np.log(np.maximum(np.abs(self.mean) * self.inverse, _SMALL))
+            total += np.maximum(1.0 - mass, 0.0) * at_zero
+        else:
+            for rows, block in self.blocks():
+                away = np.abs(block - self.mean) * self.inverse
+                total += self.weight[rows] @ np.log(np.maximum(away, _SMALL))
+        return np.where(self.scale > 0, np.exp(total), 1.0)
 
     def blocks(self, entries: int = _BLOCK, least: int = 1) -> Iterator[tuple[slice, Any]]:
         """Yield slices of the rows, and these rows in float64."""
