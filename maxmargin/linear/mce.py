@@ -1,0 +1,437 @@
+"""Minimum classification error: the number of errors, smoothed until it has a gradient.
+
+With ``l(z) = 1 / (1 + exp(-slope z))`` and weights ``s`` of the rows that sum to one,
+
+    minimise  E(w, b) = sum_i s_i l(d_i) + alpha / 2 sum_j (scale_j w_j)^2
+
+where ``scale_j`` is the standard deviation of column j, and ``d_i`` is positive for a row that is
+misclassified. For two classes ``d_i = -y_i f(x_i)``, so that
+
+    dE/dw = - sum_i s_i slope l(d_i) (1 - l(d_i)) y_i x_i
+
+(seed 004 has the other sign, which would climb). For K classes it is Juang's and Katagiri's measure
+of row i of class k,
+
+    d_i = -g_k(x_i) + 1/eta log( 1/(K-1) sum_{j != k} exp(eta g_j(x_i)) )
+
+which tends to the best competitor's lead as ``eta`` grows; it is ``-y f`` where K is two.
+
+E is bounded and not convex: descents from several starts, of which the best is kept.
+
+References: seed 004; Juang and Katagiri, IEEE Trans. Signal Processing 40, 1992.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from maxmargin.linear.base import LinearClassifier
+from maxmargin.losses import MinimumClassificationError
+from maxmargin.progress import Monitor
+from maxmargin.solution import Status
+from maxmargin.solvers.columns import Columns
+from maxmargin.solvers.gradient_descent import Descent, GradientDescent, advice, report, watched
+from maxmargin.solvers.least_squares import conjugate_gradients
+from maxmargin.solvers.stochastic import COMPETING, SIGMOID, RowLoss, StochasticDescent
+
+_STEEPEST = 1.0 / (6.0 * 3.0**0.5)  # largest curvature of 1 / (1 + exp(-z))
+_START_STEPS, _START_TOL = 50, 1e-3  # of the least squares that the first descent starts from
+_TOL, _TOL_SGD = 1e-4, 1e-3
+_LENGTHS = 1.0, 100.0  # between which the other starts are drawn: long ones ignore outliers
+_OFF_CENTRE, _RESOLVED = 0.1, 1e-6
+_FIRST_STEP = 5.0  # long, as slopes are small wherever the sigmoid is flat
+_POSITIVE = Interval(Real, 0.0, None, closed="neither")
+
+
+@dataclass(frozen=True)
+class SmoothedError:
+    """``E`` as a function of standardised weights V of shape (m, d + 1), the last column being b.
+
+    ``index`` is the class of each row; with two classes m is one.
+    """
+
+    columns: Columns
+    index: np.ndarray
+    n_classes: int
+    loss: MinimumClassificationError
+    eta: float = 1.0
+    alpha: float = 0.0
+    intercept: bool = True
+
+    def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient."""
+        weight = self.columns.weight
+        margins, towards = self._margins(self.columns.values(V[:, :-1]) + V[:, -1])
+        slope = (weight * self.loss.slope(margins))[:, None] * towards
+        gradient = np.column_stack([self.columns.pull(slope), slope.sum(axis=0) * self.intercept])
+        gradient[:, :-1] += self.alpha * V[:, :-1]
+        penalty = 0.5 * self.alpha * np.vdot(V[:, :-1], V[:, :-1])
+        return float(weight @ self.loss.value(margins) + penalty), gradient
+
+    def _margins(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``-d`` of each row, and its derivatives by the row's values."""
+        if self.n_classes == 2:
+            sign = np.where(self.index == 1, 1.0, -1.0)
+            return sign * values[:, 0], sign[:, None]
+        own = np.arange(len(values)), self.index
+        rivals = values.copy()
+        rivals[own] = -np.inf
+        first = rivals.max(axis=1)
+        share = np.exp(self.eta * (rivals - first[:, None]))
+        total = share.sum(axis=1)
+        towards = -share / total[:, None]
+        towards[own] = 1.0
+        return values[own] - first - np.log(total / (self.n_classes - 1)) / self.eta, towards
+
+    def rows(self) -> RowLoss:
+        """Return the loss of one row, for stochastic descent."""
+        steepness = self.loss.steepness
+        curvature = _STEEPEST * steepness**2
+        if self.n_classes == 2:
+            target = np.where(self.index == 1, 1.0, -1.0)[:, None]
+            return RowLoss(SIGMOID, target, curvature, _FIRST_STEP, steepness)
+        target = self.index[:, None].astype(np.float64)
+        # by the chain rule: d has a gradient of norm at most sqrt(2) and a curvature of eta / 2
+        curvature = 2.0 * curvature + 0.125 * steepness * self.eta
+        return RowLoss(COMPETING, target, curvature, _FIRST_STEP, steepness, self.eta)
+
+
+class MCEClassifier(LinearClassifier):
+    """The linear machine with the fewest training errors, as far as a smoothed count tells.
+
+    With ``l(z) = 1 / (1 + exp(-slope z))``, labels -1 and +1 and weights that sum to one,
+
+        minimise  E(w, b) = sum_i s_i l(-y_i (w . x_i + b)) + alpha / 2 sum_j (scale_j w_j)^2
+
+    A row far on the wrong side costs one, as it does in the error count, and hardly pulls at w.
+    For K classes there is one function ``g_k`` for each, and a row of class k costs ``l(d)`` with
+    ``d = -g_k + 1/eta log(1/(K-1) sum_{j != k} exp(eta g_j))``.
+
+    The problem is not convex. No certificate of a global minimum exists: ``gradient_norm_`` only
+    says that the answer is stationary. The descent is therefore repeated from random starts, and
+    the answer with the smallest E is kept. Scaling of the columns does not matter, since descents
+    run on standardised columns; ``coef_`` is in X's own units.
+
+    Parameters
+    ----------
+    slope : float, default=1.0
+        Steepness of the sigmoid. With ``alpha=0`` the length of w does the same work: the minimum
+        for twice the slope is half as long a w with the same predictions. The slope then only says
+        how sharply the errors are counted at the start, where values are of size one.
+    alpha : float, default=0.0
+        Penalty on the weights of standardised columns, ``scale_j`` being column j's standard
+        deviation; not available with ``solver="sgd"``.
+    eta : float, default=1.0
+        For more than two classes: how far the competitor that is ahead outweighs the others.
+    solver : {"lbfgs", "gradient_descent", "sgd"}, default="lbfgs"
+        ``"lbfgs"`` is SciPy's quasi-Newton method, ``"gradient_descent"`` follows the gradient
+        itself, ``"sgd"`` that of one row at a time, averaged.
+    n_restarts : int, default=9
+        Descents from random starts besides the first one, which starts from a regression on the
+        labels. None are made once the classes are separated. Many columns or far outliers make
+        poor local minima common: compare ``losses_``, and raise this if they differ much.
+    tol : float, optional
+        Largest entry of the gradient on standardised columns where a descent ends. By default 1e-4,
+        and 1e-3 for ``"sgd"``.
+    max_iter : int, default=1000
+        Limit on the steps of each descent, for ``"sgd"`` passes over the rows.
+    step_size : float, optional
+        For ``"gradient_descent"`` a fixed size of the steps, in place of a line search; for
+        ``"sgd"`` that of the first pass, in place of one from a bound on the curvature.
+    fit_intercept : bool, default=True
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the rows' weights for each class.
+    random_state : int, RandomState or None, default=None
+        Of the restarts, and of the order of the rows in ``"sgd"``.
+    warm_start : bool, default=False
+        Let the first descent start from the last fit of this object.
+    verbose : bool or int, default=False
+        Show a progress bar (by tqdm if it is installed).
+    time_limit : float, optional
+        Seconds after which the fit stops where it is.
+    callback : callable, optional
+        Called some times a second with a
+        :class:`~maxmargin.solvers.gradient_descent.DescentProgress`; stops the fit by returning
+        True.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array of shape (n_classes,)
+    loss_ : float
+        ``E`` at the answer.
+    train_error_ : float
+        What E stands for: the share of the training rows, by weight, that are misclassified.
+    separated_ : bool
+        Whether there are none. E then has no minimum without a penalty: it tends to zero as w
+        grows, the descent stops at ``tol``, and only the direction of w has a meaning.
+    gradient_norm_ : float
+        Largest entry of the gradient on standardised columns.
+    status_ : Status
+        ``"converged"`` (to a stationary point), or why the descent that was kept has ended early.
+    losses_ : array of shape (n_restarts_ + 1,)
+        E at the end of each descent.
+    loss_curve_ : list of float
+        E at the start and after each step of the descent that was kept.
+    n_restarts_ : int
+        Descents from random starts that were made.
+    n_iter_ : int
+        Steps of the descent that was kept.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    References
+    ----------
+    Juang and Katagiri, Discriminative learning for minimum error classification, IEEE Trans. Signal
+    Processing 40, 1992.
+
+    Examples
+    --------
+    One row far on the wrong side turns a regression's boundary, and not this one:
+
+    >>> from maxmargin.linear.mce import MCEClassifier
+    >>> from maxmargin.linear.regression import LeastSquaresClassifier
+    >>> X = [[-3.0], [-2.0], [-1.0], [1.0], [2.0], [3.0], [-90.0]]
+    >>> y = ["no", "no", "no", "yes", "yes", "yes", "yes"]
+    >>> LeastSquaresClassifier().fit(X, y).score(X, y) < 0.6
+    True
+    >>> model = MCEClassifier(random_state=0).fit(X, y)
+    >>> round(model.train_error_ * len(y))
+    1
+    """
+
+    _parameter_constraints: dict = {
+        "slope": [_POSITIVE],
+        "alpha": [Interval(Real, 0.0, None, closed="left")],
+        "eta": [_POSITIVE],
+        "solver": [StrOptions({"lbfgs", "gradient_descent", "sgd"})],
+        "n_restarts": [Interval(Integral, 0, None, closed="left")],
+        "tol": [_POSITIVE, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "step_size": [_POSITIVE, None],
+        "fit_intercept": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "random_state": ["random_state"],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "time_limit": [_POSITIVE, None],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        slope: float = 1.0,
+        alpha: float = 0.0,
+        eta: float = 1.0,
+        solver: str = "lbfgs",
+        n_restarts: int = 9,
+        tol: float | None = None,
+        max_iter: int = 1000,
+        step_size: float | None = None,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        verbose: bool | int = False,
+        time_limit: float | None = None,
+        callback: Any = None,
+    ) -> None:
+        self.slope = slope
+        self.alpha = alpha
+        self.eta = eta
+        self.solver = solver
+        self.n_restarts = n_restarts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.step_size = step_size
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.time_limit = time_limit
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MCEClassifier:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self : MCEClassifier
+        """
+        self._refuse_what_a_solver_lacks()
+        X, y = self._validated(X, y)
+        last = getattr(self, "coef_", None), getattr(self, "intercept_", None)
+        index = self._classes_of(y)
+        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        if (weight == 0).any():
+            X, index, weight = X[weight > 0], index[weight > 0], weight[weight > 0]
+        starts = self.n_restarts + 1
+        with watched(self.time_limit, self.callback, self.verbose, starts) as monitor:
+            error = SmoothedError(
+                Columns(X, weight, centre=self.fit_intercept),
+                index,
+                len(self.classes_),
+                MinimumClassificationError(self.slope),
+                self.eta,
+                self.alpha,
+                self.fit_intercept,
+            )
+            self._descend(error, last, monitor)
+        if self.status_ is not Status.CONVERGED:
+            self._warn(
+                f"{advice(self.status_, self, self._tol())} The gradient is "
+                f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
+                "rows are misclassified."
+            )
+        return self
+
+    def _refuse_what_a_solver_lacks(self) -> None:
+        if self.step_size is not None and self.solver == "lbfgs":
+            raise ValueError(
+                f"step_size={self.step_size} was given, but solver='lbfgs' has no step size: use "
+                "solver='gradient_descent' or 'sgd', or leave step_size=None."
+            )
+        if self.alpha and self.solver == "sgd":
+            raise ValueError(
+                f"alpha={self.alpha} was given, but solver='sgd' has no penalty: use "
+                "solver='lbfgs' or 'gradient_descent', or leave alpha=0."
+            )
+
+    def _tol(self) -> float:
+        return self.tol or (_TOL_SGD if self.solver == "sgd" else _TOL)
+
+    def _descend(self, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
+        """Descend from each start, and keep the best."""
+        random = check_random_state(self.random_state)
+        typical: np.ndarray | None = None
+        best: Descent | None = None
+        losses: list[float] = []
+        while len(losses) <= self.n_restarts:
+            if losses:
+                typical = error.columns.typical() if typical is None else typical
+                start = _random_start(error, typical, random)
+            else:
+                start = self._first_start(error, last, monitor)
+            found = self._descent(error, start, random, monitor)
+            monitor.finished()
+            losses.append(found.value)
+            if best is None or found.value < best.value:
+                best = found
+                self._keep(error, best)
+            if monitor.stopped() or (self.separated_ and not self.alpha):
+                break
+        self.losses_ = np.array(losses)
+        self.n_restarts_ = len(losses) - 1
+
+    def _first_start(self, error: SmoothedError, last: tuple, monitor: Monitor) -> np.ndarray:
+        """Return the last fit's machine, or that of a few steps of least squares on the labels."""
+        columns, (coef, intercept) = error.columns, last
+        signs = np.column_stack(self._signs(error.index))
+        shape = signs.shape[1], columns.X.shape[1]
+        if self.warm_start and coef is not None and coef.shape == shape:
+            return np.column_stack([coef * columns.scale, intercept + coef @ columns.mean])
+        mean = columns.weight @ signs if self.fit_intercept else np.zeros(shape[0])
+        found = conjugate_gradients(
+            columns, signs - mean, _START_TOL, _START_STEPS, monitor, own_units=False
+        )
+        return np.column_stack([found.coef * columns.scale, mean])
+
+    def _descent(
+        self, error: SmoothedError, start: np.ndarray, random: Any, monitor: Monitor
+    ) -> Descent:
+        if self.solver == "lbfgs":
+            return _quasi_newton(error, start, self._tol(), self.max_iter, monitor)
+        if self.solver == "gradient_descent":
+            method = GradientDescent(self._tol(), self.max_iter, self.step_size, monitor)
+            return method.minimise(error, start)
+        stochastic = StochasticDescent(self._tol(), self.max_iter, self.step_size, monitor)
+        rows = error.rows()
+        return stochastic.minimise(error.columns, rows, error, start, self.fit_intercept, random)
+
+    def _keep(self, error: SmoothedError, found: Descent) -> None:
+        columns = error.columns
+        self.coef_ = found.point[:, :-1] * columns.inverse
+        self.intercept_ = found.point[:, -1] - self.coef_ @ columns.mean
+        values = columns.values(found.point[:, :-1]) + found.point[:, -1]
+        said = values[:, 0] > 0 if error.n_classes == 2 else values.argmax(axis=1)
+        wrong = said != error.index
+        self.train_error_ = float(columns.weight[wrong].sum())
+        self.separated_ = not wrong.any()
+        self.loss_ = found.value
+        self.gradient_norm_ = found.gradient_norm
+        self.status_ = found.status
+        self.loss_curve_ = found.curve
+        self.n_iter_ = max(found.n_iter, 1)
+
+
+def _random_start(error: SmoothedError, typical: np.ndarray, random: Any) -> np.ndarray:
+    """Draw weights in a random direction, with values of a random size.
+
+    Columns are weighed by their standard deviations, by their typical sizes, on which outliers have
+    little influence, or by something between; the size of the values is their geometric mean.
+    """
+    m = 1 if error.n_classes == 2 else error.n_classes
+    V = random.normal(size=(m, error.columns.X.shape[1] + 1))
+    V[:, :-1] /= typical ** random.uniform()
+    V[:, -1] *= _OFF_CENTRE * error.intercept
+    if m > 1:  # what all classes have in common has no effect
+        V -= V.mean(axis=0)
+    values = np.abs(error.columns.values(V[:, :-1]) + V[:, -1]).mean(axis=1)
+    smallest = _RESOLVED * max(float(values.max()), np.finfo(np.float64).tiny)
+    size = np.exp(error.columns.weight @ np.log(np.maximum(values, smallest)))
+    return V * np.exp(random.uniform(*np.log(_LENGTHS))) / size
+
+
+def _quasi_newton(
+    error: SmoothedError, start: np.ndarray, tol: float, max_iter: int, monitor: Monitor
+) -> Descent:
+    """Minimise by SciPy's L-BFGS-B."""
+    shape = start.shape
+    curve, seen = [error(start)[0]], {}
+
+    def function(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = error(flat.reshape(shape))
+        seen["gradient"] = float(np.abs(gradient).max())
+        return value, gradient.ravel()
+
+    def after_step(intermediate_result: Any) -> None:
+        curve.append(float(intermediate_result.fun))
+        report(monitor, len(curve) - 1, seen["gradient"], tol, curve[-1])
+        if monitor.stopped():
+            raise StopIteration
+
+    options = {"gtol": tol, "ftol": 0.0, "maxiter": max_iter, "maxfun": 20 * max_iter + 20}
+    result = minimize(
+        function,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=after_step,
+        options=options,
+    )
+    point = result.x.reshape(shape)
+    largest = float(np.abs(result.jac).max())
+    status = Status.CONVERGED if largest <= tol else monitor.stopped()
+    if status is None:
+        status = Status.MAX_ITER if result.status == 1 else Status.STALLED
+    return Descent(point, float(result.fun), largest, int(result.nit), status, curve)

@@ -1,0 +1,441 @@
+"""Linear regression: the least squares of the lecture, and its sign as a classifier.
+
+    minimise  E(w, b) = sum_i s_i (w . x_i + b - y_i)^2            gradient 2 X' S (X w + b - y)
+
+with weights ``s`` of the rows. The solution is that of the normal equations, ``w = (X'X)^-1 X'y``,
+where they have one; it is found by a factorisation of X, by conjugate gradients, by gradient
+descent or by stochastic gradient descent (:mod:`maxmargin.solvers`).
+
+Reference: seed 004.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
+from maxmargin.losses import Squared
+from maxmargin.progress import Monitor
+from maxmargin.solution import Status
+from maxmargin.solvers.columns import Columns
+from maxmargin.solvers.gradient_descent import GradientDescent, advice, watched
+from maxmargin.solvers.least_squares import LeastSquares, conjugate_gradients, factorised
+from maxmargin.solvers.stochastic import SQUARED, RowLoss, StochasticDescent
+
+_SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
+_TOL, _TOL_SGD = 1e-6, 1e-3
+_FIRST_STEP = 0.5  # of sgd, over the curvature and the number of columns
+_LOSS = Squared()
+_POSITIVE = Interval(Real, 0.0, None, closed="neither")
+
+
+@dataclass(frozen=True)
+class LeastSquaresCertificate:
+    """How good a least-squares fit is, recomputed in float64 from the data.
+
+    Attributes
+    ----------
+    objective : float
+        ``E``, the weighted sum of the squared residuals.
+    gradient_norm : float
+        Largest entry of the gradient of ``E / sum_i s_i (y_i - mean)^2`` with standardised columns:
+        twice the correlation that a column still has with the residual, times the residual's size
+        in units of y's. Zero at the minimum, whatever the units of X and y. (Without an intercept,
+        y and the columns are taken about zero.)
+    rank : int or None
+        Number of columns that are independent of each other and of the intercept, where known.
+    n_features : int
+    solver : str
+        The method that was used.
+    status : Status
+        ``"converged"``, or why the fit has ended early.
+
+    Examples
+    --------
+    >>> from maxmargin.linear.regression import LinearRegression
+    >>> print(LinearRegression().fit([[0, 0], [1, 2], [2, 4]], [1, 2, 3]).certificate_)
+    converged (qr): sum of squares ..., gradient ...
+    rank 1 of 2: the solution is not unique; this one has the smallest coefficients
+    """
+
+    objective: float
+    gradient_norm: float
+    rank: int | None
+    n_features: int
+    solver: str
+    status: Status
+
+    @property
+    def converged(self) -> bool:
+        """Whether the method came to its end."""
+        return self.status is Status.CONVERGED
+
+    def __str__(self) -> str:
+        said = (
+            f"{self.status} ({self.solver}): sum of squares {self.objective:.10g}, "
+            f"gradient {self.gradient_norm:.2g}"
+        )
+        if self.rank is None:
+            return f"{said}\nrank not known: only solver='qr' tells it"
+        if self.rank == self.n_features:
+            return f"{said}\nfull rank {self.rank}: the solution is unique"
+        return (
+            f"{said}\nrank {self.rank} of {self.n_features}: the solution is not unique; this one "
+            "has the smallest coefficients"
+        )
+
+
+@dataclass(frozen=True)
+class _SquaredError:
+    """The mean of the squared residuals, as a function of (m, d + 1) standardised weights."""
+
+    columns: Columns
+    target: np.ndarray
+    intercept: bool
+
+    def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient, of all targets together."""
+        losses, gradient = self.each(V)
+        return float(losses.sum()), gradient
+
+    def each(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Value of each target, and the gradient."""
+        residual = self.columns.values(V[:, :-1]) + V[:, -1] - self.target
+        slope = self.columns.weight[:, None] * _LOSS.slope(residual)
+        gradient = np.column_stack([self.columns.pull(slope), slope.sum(axis=0) * self.intercept])
+        return self.columns.weight @ _LOSS.value(residual), gradient
+
+
+class _LeastSquaresMachine(LinearMachine):
+    """Parameters and fit of the two machines below."""
+
+    fit_intercept: bool
+    solver: str
+    tol: float | None
+    max_iter: int
+    step_size: float | None
+    random_state: Any
+    verbose: Any
+    time_limit: float | None
+    callback: Any
+
+    _parameter_constraints: dict = {
+        "fit_intercept": ["boolean"],
+        "solver": [StrOptions({"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"})],
+        "tol": [_POSITIVE, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "step_size": [_POSITIVE, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "time_limit": [_POSITIVE, None],
+        "callback": [callable, None],
+    }
+
+    def _fit_targets(self, X: Any, Y: np.ndarray, weight: np.ndarray) -> str:
+        """Fit Y of shape (n, m): sets coefficients (m, d), intercepts (m,) and the certificate.
+
+        Returns what to warn of.
+        """
+        solver = self._chosen(X)
+        if (weight == 0).any():
+            X, Y, weight = X[weight > 0], Y[weight > 0], weight[weight > 0]
+        with watched(self.time_limit, self.callback, self.verbose) as monitor:
+            columns = Columns(X, weight, centre=self.fit_intercept)
+            mean = columns.weight @ Y if self.fit_intercept else np.zeros(Y.shape[1])
+            size = np.sqrt(columns.weight @ (Y - mean) ** 2)
+            size[size == 0] = 1.0
+            error = _SquaredError(columns, (Y - mean) / size, self.fit_intercept)
+            found = self._solved(solver, error, monitor)
+            V = np.column_stack([found.coef * columns.scale, found.centre])
+            losses, gradient = error.each(V)
+        self.coef_ = found.coef * size[:, None]
+        self.intercept_ = mean + found.centre * size - self.coef_ @ columns.mean
+        self.n_iter_ = max(found.n_iter, 1)
+        self.rank_ = found.rank
+        self.singular_ = None
+        if found.singular is not None:
+            self.singular_ = found.singular * np.sqrt(weight.sum())
+        self.certificate_ = LeastSquaresCertificate(
+            objective=float(losses @ size**2 * weight.sum()),
+            gradient_norm=float(np.abs(gradient).max()),
+            rank=found.rank,
+            n_features=X.shape[1],
+            solver=solver,
+            status=found.status,
+        )
+        return self._warning()
+
+    def _warning(self) -> str:
+        certificate = self.certificate_
+        if certificate.converged:
+            return ""
+        hint = "solver='qr' needs no steps."
+        if certificate.solver == "qr":
+            hint = "It is the solution for the rows that were seen."
+        elif certificate.solver == "conjugate_gradient":
+            hint += (
+                " Columns of one scale need fewer: StandardScaler, or MaxAbsScaler for a sparse X."
+            )
+        return (
+            f"{advice(certificate.status, self, self._tol())} {hint} The gradient is "
+            f"{certificate.gradient_norm:.2g}. See certificate_."
+        )
+
+    def _tol(self) -> float:
+        return self.tol or (_TOL_SGD if self.solver == "sgd" else _TOL)
+
+    def _chosen(self, X: Any) -> str:
+        if self.step_size is not None and self.solver not in ("gradient_descent", "sgd"):
+            raise ValueError(
+                f"step_size={self.step_size} was given, but solver={self.solver!r} has no step "
+                "size: use solver='gradient_descent' or 'sgd', or leave step_size=None."
+            )
+        if self.solver != "auto":
+            return self.solver
+        n, d = X.shape
+        return "conjugate_gradient" if sp.issparse(X) and n * float(d) ** 2 > _SOON else "qr"
+
+    def _solved(self, solver: str, error: _SquaredError, monitor: Monitor) -> LeastSquares:
+        """Solve for standardised targets; of the methods, only ``qr`` takes no steps."""
+        columns, target, tol = error.columns, error.target, self._tol()
+        if solver == "qr":
+            return factorised(columns, target, self.fit_intercept, monitor)
+        if solver == "conjugate_gradient":
+            return conjugate_gradients(columns, target, tol, self.max_iter, monitor)
+        start = np.zeros((target.shape[1], columns.X.shape[1] + 1))
+        if solver == "gradient_descent":
+            method = GradientDescent(tol, self.max_iter, self.step_size, monitor)
+            found = method.minimise(error, start)
+        else:
+            stochastic = StochasticDescent(tol, self.max_iter, self.step_size, monitor)
+            curvature = float(_LOSS.curvature(np.zeros(1))[0])
+            loss = RowLoss(SQUARED, target, curvature, _FIRST_STEP)
+            random = check_random_state(self.random_state)
+            found = stochastic.minimise(columns, loss, error, start, self.fit_intercept, random)
+        coef, centre = found.point[:, :-1] * columns.inverse, found.point[:, -1]
+        return LeastSquares(coef, centre, found.n_iter, found.status)
+
+
+class LinearRegression(LinearRegressor, _LeastSquaresMachine):
+    """Least squares: the line, plane or hyperplane nearest to the targets.
+
+    With weights ``s_i`` of the rows,
+
+        minimise  E(w, b) = sum_i s_i (w . x_i + b - y_i)^2
+
+    The normal equations ``X'X w = X'y`` are solved by a factorisation of X, which keeps the digits
+    that forming ``X'X`` would lose. Where columns depend on each other the solution is not unique:
+    the one of least norm is returned, ``rank_`` says so, and predictions on such data do not
+    depend on the choice. Columns of very different units are no difficulty: ranks are judged, and
+    steps taken, on standardised columns, and the result is in X's own units. (Only
+    ``"conjugate_gradient"`` works in X's units, for the sake of the least norm.)
+
+    Parameters
+    ----------
+    fit_intercept : bool, default=True
+        Without it b = 0.
+    solver : {"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"}, default="auto"
+        ``"qr"`` factorises blocks of rows, in about ``2 n d^2`` operations and memory of
+        ``d^2``. ``"conjugate_gradient"`` only multiplies by X, which is fast where X is sparse.
+        ``"auto"`` is ``"qr"``, but for a sparse X with ``n d^2`` above 2e10
+        ``"conjugate_gradient"``. ``"gradient_descent"`` and ``"sgd"`` are the lecture's, in the
+        coordinates of standardised columns, where of several solutions they find the one of least
+        norm in those coordinates, exactly or nearly.
+    tol : float, optional
+        Where the methods other than ``"qr"`` stop: largest entry of the gradient, in the units of
+        ``certificate_.gradient_norm``. By default 1e-6, and 1e-3 for ``"sgd"``, where the error
+        above the minimum is about the square of it.
+    max_iter : int, default=1000
+        Limit on the steps, for ``"sgd"`` passes over the rows, of all methods but ``"qr"``.
+    step_size : float, optional
+        For ``"gradient_descent"`` a fixed size of the steps, in place of a line search; for
+        ``"sgd"`` that of the first pass, in place of ``1 / (4 (d + 1))``.
+    random_state : int, RandomState or None, default=None
+        Of the order of the rows in ``"sgd"``.
+    verbose : bool or int, default=False
+        Show a progress bar (by tqdm if it is installed).
+    time_limit : float, optional
+        Seconds after which the fit stops where it is.
+    callback : callable, optional
+        Called some times a second with a
+        :class:`~maxmargin.solvers.gradient_descent.DescentProgress`; stops the fit by returning
+        True.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or array of shape (n_targets,)
+    rank_ : int or None
+        Rank of X (less its mean, with an intercept) to the precision of its values; known to
+        ``"qr"``.
+    singular_ : array of shape (min(n_samples, n_features),) or None
+        Singular values of X (less its mean), with rows times the root of their weights; known to
+        ``"qr"``.
+    certificate_ : LeastSquaresCertificate
+        Objective, gradient, rank, status, recomputed in float64.
+    n_iter_ : int
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    After Ctrl-C, a time limit or a callback that says stop, ``"qr"`` leaves the exact solution for
+    the rows that it has seen, the other methods the best point so far.
+
+    Examples
+    --------
+    >>> from maxmargin.linear.regression import LinearRegression
+    >>> model = LinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
+    >>> model.coef_.round(12), round(model.intercept_, 12)
+    (array([2.]), 1.0)
+    >>> model.rank_
+    1
+    """
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float | None = None,
+        max_iter: int = 1000,
+        step_size: float | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        time_limit: float | None = None,
+        callback: Any = None,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.step_size = step_size
+        self.random_state = random_state
+        self.verbose = verbose
+        self.time_limit = time_limit
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self : LinearRegression
+        """
+        X, y = self._validated(X, y, multi_output=True, y_numeric=True)
+        weight = self._validated_weight(sample_weight, X)
+        y = np.asarray(y, dtype=np.float64)
+        warning = self._fit_targets(X, y.reshape(len(y), -1), weight)
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+        if warning:
+            self._warn(warning)
+        return self
+
+
+class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
+    """The sign of a linear regression on labels -1 and +1.
+
+    With more than two classes, one regression for each class against the rest; the largest value
+    wins. It is quick and has no parameter to choose, but a point far on the right side of the
+    boundary costs as much as one on the wrong side.
+
+    Parameters
+    ----------
+    fit_intercept, solver, tol, max_iter, step_size, random_state, verbose, time_limit, callback
+        As in :class:`LinearRegression`.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the rows' weights for each class.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, n_features) or (n_classes, n_features)
+    intercept_ : array of shape (1,) or (n_classes,)
+    classes_ : array of shape (n_classes,)
+    rank_, singular_, certificate_, n_iter_, n_features_in_, feature_names_in_
+        As in :class:`LinearRegression`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin.linear.regression import LeastSquaresClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = LeastSquaresClassifier().fit(X[:100], y[:100])
+    >>> model.score(X[:100], y[:100])
+    1.0
+    """
+
+    _parameter_constraints: dict = {
+        **_LeastSquaresMachine._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float | None = None,
+        max_iter: int = 1000,
+        step_size: float | None = None,
+        class_weight: Any = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        time_limit: float | None = None,
+        callback: Any = None,
+    ) -> None:
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.step_size = step_size
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.time_limit = time_limit
+        self.callback = callback
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeastSquaresClassifier:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        self : LeastSquaresClassifier
+        """
+        X, y = self._validated(X, y)
+        index = self._classes_of(y)
+        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        warning = self._fit_targets(X, np.column_stack(self._signs(index)), weight)
+        if warning:
+            self._warn(warning)
+        return self

@@ -1,0 +1,70 @@
+"""What a margin costs: the losses of the classifiers, side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from maxmargin import losses
+from maxmargin.plotting import marks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MARGINS = -2.5, 2.5
+_TOP = 4.0  # where the exponential would leave the others no room
+
+
+def plot_losses(ax: Axes | None = None) -> Axes:
+    """Draw the losses of classifiers against the margin ``y f(x)``.
+
+    The zero-one loss counts errors; the others stand in for it because they have slopes. All but
+    the perceptron criterion and the sigmoid of minimum classification error lie above it. The
+    logistic loss is drawn divided by ``ln 2``, so that it too passes through (0, 1); the factor
+    changes no minimiser.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
+    >>> from maxmargin.plotting.losses import plot_losses
+    >>> ax = plot_losses()
+    >>> [line.get_label() for line in ax.lines][:3]
+    ['zero-one', 'hinge', 'logistic / ln 2']
+    >>> plt.close(ax.figure)
+    """
+    ax = marks.axes_or_new(ax)
+    ten = marks.colours(10)
+    drawn = [  # the lecture has the first three, in these colours
+        (losses.ZeroOne(), "zero-one", 1.0, "black", "-"),
+        (losses.Hinge(), "hinge", 1.0, ten[0], "-"),
+        (losses.Logistic(), "logistic / ln 2", np.log(2.0), ten[2], "-"),
+        (losses.SquaredHinge(), "squared hinge", 1.0, ten[0], "--"),
+        (losses.Exponential(), "exponential", 1.0, ten[6], "-."),
+        (losses.PerceptronCriterion(), "perceptron criterion", 1.0, ten[4], ":"),
+        (losses.MinimumClassificationError(), "minimum classification error", 1.0, ten[3], "--"),
+    ]
+    margin = np.linspace(*_MARGINS, 1001)
+    for loss, name, unit, colour, style in drawn:
+        ax.plot(margin, loss.value(margin) / unit, color=colour, linestyle=style, label=name)
+    ax.axvline(0, color=marks.INK, linewidth=0.6, zorder=0)
+    ax.set(
+        xlim=_MARGINS,
+        ylim=(0, _TOP),
+        xlabel="margin y f(x)",
+        ylabel="loss",
+        title="What a margin costs",
+    )
+    ax.legend(loc="upper right", fontsize="small", frameon=False)
+    return ax

@@ -1,0 +1,291 @@
+"""Minimum classification error: the right gradient, the best of several descents, and said so."""
+
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import check_grad
+from scipy.special import expit
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import losses
+from maxmargin.linear.mce import MCEClassifier, SmoothedError
+from maxmargin.linear.regression import LeastSquaresClassifier
+from maxmargin.losses import MinimumClassificationError
+from maxmargin.progress import Monitor
+from maxmargin.solution import Status
+from maxmargin.solvers.columns import Columns
+from maxmargin.solvers.stochastic import slopes
+
+SOLVERS = ["lbfgs", "gradient_descent", "sgd"]
+WEIGHTS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+
+def expected_failures(estimator):
+    shuffled = "rows come in random order: one of weight two is not two rows of weight one"
+    return dict.fromkeys(WEIGHTS, shuffled) if estimator.solver == "sgd" else {}
+
+
+@parametrize_with_checks(
+    [
+        MCEClassifier(random_state=0),
+        MCEClassifier(alpha=1e-3, n_restarts=1, random_state=0),
+        MCEClassifier(solver="gradient_descent", n_restarts=1, random_state=0),
+        MCEClassifier(solver="sgd", n_restarts=1, random_state=0),
+    ],
+    expected_failed_checks=expected_failures,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Reports at every step."""
+    original = Monitor.__init__
+
+    def eager(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.interval = 0.0
+
+    monkeypatch.setattr(Monitor, "__init__", eager)
+
+
+@pytest.fixture
+def outliers(random):
+    """Classes at the two sides of zero, and one row in ten far on the wrong side."""
+    X = random.normal(size=(400, 2))
+    y = np.where(X[:, 0] > 0, "right", "left")
+    X[:40, 0] *= -30.0
+    return X, y
+
+
+def smoothed(X, index, weight=None, slope=1.0, **options):
+    columns = Columns(X, np.ones(len(X)) if weight is None else weight)
+    K = index.max() + 1
+    return SmoothedError(columns, index, K, MinimumClassificationError(slope), **options)
+
+
+# -- the function and its gradient ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [2, 4])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_gradient_is_that_of_the_function(K, intercept, random):
+    """By finite differences: the sign in seed 004 would not pass."""
+    X, index = random.normal(size=(30, 3)) * [1.0, 5.0, 0.1] + 2.0, np.arange(30) % K
+    weight = random.uniform(0.5, 2.0, size=30)
+    error = smoothed(X, index, weight, 1.7, eta=2.5, alpha=0.3, intercept=intercept)
+    shape = (1 if K == 2 else K), 4
+    free = np.ones(shape, dtype=bool)
+    free[:, -1] = intercept
+
+    def value(flat):
+        V = np.zeros(shape)
+        V[free] = flat
+        return error(V)[0]
+
+    def gradient(flat):
+        V = np.zeros(shape)
+        V[free] = flat
+        return error(V)[1][free]
+
+    V = random.normal(size=free.sum())
+    assert check_grad(value, gradient, V) < 1e-6
+    assert value(V - 1e-3 * gradient(V)) < value(V)
+
+
+def test_two_classes_are_the_sigmoid_of_minus_y_f_and_its_gradient(random):
+    X, index = random.normal(size=(20, 2)), np.arange(20) % 2
+    V, y = random.normal(size=(1, 3)), np.where(np.arange(20) % 2 == 1, 1.0, -1.0)
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    margin = y * (Z @ V[0, :2] + V[0, 2])
+    value, gradient = smoothed(X, index)(V)
+    assert value == pytest.approx(expit(-margin).mean())
+    expected = -(y * expit(margin) * (1 - expit(margin)) / 20) @ Z
+    np.testing.assert_allclose(gradient[0, :2], expected)
+
+
+@pytest.mark.parametrize("eta", [0.5, 3.0, 200.0])
+def test_several_classes_have_juangs_and_katagiris_measure(eta, random):
+    X, index = random.normal(size=(15, 2)), np.arange(15) % 3
+    V = random.normal(size=(3, 3))
+    error = smoothed(X, index, eta=eta)
+    g = error.columns.values(V[:, :2]) + V[:, 2]
+    own = g[np.arange(15), index]
+    others = np.array([np.delete(row, k) for row, k in zip(g, index, strict=True)])
+    measure = -own + np.log(np.exp(eta * others).mean(axis=1)) / eta
+    assert error(V)[0] == pytest.approx(np.mean(1 / (1 + np.exp(-measure))))
+    if eta > 100:  # the best competitor's lead
+        np.testing.assert_allclose(measure, others.max(axis=1) - own, atol=0.01)
+
+
+@pytest.mark.parametrize("kind", ["squared", "two classes", "four classes"])
+def test_the_compiled_slopes_are_those_of_the_losses(kind, random):
+    values = random.normal(size=1 if kind == "two classes" else 4)
+    slope = np.empty_like(values)
+    if kind == "squared":
+        target = random.normal(size=4)
+        slopes(0, target, 1.0, 1.0, values, slope)
+        np.testing.assert_allclose(slope, losses.Squared().slope(values - target))
+    elif kind == "two classes":
+        for y in (-1.0, 1.0):
+            slopes(1, np.array([y]), 2.0, 1.0, values, slope)
+            expected = y * MinimumClassificationError(2.0).slope(y * values)
+            np.testing.assert_allclose(slope, expected)
+    else:  # against the gradient of a row whose only column is constant: that by the intercepts
+        slopes(2, np.array([3.0]), 2.0, 0.7, values, slope)
+        error = smoothed(np.ones((1, 1)), np.array([3]), slope=2.0, eta=0.7)
+        gradient = error(np.column_stack([np.zeros(4), values]))[1]
+        np.testing.assert_allclose(slope, gradient[:, 1])
+
+
+def test_the_slope_and_the_length_of_w_are_one_parameter(random):
+    X, index, V = random.normal(size=(30, 3)), np.arange(30) % 2, random.normal(size=(1, 4))
+    assert smoothed(X, index, slope=4.0)(V / 4)[0] == pytest.approx(smoothed(X, index)(V)[0])
+
+
+# -- the machine ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_outliers_cost_no_more_than_one_error_each(solver, outliers):
+    X, y = outliers
+    assert LeastSquaresClassifier().fit(X, y).score(X, y) < 0.6
+    model = MCEClassifier(solver=solver, random_state=0).fit(X, y)
+    assert model.status_ is Status.CONVERGED
+    assert model.train_error_ == pytest.approx(0.1, abs=0.015)
+    assert model.train_error_ == pytest.approx(1 - model.score(X, y))
+    assert not model.separated_
+    # the first start ends elsewhere: the problem is not convex, and the best start is kept
+    assert model.losses_.max() > 0.3
+    assert model.loss_ == model.losses_.min()
+    assert model.n_restarts_ == 9
+    sign = np.where(y == "right", 1.0, -1.0)
+    count = MinimumClassificationError().value(sign * model.decision_function(X)).mean()
+    assert model.loss_ == pytest.approx(count)
+    assert model.loss_curve_[0] > model.loss_curve_[-1] == model.loss_
+    assert len(model.loss_curve_) == model.n_iter_ + 1
+
+
+def test_it_errs_less_than_least_squares_on_several_classes():
+    X, y = load_iris(return_X_y=True)
+    model = MCEClassifier(random_state=0).fit(X, y)
+    assert model.train_error_ <= 2 / 150
+    assert model.coef_.shape == (3, 4)
+    assert LeastSquaresClassifier().fit(X, y).score(X, y) < 0.9
+    weighted = MCEClassifier(random_state=0, class_weight={0: 1, 1: 1, 2: 1000}).fit(X, y)
+    assert (weighted.predict(X[y == 2]) == 2).all()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_separated_classes_end_the_search(solver):
+    X, y = load_iris(return_X_y=True)
+    model = MCEClassifier(solver=solver, random_state=0).fit(X[:100], y[:100] == 1)
+    assert model.separated_
+    assert model.train_error_ == 0.0
+    assert model.n_restarts_ == 0
+    assert model.loss_ < 0.05
+    bound = MCEClassifier(alpha=0.1, random_state=0).fit(X[:100], y[:100])
+    assert np.linalg.norm(bound.coef_) < np.linalg.norm(model.coef_)
+
+
+@pytest.mark.parametrize("d", [3, 10])
+def test_restarts_find_the_boundary_in_spite_of_outliers(d):
+    found = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(400, d))
+        y = X[:, 0] > 0
+        X[:40, 0] *= -30.0
+        found.append(MCEClassifier(random_state=seed).fit(X, y).train_error_ < 0.15)
+    assert sum(found) >= 8
+
+
+@pytest.mark.parametrize("kind", ["csr", "float32", "units"])
+def test_container_precision_and_units_do_not_matter(kind, random):
+    X, y = load_breast_cancer(return_X_y=True)
+    X = X.astype(np.float32).astype(np.float64)
+    options = {"alpha": 1e-2, "tol": 1e-8, "n_restarts": 2, "random_state": 0}
+    model = MCEClassifier(**options).fit(X, y)
+    unit = 2.0 ** random.integers(-40, 40, size=30) if kind == "units" else np.ones(30)
+    given = {"csr": sp.csr_array(X), "float32": X.astype(np.float32), "units": X * unit}[kind]
+    other = MCEClassifier(**options).fit(given, y)
+    np.testing.assert_allclose(other.coef_ * unit, model.coef_, rtol=1e-3)
+    assert other.loss_ == pytest.approx(model.loss_)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_ctrl_c_leaves_a_model_and_a_warm_start_goes_on(solver, outliers, eager):
+    X, y = outliers
+    seen = []
+
+    def press(progress):
+        seen.append(str(progress))
+        if len(seen) == 3:  # a second one would not be caught
+            signal.raise_signal(signal.SIGINT)
+
+    model = MCEClassifier(solver=solver, tol=1e-9, random_state=3, callback=press)
+    with pytest.warns(ConvergenceWarning, match=r"by Ctrl-C.* of the training rows are misclass"):
+        model.fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.n_restarts_ == 0
+    assert "start 1 of 10, loss" in seen[0]
+    loss = model.loss_
+    model.set_params(warm_start=True, tol=None, n_restarts=0, callback=None).fit(X, y)
+    assert model.loss_curve_[0] == pytest.approx(loss)
+    assert model.loss_ <= loss
+
+
+def test_what_a_method_has_not_is_refused_and_what_has_not_converged_says_so(outliers):
+    X, y = outliers
+    with pytest.raises(ValueError, match=r"step_size=0\.1 was given, but solver='lbfgs' has no"):
+        MCEClassifier(step_size=0.1).fit(X, y)
+    with pytest.raises(ValueError, match=r"alpha=0\.1 was given, but solver='sgd' has no penalty"):
+        MCEClassifier(solver="sgd", alpha=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="number of classes has to be greater than one"):
+        MCEClassifier().fit(X, np.zeros(400))
+    for solver in SOLVERS:
+        with pytest.warns(ConvergenceWarning, match="max_iter=1 steps"):
+            model = MCEClassifier(solver=solver, max_iter=1, n_restarts=0, random_state=0).fit(X, y)
+        assert model.status_ is Status.MAX_ITER
+
+
+# -- pictures -------------------------------------------------------------------------------------
+
+
+def test_the_pictures_draw_the_losses_and_their_slopes():
+    figure = pytest.importorskip("matplotlib.figure")
+    from maxmargin.plotting.gradients import plot_gradient_weights
+    from maxmargin.plotting.losses import plot_losses
+
+    ax = plot_losses(figure.Figure().subplots())
+    lines = {line.get_label(): line.get_data() for line in ax.lines}
+    expected = {
+        "zero-one": losses.ZeroOne(),
+        "hinge": losses.Hinge(),
+        "squared hinge": losses.SquaredHinge(),
+        "exponential": losses.Exponential(),
+        "perceptron criterion": losses.PerceptronCriterion(),
+        "minimum classification error": losses.MinimumClassificationError(),
+    }
+    for name, loss in expected.items():
+        margin, drawn = lines[name]
+        np.testing.assert_array_equal(drawn, loss.value(margin))
+    margin, drawn = lines["logistic / ln 2"]
+    np.testing.assert_allclose(drawn, losses.Logistic().value(margin) / np.log(2))
+    assert np.interp(0.0, margin, drawn) == pytest.approx(1.0)
+
+    ax = plot_gradient_weights(figure.Figure().subplots())
+    lines = {line.get_label(): line.get_data() for line in ax.lines}
+    u, weight = lines["logistic regression"]
+    np.testing.assert_allclose(weight, 1 / (1 + np.exp(u)))
+    u, weight = lines["minimum classification error"]
+    np.testing.assert_allclose(weight, np.exp(-u) / (1 + np.exp(-u)) ** 2)

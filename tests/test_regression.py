@@ -1,0 +1,270 @@
+"""Least squares: every method finds the minimum, in any units, at any rank, and says how well."""
+
+import signal
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin.linear.regression import LeastSquaresClassifier, LinearRegression
+from maxmargin.progress import Monitor
+from maxmargin.solution import Status
+
+STEPS = {
+    "qr": {},
+    "conjugate_gradient": {"tol": 1e-12},
+    "gradient_descent": {"tol": 1e-10, "max_iter": 5000},
+    "sgd": {"tol": 1e-4, "max_iter": 9000, "random_state": 0},
+}
+WEIGHTS = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+
+def expected_failures(estimator):
+    shuffled = "rows come in random order: one of weight two is not two rows of weight one"
+    return dict.fromkeys(WEIGHTS, shuffled) if estimator.solver == "sgd" else {}
+
+
+@parametrize_with_checks(
+    [
+        LinearRegression(),
+        LinearRegression(fit_intercept=False),
+        LinearRegression(solver="conjugate_gradient", tol=1e-10),
+        LinearRegression(solver="gradient_descent", tol=1e-10),
+        LinearRegression(solver="sgd", random_state=0),
+        LeastSquaresClassifier(),
+    ],
+    expected_failed_checks=expected_failures,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Reports at every step."""
+    original = Monitor.__init__
+
+    def eager(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        self.interval = 0.0
+
+    monkeypatch.setattr(Monitor, "__init__", eager)
+
+
+def minimum_norm(X, y, weight, intercept):
+    """Solve with a pseudoinverse of the centred and weighted X."""
+    share = weight / weight.sum()
+    mean, level = (share @ X, share @ y) if intercept else (0.0 * X[0], 0.0)
+    root = np.sqrt(weight)
+    w = np.linalg.pinv((X - mean) * root[:, None], rcond=1e-12) @ ((y - level) * root)
+    return w, level - mean @ w
+
+
+@pytest.mark.parametrize("solver", STEPS)
+@pytest.mark.parametrize("kind", ["dense", "csr", "float32"])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_every_method_finds_the_minimum(solver, kind, intercept, random):
+    X = random.normal(size=(300, 4)) * [1.0, 50.0, 0.02, 3.0] + [0.0, 20.0, 0.0, -3.0]
+    X[random.random(X.shape) < 0.3] = 0.0
+    X = X.astype(np.float32)
+    y = X @ [1.0, 0.1, -30.0, 2.0] + 5.0 + random.normal(size=300)
+    weight = random.uniform(0.0, 2.0, size=300)
+    weight[:20] = 0.0
+    given = {"dense": X.astype(np.float64), "csr": sp.csr_matrix(X), "float32": X}[kind]
+    model = LinearRegression(solver=solver, fit_intercept=intercept, **STEPS[solver])
+    model.fit(given, y, sample_weight=weight)
+    w, b = minimum_norm(X.astype(np.float64), y, weight, intercept)
+    close = 3e-3 if solver == "sgd" else 1e-7
+    np.testing.assert_allclose(model.coef_, w, rtol=close)
+    assert model.intercept_ == pytest.approx(b, rel=10 * close)
+    certificate = model.certificate_
+    assert certificate.converged
+    assert certificate.solver == solver
+    assert certificate.gradient_norm <= STEPS[solver].get("tol", 1e-14)
+    assert certificate.objective == pytest.approx(weight @ (X @ w + b - y) ** 2, rel=1e-6)
+    assert certificate.rank == model.rank_ == (4 if solver == "qr" else None)
+
+
+@pytest.mark.parametrize("solver", ["qr", "conjugate_gradient"])
+@pytest.mark.parametrize("data", ["more columns than rows", "dependent", "constant", "same rows"])
+def test_of_many_solutions_the_one_of_least_norm_and_it_is_said(solver, data, random):
+    X = random.normal(size=(40, 6)) * [1.0, 2.0, 0.5, 1.0, 4.0, 1.0] + 1.0
+    rank = 5
+    if data == "more columns than rows":
+        X, rank = random.normal(size=(12, 30)), 11
+    elif data == "dependent":
+        X[:, 3] = X[:, 0] - 2 * X[:, 1]
+    elif data == "constant":
+        X[:, 3] = 0.1
+    else:
+        X, rank = X[random.integers(0, 4, size=40)], 3
+    y = random.normal(size=len(X))
+    model = LinearRegression(solver=solver, tol=1e-12).fit(X, y)
+    w, b = minimum_norm(X, y, np.ones(len(X)), True)
+    np.testing.assert_allclose(model.coef_, w, atol=1e-9)
+    assert model.intercept_ == pytest.approx(b)
+    if solver == "qr":
+        assert model.rank_ == rank
+        assert f"rank {rank} of {X.shape[1]}: the solution is not unique" in str(model.certificate_)
+        singular = np.linalg.svd(X - X.mean(axis=0), compute_uv=False)
+        np.testing.assert_allclose(model.singular_, singular, atol=1e-12 * singular[0])
+    else:
+        assert "rank not known" in str(model.certificate_)
+
+
+@pytest.mark.parametrize("solver", STEPS)
+def test_units_do_not_matter(solver, random):
+    """A lesser solver drops the small columns, or crawls along them."""
+    unit = np.logspace(-9, 9, 6)
+    Z = random.normal(size=(500, 6)) + 0.5 * random.normal(size=(500, 1))
+    w = random.normal(size=6)
+    y = 1e6 * (Z @ w + 3.0)
+    if solver == "conjugate_gradient":  # the price of the least norm
+        with pytest.warns(ConvergenceWarning, match="StandardScaler, or MaxAbsScaler"):
+            LinearRegression(solver=solver).fit(Z * unit, y)
+        return
+    model = LinearRegression(solver=solver, **STEPS[solver]).fit(Z * unit, y)
+    np.testing.assert_allclose(model.coef_ * unit, 1e6 * w, rtol=1e-3 if solver == "sgd" else 1e-8)
+    assert model.certificate_.converged
+
+
+@pytest.mark.parametrize("solver", STEPS)
+def test_columns_far_from_zero_keep_their_digits(solver, random):
+    Z = random.normal(size=(200, 3))
+    model = LinearRegression(solver=solver, **STEPS[solver] | {"tol": 1e-5}).fit(
+        Z + 1e8, Z @ [1, 2, 3]
+    )
+    np.testing.assert_allclose(model.coef_, [1, 2, 3], rtol=1e-4)
+
+
+def test_the_condition_number_is_not_squared():
+    """A polynomial of degree 9 on [0, 1], exact in y: X'X has no digit left, X has."""
+    x = np.linspace(0.0, 1.0, 200)
+    X = x[:, None] ** np.arange(1, 10)
+    w = np.array([1.0, -2.0, 3.0, -4.0, 5.0, -6.0, 7.0, -8.0, 9.0])
+    y = X @ w
+    centred = X - X.mean(axis=0)
+    formed = np.linalg.solve(centred.T @ centred, centred.T @ (y - y.mean()))
+    error = np.abs(LinearRegression().fit(X, y).coef_ - w).max()
+    assert error < 1e-6
+    assert error < 1e-3 * np.abs(formed - w).max()
+
+
+def test_rows_come_in_blocks_and_float32_is_not_copied(random):
+    X = random.normal(size=(40_000, 100)).astype(np.float32)
+    y = X[:, 0] + random.normal(size=40_000)
+    tracemalloc.start()
+    model = LinearRegression().fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.5 * X.nbytes
+    w, _ = minimum_norm(X.astype(np.float64), y, np.ones(len(y)), True)
+    np.testing.assert_allclose(model.coef_, w, atol=1e-12)
+
+
+def test_several_targets_are_as_many_fits(random):
+    X, Y = random.normal(size=(50, 3)), random.normal(size=(50, 2)) * [1.0, 1e3] + [0.0, 7.0]
+    for solver in ("qr", "conjugate_gradient"):
+        model = LinearRegression(solver=solver, tol=1e-12).fit(X, Y)
+        alone = [LinearRegression().fit(X, y) for y in Y.T]
+        np.testing.assert_allclose(model.coef_, [part.coef_ for part in alone])
+        np.testing.assert_allclose(model.intercept_, [part.intercept_ for part in alone])
+        np.testing.assert_allclose(model.predict(X), np.c_[*(part.predict(X) for part in alone)])
+        total = sum(part.certificate_.objective for part in alone)
+        assert model.certificate_.objective == pytest.approx(total)
+
+
+# -- ends other than the usual one ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["conjugate_gradient", "gradient_descent", "sgd"])
+def test_what_has_not_converged_says_so_and_what_to_do(solver, random):
+    X = random.normal(size=(200, 10)) @ random.normal(size=(10, 10))
+    y = random.normal(size=200)
+    model = LinearRegression(solver=solver, tol=1e-14, max_iter=2, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"max_iter=2.*solver='qr' needs no steps"):
+        model.fit(X, y)
+    assert model.certificate_.status is Status.MAX_ITER
+    assert model.n_iter_ == 2
+
+
+def test_a_step_that_is_too_long_is_named(random):
+    X, y = random.normal(size=(50, 3)), random.normal(size=50)
+    with pytest.warns(ConvergenceWarning, match=r"step_size=5\.0.*Leave step_size=None"):
+        model = LinearRegression(solver="gradient_descent", step_size=5.0).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    short = LinearRegression(solver="gradient_descent", step_size=0.1).fit(X, y)
+    np.testing.assert_allclose(short.coef_, LinearRegression().fit(X, y).coef_, rtol=1e-4)
+    with pytest.raises(ValueError, match=r"step_size=0\.1 was given, but solver='auto' has no"):
+        LinearRegression(step_size=0.1).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", STEPS)
+def test_ctrl_c_leaves_a_model(solver, random, eager):
+    X, y = random.normal(size=(70_000, 4)), random.normal(size=70_000)
+    seen = []
+
+    def press(progress):
+        seen.append(str(progress))
+        if len(seen) == 1:  # a second one would not be caught
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.warns(ConvergenceWarning, match="by Ctrl-C or by a callback"):
+        model = LinearRegression(solver=solver, callback=press, random_state=0).fit(X, y)
+    assert model.certificate_.status is Status.INTERRUPTED
+    assert np.isfinite(model.predict(X[:5])).all()
+    assert seen[0].startswith("rows left 1" if solver == "qr" else "loss 1, gradient")
+    if solver == "qr":  # the rows of the first block, exactly
+        first = LinearRegression().fit(X[:32768], y[:32768])
+        np.testing.assert_allclose(model.coef_, first.coef_, rtol=1e-9)
+        assert model.intercept_ == pytest.approx(first.intercept_)
+
+
+def test_time_limit_and_progress_bar(random, capsys):
+    X, y = random.normal(size=(5000, 20)), random.normal(size=5000)
+    model = LinearRegression(solver="sgd", tol=1e-15, time_limit=1e-9, verbose=True)
+    with pytest.warns(ConvergenceWarning, match="time_limit=1e-09 s"):
+        model.fit(X, y)
+    said = capsys.readouterr()
+    assert "time_limit" in said.out + said.err
+
+
+def test_values_that_cannot_be_squared_are_refused():
+    with pytest.raises(ValueError, match=r"column\(s\) \[1\] are too large to be squared"):
+        LinearRegression().fit([[0.0, 1e200], [1.0, -1e200], [2.0, 0.0]], [0.0, 1.0, 2.0])
+
+
+# -- the classifier -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [7, 3], [-1, 1]])
+def test_the_classifier_is_the_sign_of_the_regression(labels, random):
+    X = random.normal(size=(80, 3))
+    positive = X[:, 0] + 0.5 * random.normal(size=80) > 0
+    y = np.array(labels)[positive.astype(int)]
+    model = LeastSquaresClassifier().fit(X, y)
+    sign = np.where(y == model.classes_[1], 1.0, -1.0)
+    values = LinearRegression().fit(X, sign).predict(X)
+    np.testing.assert_allclose(model.decision_function(X), values)
+    assert (model.predict(X) == model.classes_[(values > 0).astype(int)]).all()
+
+
+def test_several_classes_are_each_against_the_rest():
+    X, y = load_iris(return_X_y=True)
+    model = LeastSquaresClassifier(class_weight={0: 1.0, 1: 3.0, 2: 1.0}).fit(X, y)
+    weight = np.where(y == 1, 3.0, 1.0)
+    values = [
+        LinearRegression().fit(X, np.where(y == k, 1, -1), weight).predict(X) for k in (0, 1, 2)
+    ]
+    np.testing.assert_allclose(model.decision_function(X), np.transpose(values), atol=1e-12)
+    assert (model.predict(X) == np.argmax(values, axis=0)).all()
+    with pytest.raises(ValueError, match="number of classes has to be greater than one"):
+        LeastSquaresClassifier().fit(X, np.ones(150))
