@@ -130,8 +130,9 @@ class Bound:
         return self.value
 
     def __str__(self) -> str:
-        chance = "" if self.confidence is None else f"With probability {self.confidence:g}: "
-        text = f"{chance}{self.quantity} is at most {self.value:.4g} ({self.theorem})"
+        text = f"{self.quantity} is at most {self.value:.4g} ({self.theorem})"
+        if self.confidence is not None:
+            text = f"With probability {self.confidence:g}, {text[0].lower()}{text[1:]}"
         if self.assumptions:
             text += f", provided that {'; '.join(self.assumptions)}"
         return text + (". It says nothing: the bound is vacuous." if self.vacuous else ".")

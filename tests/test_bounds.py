@@ -1,5 +1,8 @@
 """Bounds: they hold, they are worth something, and they refuse what their theorems do not cover."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -45,6 +48,12 @@ def test_soft_margin_bounds_are_above_the_true_leave_one_out_error(C, kernel, in
     model = SVC(C=C, kernel=kernel, fit_intercept=intercept, tol=1e-6).fit(X, y)
     truth, few, many = true_leave_one_out(model, X, y), xi_alpha(model, X), leave_one_out(model)
     assert truth <= few.value <= many.value == len(model.support_) / len(X)
+    alpha = np.zeros(len(X))
+    alpha[model.support_] = np.abs(model.dual_coef_[0])
+    K = model.kernel_(X)
+    reach = (np.diag(K)[:, None] + np.diag(K) - 2 * K).max(axis=0) if intercept else np.diag(K)
+    counted = (alpha * reach + model.slack_ >= 1 - 1e-5) & (alpha > 0)
+    assert few.value == counted.mean()
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -125,6 +134,17 @@ def test_an_intercept_that_is_only_bounded_is_refused_for_a_reason():
     for bound in (leave_one_out, lambda model: xi_alpha(model, X)):
         with pytest.raises(ValueError, match="no free support vector"):
             bound(model)
+
+
+def test_xi_alpha_says_that_it_needs_stable_leave_one_out_machines():
+    """With a small C and one row more in a class, leaving that row out leaves no free one."""
+    X, y = np.arange(7.0)[:, None], np.array([0, 1, 0, 1, 0, 1, 0])
+    model = SVC(C=0.05, kernel=RBF(gamma=0.5), tol=1e-8).fit(X, y)
+    bound = xi_alpha(model, X)
+    assert true_leave_one_out(model, X, y) > bound.value
+    assert any("stable" in assumption for assumption in bound.assumptions)
+    hard = SVC(C=np.inf, kernel=RBF(gamma=5.0)).fit(X, y)  # always is
+    assert not any("stable" in assumption for assumption in xi_alpha(hard, X).assumptions)
 
 
 def test_xi_alpha_with_intercept_refuses_unequal_costs_and_without_takes_them():
@@ -321,4 +341,15 @@ def test_a_bound_says_what_it_is():
     assert text.startswith("The leave-one-out error is at most 0.")
     assert "Vapnik 1998" in text
     assert "expectation" in text
-    assert str(margin_bound([0.5] * 9, n_base=2, theta=0.5)).startswith("With probability 0.95: ")
+    assert str(margin_bound([0.5] * 9, n_base=2, theta=0.5)).startswith(
+        "With probability 0.95, the "
+    )
+
+
+def test_the_theory_page_prints_what_it_says(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "risk.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == page.count("```python") > 4
+    for code, expected in blocks:
+        exec(code, {})
+        assert capsys.readouterr().out == expected
