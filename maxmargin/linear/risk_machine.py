@@ -69,7 +69,6 @@ class RiskMachine(LinearMachine):
         "l1_descent": L1Descent,
     }
 
-    @on_one_blas_thread
     def _minimise(
         self, X: Any, targets: list[np.ndarray], weight: np.ndarray, loss: Loss, penalty: str | None
     ) -> None:
@@ -100,6 +99,7 @@ class RiskMachine(LinearMachine):
             bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
         self._warn_unfinished()
 
+    @on_one_blas_thread
     def _solved(
         self, risk: RegularisedRisk, k: int, monitor: ProblemMonitor
     ) -> tuple[RegularisedRisk, LinearSolution, GapCertificate]:

@@ -26,9 +26,9 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton import Descent, from_sample
 
-_CENTRES, _STEPS = 1000, 2  # centres in all, and steps for each
-_WHOLE, _SHORT = 0.9, 0.3  # of a Newton step
-_FACTOR = 2.0
+_CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
+_WHOLE = 0.9  # of a Newton step: the next centre is due
+_EASY, _HARD, _FACTOR = 2, 5, 2.0  # steps, up to and from which the width changes by this factor
 _STALE = 60  # centres in a row without a smaller gap
 _ZONE = 4.0  # spreads over which a kink is rounded at first
 
@@ -89,7 +89,12 @@ class Multipliers:
         best, stale = (np.inf, theta, s), 0
         for _ in range(_CENTRES):
             envelope = Envelope(risk, shape, s, width)
-            status = descent.down(envelope, 0.0, _STEPS)
+            before = descent.passes
+            while True:
+                status = descent.down(envelope, 0.0, 1)
+                taken = descent.passes - before
+                if status is not None or descent.length > _WHOLE or taken >= _STEPS:
+                    break
             s = envelope.slopes(descent.f)
             certificate = risk.certificate(descent.theta, s, Status.CONVERGED, self.tol)
             stale += 1
@@ -101,9 +106,9 @@ class Multipliers:
                 status = Status.STALLED
             if status is not None:
                 break
-            if descent.length > _WHOLE:
+            if taken <= _EASY:
                 width *= _FACTOR
-            elif descent.length < _SHORT:
+            elif taken >= _HARD:
                 width /= _FACTOR
         else:
             status = Status.STALLED

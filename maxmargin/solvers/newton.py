@@ -4,8 +4,8 @@
 
 with ``D`` the curvatures. Up to some thousand features the matrix is made and factorised, in the
 pass over the rows that makes the gradient; beyond, conjugate gradients need only products with the
-data. A large problem begins with what a part of its rows says. How far to go along a step is found
-by the slope along it, which costs no product.
+data. A large problem begins with what a part of its rows says. A step that goes too far, up again,
+is cut short; the slope along it says where, and costs no product.
 
 References: Keerthi and DeCoste, JMLR 6, 2005 (squared hinge); Lin, Weng and Keerthi, JMLR 9, 2008
 (conjugate gradients); seeds 001 and 004 (logistic regression).
@@ -24,10 +24,10 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
 _DIRECT = 1500  # features up to which the matrix of second derivatives is made
-_SAMPLED, _SHARE = 8192, 16  # rows from which, and the part on which, a solve begins
+_SAMPLED, _SHARE = 1 << 23, 16  # entries from which, and the part on which, a solve begins
 _ROUGH = 1e-2  # relative gap to which a part is solved
-_FLAT = 0.3  # slope left along a step, over that at its beginning, that ends the search
-_TRIES, _FARTHEST = 25, 64.0  # of the search, and how many steps far it may go
+_FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
+_TRIES = 25
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
 _AHEAD = 0.1  # part of tol that a step's promise must be below before the gap is looked at
 _LEAST = 1e-15  # promise, over the objective, below which a step is rounding
@@ -107,7 +107,7 @@ Solver = TypeVar("Solver")
 def from_sample(solver: Solver, risk: RegularisedRisk) -> np.ndarray:
     """Weights that a part of the rows asks for, by the same solver; zero where all are few."""
     count = max(risk.n // _SHARE, 4 * risk.design.width)
-    if risk.n < _SAMPLED or count > risk.n // 2:
+    if risk.design.entries < _SAMPLED or count > risk.n // 2:
         return np.zeros(risk.design.width)
     rows = np.sort(np.random.default_rng(0).choice(risk.n, count, replace=False))
     if not (risk.cost[rows] > 0).any():
@@ -188,23 +188,15 @@ class Descent:
         def left(t: float) -> float:
             return float(rows.slope(self.f + t * along) @ along) + base + t * bend
 
-        low, high, t = (0.0, -promise), None, 1.0
-        for k in range(_TRIES):
-            slope = left(t)
-            if abs(slope) <= _FLAT * promise:
-                break
-            if slope < 0:
-                low = (t, slope)
-                if high is None:
-                    if t >= _FARTHEST:
-                        break
-                    t *= 2.0
-                    continue
-            else:
-                high = (t, slope)
-            width = high[0] - low[0]  # the secant, and now and then the middle
-            share = 0.5 if k % 3 == 2 else low[1] / (low[1] - high[1])
-            t = low[0] + share * width
+        low, high, t = (0.0, -promise), (1.0, left(1.0)), 1.0
+        if high[1] > _FLAT * promise:
+            for k in range(_TRIES):  # the secant, and now and then the middle
+                share = 0.5 if k % 3 == 2 else low[1] / (low[1] - high[1])
+                t = low[0] + share * (high[0] - low[0])
+                slope = left(t)
+                if abs(slope) <= _FLAT * promise:
+                    break
+                low, high = ((t, slope), high) if slope < 0 else (low, (t, slope))
         self.theta = self.theta + t * step
         self.f = self.f + t * along
         self.length = t
