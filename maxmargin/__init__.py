@@ -26,6 +26,12 @@ _HOME = {
     "OneClassSVM": "maxmargin.svm",
     "LinearSVC": "maxmargin.linear",
     "LinearSVR": "maxmargin.linear",
+    "LogisticRegression": "maxmargin.linear",
+    "LinearRegression": "maxmargin.linear",
+    "LeastSquaresClassifier": "maxmargin.linear",
+    "MCEClassifier": "maxmargin.linear",
+    "Perceptron": "maxmargin.linear",
+    "is_separable": "maxmargin.linear",
     "SVCSearchCV": "maxmargin.selection",
     "SVRSearchCV": "maxmargin.selection",
     "Certificate": "maxmargin.certificate",
@@ -34,6 +40,7 @@ _HOME = {
     "check_valid": "maxmargin.kernels",
 }
 _SUBMODULES = (
+    "bounds",
     "duals",
     "kernels",
     "linear",
@@ -53,7 +60,16 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate, InseparableError
     from maxmargin.gram import Gram
     from maxmargin.kernels import check_valid
-    from maxmargin.linear import LinearSVC, LinearSVR
+    from maxmargin.linear import (
+        LeastSquaresClassifier,
+        LinearRegression,
+        LinearSVC,
+        LinearSVR,
+        LogisticRegression,
+        MCEClassifier,
+        Perceptron,
+        is_separable,
+    )
     from maxmargin.selection import SVCSearchCV, SVRSearchCV
     from maxmargin.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 

@@ -13,13 +13,15 @@ import maxmargin
 ROOT = Path(maxmargin.__file__).parent
 LAYERS = [
     {"backends", "memory"},
-    {"kernels"},
-    {"gram"},
-    {"duals", "solution"},
+    {"kernels", "losses", "solution"},
+    {"gram", "risk"},
+    {"duals"},
     {"certificate", "progress"},
     {"checkpoint"},
     {"solvers"},
     {"expansion", "multiclass"},
+    {"bounds"},
+    {"linear"},
     {"svm"},
     {"plotting", "testing"},
     {"selection"},

@@ -54,10 +54,10 @@ class LinearSVC(RiskMachine, LinearClassifier):
         The lambda form in place of C.
     norm_bound : float, optional
         The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to.
-    solver : {"auto", "newton", "multipliers", "dual_descent", "l1_descent"}, default="auto"
+    solver : {"auto", "newton", "multipliers", "dual_descent", "l1_descent", "sgd"}, default="auto"
         ``"newton"`` is for the squared hinge, ``"multipliers"`` for the hinge,
         ``"dual_descent"`` for sparse and wide data and both losses, ``"l1_descent"`` for the l1
-        penalty. ``solver_`` says which it was.
+        penalty; ``"sgd"`` (Pegasos) is never exact. ``solver_`` says which it was.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
@@ -99,7 +99,7 @@ class LinearSVC(RiskMachine, LinearClassifier):
         "dual": ["boolean", StrOptions({"auto"})],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "solver": solver_names("newton", "multipliers", "dual_descent", "l1_descent"),
+        "solver": solver_names("newton", "multipliers", "dual_descent", "l1_descent", "sgd"),
     }
 
     def __init__(

@@ -78,7 +78,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "loss": [StrOptions(set(_LOSSES))],
         "dual": ["boolean", StrOptions({"auto"})],
-        "solver": solver_names("newton", "multipliers", "dual_descent"),
+        "solver": solver_names("newton", "multipliers", "dual_descent", "sgd"),
     }
 
     def __init__(

@@ -22,6 +22,7 @@ from maxmargin.solvers.dual_descent import DualDescent
 from maxmargin.solvers.l1_descent import L1Descent
 from maxmargin.solvers.multipliers import Multipliers
 from maxmargin.solvers.newton import Newton
+from maxmargin.solvers.pegasos import Pegasos
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 _WIDE = 1500  # features from which rows one by one are faster than systems of this size
@@ -67,6 +68,7 @@ class RiskMachine(LinearMachine):
         "multipliers": Multipliers,
         "dual_descent": DualDescent,
         "l1_descent": L1Descent,
+        "sgd": Pegasos,
     }
 
     def _minimise(
@@ -105,12 +107,10 @@ class RiskMachine(LinearMachine):
     ) -> tuple[RegularisedRisk, LinearSolution, GapCertificate]:
         name = self._solver_for(risk)
         self.solver_ = name
-        if name == "dual_descent":
+        solver = self._solvers[name](self.tol, self.max_iter, monitor)
+        if hasattr(solver, "random"):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
-            random = np.random.default_rng(seed)
-            solver = DualDescent(self.tol, self.max_iter, monitor, random)
-        else:
-            solver = self._solvers[name](self.tol, self.max_iter, monitor)
+            solver = replace(solver, random=np.random.default_rng(seed))
         start = self._start(risk, name, k)
         if self.norm_bound is None:
             solution = solver.solve(risk, start)
@@ -214,7 +214,7 @@ def _within(
         low, high = (middle, high) if size < bound else (low, middle)
         middle = 0.5 * (low + high)
         posed, solution = answer(middle, warm(solution))
-    return posed, replace(solution)
+    return posed, solution
 
 
 def solver_names(*names: str) -> list:
