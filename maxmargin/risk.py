@@ -11,17 +11,22 @@ Any slopes ``s_i`` in the domain of the conjugate give ``beta_i = -c_i s_i du_i/
 where an intercept without a penalty asks for ``sum_i beta_i = 0``; ``R*`` is ``1/2 ||.||^2`` or,
 for the l1 penalty, zero where no entry is above one. ``P - D`` is the duality gap: the certificate.
 An intercept with a penalty is one more weight, on a column of a constant (LIBLINEAR's problem).
+Without any penalty ``R*`` is zero at zero only, and the condition is ``Z' beta = 0``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.systems import DIRECT, solved, solved_by_products
 from maxmargin.losses import Loss, MarginLoss
 from maxmargin.solution import Status
+
+ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,12 +38,30 @@ class GapCertificate:
     primal, dual : float
         The objective at the answer, and a proven lower bound on all objectives.
     gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two in size.
+        ``primal - dual``, and that over the larger of the two in size. Where both are zero up to
+        the rounding of the sum of losses, that rounding stands for them.
     status : str
         ``"converged"`` when the relative gap is at most ``tol``; otherwise why it ended.
     tol : float
     parts : tuple of GapCertificate
         For several classes, one certificate per machine; the numbers above are the worst one's.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> certificate = LinearSVC(C=0.1).fit(X[:100], y[:100]).certificate_
+    >>> certificate.dual <= certificate.primal
+    True
+    >>> certificate.gap <= certificate.tol * certificate.primal
+    True
+    >>> print(certificate)  # doctest: +ELLIPSIS
+    converged: optimal to a relative gap of ...
+      primal          0.4...
+      dual            0.4...
+      gap             ...
+      relative gap    ... (tol 0.0001)
     """
 
     primal: float
@@ -60,6 +83,19 @@ class GapCertificate:
         if self.converged:
             return f"optimal to a relative gap of {self.relative_gap:.2g}"
         return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+
+    @classmethod
+    def of(
+        cls, primal: float, dual: float, least: float, status: Status, tol: float
+    ) -> GapCertificate:
+        """Judge two objectives; ``least`` is the size below which they are rounding."""
+        gap = max(primal - dual, 0.0)
+        relative = gap / max(abs(primal), abs(dual), least)
+        if relative <= tol:
+            status = Status.CONVERGED
+        elif status is Status.CONVERGED:
+            status = Status.STALLED
+        return cls(primal, dual, gap, relative, status, tol)
 
     def __str__(self) -> str:
         lines = [f"{self.status}: {self.claim}"]
@@ -116,6 +152,7 @@ class RegularisedRisk:
     --------
     >>> import numpy as np
     >>> from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.systems import DIRECT, solved, solved_by_products
     >>> from maxmargin.losses import Hinge
     >>> from maxmargin.risk import RegularisedRisk
     >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
@@ -144,6 +181,11 @@ class RegularisedRisk:
     def n(self) -> int:
         """Number of rows."""
         return self.design.n
+
+    @cached_property
+    def rounding(self) -> float:
+        """Size below which an objective is rounding."""
+        return max(ROUNDING * self.empirical(np.zeros(self.n)), np.finfo(np.float64).tiny)
 
     @property
     def free_intercept(self) -> bool:
@@ -227,18 +269,37 @@ class RegularisedRisk:
         losses = float(np.sum(losses[self.cost > 0]))
         return (0.0 if self.of_margins else float(beta @ self.y)) - quadratic - losses
 
+    def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
+        """Lower bound on all objectives, from slopes of an answer with values f."""
+        return self._free_bound(theta, f) if self.penalty is None else self.dual(self.feasible(s))
+
+    def _free_bound(self, theta: np.ndarray, f: np.ndarray) -> float:
+        """Lower bound where no weight has a penalty.
+
+        A Newton step along the tangents of the slopes meets the condition to rounding, and what is
+        left of it counts against the bound. Where it leaves the domain of the conjugate, as for
+        classes that can be separated, slopes of zero remain: no loss is negative.
+        """
+        slope, curvature = self.loss.slope_and_curvature(self.arguments(f))
+        pull, bend = self.cost * self.along_values(slope), self.cost * curvature
+        if self.design.width <= DIRECT:
+            step = solved(*self.design.derivatives(pull, bend)[::-1])
+        else:
+            step = solved_by_products(
+                lambda v: self.design.combination(bend * self.design.values(v)),
+                self.design.combination(pull),
+            )
+        s = slope - curvature * self.along_values(self.design.values(step))
+        left = float(np.linalg.norm(self.design.combination(self.beta(s))))
+        return max(self.dual(s) - left * float(np.linalg.norm(theta)), self.dual(np.zeros(self.n)))
+
     def certificate(
         self, theta: np.ndarray, s: np.ndarray, status: Status, tol: float
     ) -> GapCertificate:
         """Look at an answer again: recompute both objectives from the data."""
-        primal, dual = self.primal(theta), self.dual(self.feasible(s))
-        gap = max(primal - dual, 0.0)
-        relative = gap / max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
-        if relative <= tol:
-            status = Status.CONVERGED
-        elif status is Status.CONVERGED:
-            status = Status.STALLED
-        return GapCertificate(primal, dual, gap, relative, status, tol)
+        f = self.design.values(theta)
+        primal, dual = self.primal(theta, f), self.bound(theta, f, s)
+        return GapCertificate.of(primal, dual, self.rounding, status, tol)
 
 
 def cost_per_weight(C: float, lam: float | None, weight: np.ndarray) -> float:

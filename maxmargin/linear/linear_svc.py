@@ -196,6 +196,8 @@ def refuse_solver(solver: str, dual: Any, penalty: str, smooth: bool) -> None:
         raise ValueError("solver='l1_descent' is for penalty='l1'.")
     if solver == "newton" and not smooth:
         raise ValueError("solver='newton' needs a smooth loss: use the squared one, or 'auto'.")
+    if solver == "multipliers" and smooth:
+        raise ValueError("solver='multipliers' is for losses with kinks: use 'newton' or 'auto'.")
     by_rows = solver == "dual_descent"
     if "auto" not in (dual, solver) and bool(dual) != by_rows:
         raise ValueError(f"dual={dual!r} and solver={solver!r} contradict each other.")

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from maxmargin.backends.systems import solved
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
@@ -27,7 +28,8 @@ from maxmargin.solvers.newton import Losses
 
 _PASSES, _STALE, _SWEEPS = 100_000, 50, 5
 _DIRECT = 1500  # weights up to which the model's matrix is made
-_INNER, _HALVINGS = 2000, 40
+_FACES, _INNER, _HALVINGS = 100, 30, 40  # of a model: faces, sweeps for each; of a step
+_FLOOR = 1e-13  # curvature of a column, over what it would be about zero, that is rounding
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,7 @@ class _Model:
         """Weights that lower the objective, and how many passes that took."""
         risk = self.risk
         gradient, matrix = risk.design.derivatives(*self.losses.slope_and_curvature(f))
-        matrix[np.diag_indices_from(matrix)] += 1e-12 * max(float(np.trace(matrix)), 1e-300)
-        step = _minimised(matrix, gradient, theta, risk.penalised, _INNER)
+        step = self._step(matrix, gradient, theta)
         along, value = risk.design.values(step), risk.primal(theta, f)
         promise = float(gradient @ step) + risk.norm(theta + step) - risk.norm(theta)
         length = 1.0
@@ -97,28 +98,77 @@ class _Model:
             length *= 0.5
         return theta, 1
 
+    def _step(self, matrix: np.ndarray, gradient: np.ndarray, theta: np.ndarray) -> np.ndarray:
+        """Minimise the model plus the penalty.
+
+        An intercept without a penalty is solved for first: what is left are columns about their
+        means, which coordinates can go along however far from zero the data are.
+        """
+        penalised, floor = self.risk.penalised, _FLOOR * np.diag(matrix) + 1e-300
+        if not self.risk.free_intercept:
+            return _model_step(matrix, gradient, theta, penalised, floor)
+        across, bend = matrix[-1, :-1], max(float(matrix[-1, -1]), 1e-300)
+        shift = across / bend
+        step = _model_step(
+            matrix[:-1, :-1] - np.outer(shift, across),
+            gradient[:-1] - gradient[-1] * shift,
+            theta[:-1],
+            penalised[:-1],
+            floor[:-1],
+        )
+        return np.append(step, -(gradient[-1] + across @ step) / bend)
+
+
+def _model_step(
+    matrix: np.ndarray,
+    gradient: np.ndarray,
+    theta: np.ndarray,
+    penalised: np.ndarray,
+    floor: np.ndarray,
+) -> np.ndarray:
+    """Step to the minimum of the model plus the penalty: by coordinates, and along faces.
+
+    Where coordinates crawl, the signs of the weights are mostly known: the model restricted to them
+    is a linear system, and the way to its solution is gone until a weight meets zero.
+    """
+    step, slope = np.zeros(len(theta)), gradient.copy()
+    for _ in range(_FACES):
+        if _by_coordinates(matrix, slope, theta, step, penalised, floor, _INNER):
+            break
+        w = theta + step
+        face = np.flatnonzero(w)
+        rise = slope[face] + penalised[face] * np.sign(w[face])
+        inside = matrix[np.ix_(face, face)] + np.diag(floor[face])
+        change = -solved(inside, rise)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            meets = np.where(change * w[face] < 0, -w[face] / change, np.inf)
+        length = min(1.0, float(meets.min(initial=1.0)))
+        moved = np.where(meets <= length, -w[face], length * change)
+        step[face] += moved
+        slope += matrix[:, face] @ moved
+    return step
+
 
 @njit(cache=True, nogil=True)
-def _minimised(matrix, gradient, theta, penalised, sweeps):
-    """Step that minimises the model plus the penalty, by coordinates."""
-    width = len(theta)
-    step, slope = np.zeros(width), gradient.copy()
+def _by_coordinates(matrix, slope, theta, step, penalised, floor, sweeps):
+    """Minimise over each coordinate in turn; changes step and slope. Says if it is done."""
+    width, total = len(theta), 0.0
     for _ in range(sweeps):
-        largest = 0.0
+        gained = 0.0
         for j in range(width):
-            bend, p, w = matrix[j, j], penalised[j], theta[j] + step[j]
-            target = w - slope[j] / bend
-            cut = p / bend
+            bend, p, w = max(matrix[j, j], floor[j]), penalised[j], theta[j] + step[j]
+            target, cut = w - slope[j] / bend, p / bend
             target = target - cut if target > cut else (target + cut if target < -cut else 0.0)
             change = target - w
             if change != 0:
-                step[j] += change
+                step[j] = target - theta[j]
                 for k in range(width):
                     slope[k] += change * matrix[j, k]
-                largest = max(largest, abs(change) * bend**0.5)
-        if largest < 1e-10 * (1.0 + np.abs(step).max()):
-            break
-    return step
+                gained += bend * change * change
+        total += gained
+        if gained <= 1e-16 * total:
+            return True
+    return False
 
 
 class _Columns:

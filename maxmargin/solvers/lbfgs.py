@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 from scipy.optimize import minimize
 
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
-_ROUNDS = 12  # of tightening, until the gap is small enough
+_GRADIENTS = 10.0 ** -np.arange(3.0, 15.0)  # to reach one after the other, until the gap is small
 
 
 class _StoppedError(Exception):
@@ -38,47 +39,76 @@ class LBFGS:
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""
+
+        def slopes(theta: np.ndarray) -> np.ndarray:
+            return risk.loss.slope(risk.arguments(risk.design.values(theta)))
+
+        def look(theta: np.ndarray) -> tuple[float, np.ndarray]:
+            f = risk.design.values(theta)
+            slope = risk.cost * risk.along_values(risk.loss.slope(risk.arguments(f)))
+            gradient = risk.design.combination(slope) + risk.penalised * theta
+            return risk.primal(theta, f), gradient
+
+        def certify(theta: np.ndarray) -> GapCertificate:
+            return risk.certificate(theta, slopes(theta), Status.CONVERGED, self.tol)
+
         theta = np.zeros(risk.design.width) if start is None else start
+        theta, passes, status = self.minimised(look, certify, theta, float(risk.cost.sum()))
+        return LinearSolution(theta, slopes(theta), passes, status)
+
+    def minimised(
+        self,
+        look: Callable[[np.ndarray], tuple[float, np.ndarray]],
+        certify: Callable[[np.ndarray], GapCertificate],
+        theta: np.ndarray,
+        scale: float,
+    ) -> tuple[np.ndarray, int, Status]:
+        """Minimise any function.
+
+        Parameters
+        ----------
+        look : callable
+            Value and gradient at some weights.
+        certify : callable
+            Certificate of some weights.
+        theta : float array
+            Where to begin.
+        scale : float
+            Unit in which gradients are small or not.
+
+        Returns
+        -------
+        theta : float array
+        passes : int
+        status : Status
+        """
         limit = self.max_iter if self.max_iter >= 0 else 1 << 30
-        scale = max(float(risk.cost.sum()), np.finfo(np.float64).tiny)
-        state = {"theta": theta, "passes": 0}
+        best, passes = theta.copy(), 0
 
         def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            if self.monitor.stopped() is not None or state["passes"] >= limit:
+            nonlocal passes
+            if self.monitor.stopped() is not None or passes >= limit:
                 raise _StoppedError
-            state["passes"] += 1
-            f = risk.design.values(theta)
-            u = risk.arguments(f)
-            slope = risk.cost * risk.along_values(risk.loss.slope(u))
-            gradient = risk.design.combination(slope) + risk.penalised * theta
-            return risk.primal(theta, f) / scale, gradient / scale
+            passes += 1
+            value, gradient = look(theta)
+            return value / scale, gradient / scale
 
         def keep(theta: np.ndarray) -> None:
-            state["theta"] = theta.copy()
-
-        wanted, status = 1e-3, None
-        for _ in range(_ROUNDS):
-            try:
-                options = {"maxiter": limit, "gtol": wanted, "ftol": 0.0, "maxls": 50}
-                found = minimize(
-                    objective,
-                    state["theta"],
-                    jac=True,
-                    method="L-BFGS-B",
-                    callback=keep,
-                    options=options,
-                )
-                state["theta"] = found.x
-            except _StoppedError:
-                status = self.monitor.stopped() or Status.MAX_ITER
-            s = risk.loss.slope(risk.arguments(risk.design.values(state["theta"])))
-            certificate = risk.certificate(state["theta"], s, Status.CONVERGED, self.tol)
-            if certificate.converged:
-                status = Status.CONVERGED
+            nonlocal best
+            best = theta.copy()
             if self.monitor.due():
-                over = certificate.relative_gap
-                self.monitor.report(state["passes"], over, self.tol, certificate.gap, s)
-            if status is not None:
-                break
-            wanted *= 0.1
-        return LinearSolution(state["theta"], s, state["passes"], status or Status.STALLED)
+                seen = certify(best)
+                self.monitor.report(passes, seen.relative_gap, self.tol, seen.gap, best)
+
+        for small in _GRADIENTS:
+            if certify(best).converged and passes:
+                return best, passes, Status.CONVERGED
+            options = {"maxiter": limit, "gtol": small, "ftol": 0.0, "maxls": 50}
+            try:
+                found = minimize(
+                    objective, best, jac=True, method="L-BFGS-B", callback=keep, options=options
+                )
+                best = found.x
+            except _StoppedError:
+                return best, passes, self.monitor.stopped() or Status.MAX_ITER
+        return best, passes, Status.STALLED

@@ -6,8 +6,8 @@ With probabilities ``p_i`` and ``beta_ik = c_i ([k = y_i] - p_ik)``,
 
     D = -1/2 ||X' beta||^2 - sum_i c_i sum_k p_ik log p_ik,      sum_i beta_ik = 0 for every k
 
-is a lower bound: the certificate. The last condition is that of intercepts without a penalty; they
-are made optimal for the weights at hand before the bound is taken.
+is a lower bound: the certificate. The last condition is that of intercepts without a penalty;
+without any penalty it is ``X' beta = 0`` as well.
 
 References: seed 004; Boehning, Annals of the Institute of Statistical Mathematics 44, 1992.
 """
@@ -17,21 +17,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.optimize import minimize
 from scipy.special import logsumexp, xlogy
 
 from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.systems import DIRECT, solved, solved_by_products
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.risk import GapCertificate
+from maxmargin.risk import ROUNDING, GapCertificate
 from maxmargin.solution import Status
+from maxmargin.solvers.lbfgs import LBFGS
 
-_DIRECT = 400  # weights of all classes up to which Newton's matrix is made
-_STEPS, _ROUNDS, _HALVINGS = 200, 12, 40
-
-
-class _StoppedError(Exception):
-    pass
+_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
+_STEPS = 200
+_LENGTHS = 0.5 ** np.arange(40)  # of a step, until one lowers the objective
 
 
 class SoftmaxRisk:
@@ -59,6 +56,8 @@ class SoftmaxRisk:
         self.penalised = np.full(design.width, 0.0 if penalty is None else 1.0)
         if design.constant:
             self.penalised[-1] = 0.0
+        self.truth = np.eye(n_classes)[index]
+        self.rounding = ROUNDING * float(cost.sum()) * np.log(n_classes)
 
     def values(self, W: np.ndarray) -> np.ndarray:
         """Values of every class, (n, K)."""
@@ -68,18 +67,14 @@ class SoftmaxRisk:
         """Objective, gradient and probabilities at weights (K, width)."""
         F = self.values(W)
         total = logsumexp(F, axis=1)
-        rows = np.arange(len(F))
-        value = float(self.cost @ (total - F[rows, self.index]))
+        value = float(self.cost @ (total - (F * self.truth).sum(axis=1)))
         value += 0.5 * float((self.penalised * W**2).sum())
         P = np.exp(F - total[:, None])
-        return value, self.gradient(P) + self.penalised * W, P
+        return value, self.combination(P - self.truth) + self.penalised * W, P
 
-    def gradient(self, P: np.ndarray) -> np.ndarray:
-        """Gradient of the losses, (K, width)."""
-        R = P.copy()
-        R[np.arange(len(R)), self.index] -= 1.0
-        R *= self.cost[:, None]
-        return np.array([self.design.combination(R[:, k]) for k in range(self.n_classes)])
+    def combination(self, R: np.ndarray) -> np.ndarray:
+        """Sum of the rows, each with its cost and a factor for every class: (K, width)."""
+        return np.array([self.design.combination(self.cost * r) for r in R.T])
 
     def hessian(self, P: np.ndarray) -> np.ndarray:
         """Matrix of second derivatives, (K width, K width)."""
@@ -94,38 +89,54 @@ class SoftmaxRisk:
                 H[k, :, j, :] = block.T
         return H.reshape(K * width, K * width)
 
+    def tangent(self, P: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """Change of the probabilities with weights that change by V (K, width), to first order."""
+        F = self.values(V)
+        return P * (F - (P * F).sum(axis=1)[:, None])
+
+    def newton_step(self, P: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Step (K, width) of Newton's method."""
+        ridge = np.tile(self.penalised, self.n_classes)
+        if gradient.size <= DIRECT:
+            step = solved(self.hessian(P) + np.diag(ridge), gradient.ravel())
+        else:
+
+            def product(v: np.ndarray) -> np.ndarray:
+                change = self.tangent(P, v.reshape(gradient.shape))
+                return self.combination(change).ravel() + ridge * v
+
+            step = solved_by_products(product, gradient.ravel())
+        return -step.reshape(gradient.shape)
+
     def certificate(self, W: np.ndarray, status: Status, tol: float) -> GapCertificate:
         """Recompute both objectives from the data."""
-        W = self.with_best_intercepts(W)
         primal, _, P = self.look(W)
-        pulled = -self.gradient(P)
+        P, left = self.feasible(P)
+        pulled = self.combination(P - self.truth)
         dual = -0.5 * float((self.penalised * pulled**2).sum())
-        dual -= float(self.cost @ xlogy(P, P).sum(axis=1))
-        gap = max(primal - dual, 0.0)
-        relative = gap / max(abs(primal), abs(dual), np.finfo(np.float64).tiny)
-        if relative <= tol:
-            status = Status.CONVERGED
-        elif status is Status.CONVERGED:
-            status = Status.STALLED
-        return GapCertificate(primal, dual, gap, relative, status, tol)
+        dual -= float(self.cost @ xlogy(P, P).sum(axis=1)) + left * float(np.linalg.norm(W))
+        return GapCertificate.of(primal, dual, self.rounding, status, tol)
 
-    def with_best_intercepts(self, W: np.ndarray) -> np.ndarray:
-        """Return the weights with the intercepts that are best for them."""
-        if not self.design.constant:
-            return W
-        W, F = W.copy(), self.values(W)
-        for _ in range(20):
-            P = np.exp(F - logsumexp(F, axis=1)[:, None])
-            R = P.copy()
-            R[np.arange(len(R)), self.index] -= 1.0
-            slope = self.cost @ R
-            if np.abs(slope).max() <= 1e-13 * self.cost.sum():
-                break
-            H = np.diag(self.cost @ P) - P.T @ (self.cost[:, None] * P)
-            step = -np.linalg.lstsq(H, slope, rcond=1e-14)[0]
-            W[:, -1] += step / self.design.constant
-            F = F + step
-        return W
+    def feasible(self, P: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return probabilities near these that meet the condition, and what is left of it.
+
+        A Newton step in the weights without a penalty, along the tangents of the probabilities,
+        meets it to rounding. Where it makes one negative, the true classes themselves remain.
+        """
+        free = self.penalised == 0
+        if not free.any():
+            return P, 0.0
+        pulled = self.combination(P - self.truth)
+        if free.all():
+            step = self.newton_step(P, pulled)
+        else:
+            matrix = np.diag(self.cost @ P) - P.T @ (self.cost[:, None] * P)
+            step = np.zeros_like(pulled)
+            step[:, -1] = -solved(matrix, pulled[:, -1]) / self.design.constant**2
+        P = P + self.tangent(P, step)
+        if (P < 0).any():
+            return self.truth, 0.0
+        return P, float(np.linalg.norm(self.combination(P - self.truth)[:, free]))
 
 
 @dataclass(frozen=True)
@@ -152,70 +163,43 @@ class Softmax:
     ) -> tuple[np.ndarray, int, GapCertificate]:
         """Weights (K, width), passes taken, and the certificate."""
         W = np.zeros((risk.n_classes, risk.design.width)) if start is None else start.copy()
-        direct = W.size <= _DIRECT if self.method == "auto" else self.method == "newton"
-        limit = self.max_iter if self.max_iter >= 0 else 1 << 30
-        W, passes, status = (self._newton if direct else self._lbfgs)(risk, W, limit)
-        W = risk.with_best_intercepts(W)
+        direct = W.size <= _NEWTON if self.method == "auto" else self.method == "newton"
+        W, passes, status = (self._newton if direct else self._lbfgs)(risk, W)
         return W, passes, risk.certificate(W, status, self.tol)
 
-    def _newton(self, risk: SoftmaxRisk, W: np.ndarray, limit: int) -> tuple:
-        value, gradient, P = risk.look(W)
-        for passes in range(1, _STEPS):
-            stop = self.monitor.stopped() or (Status.MAX_ITER if passes > limit else None)
+    def _newton(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, Status]:
+        limit = self.max_iter if self.max_iter >= 0 else _STEPS
+        passes, (value, gradient, P) = 0, risk.look(W)
+        while True:
             certificate = risk.certificate(W, Status.CONVERGED, self.tol)
-            if certificate.converged or stop is not None:
-                return W, passes - 1, stop or Status.CONVERGED
-            H = risk.hessian(P) + np.diag(np.tile(risk.penalised, risk.n_classes))
-            ridge = 1e-10 * max(float(np.trace(H)) / len(H), 1e-300)
-            H[np.diag_indices_from(H)] += ridge  # intercepts that all grow alike change nothing
-            try:
-                step = -cho_solve(cho_factor(H), gradient.ravel()).reshape(W.shape)
-            except LinAlgError:
-                break
-            promise, length = -float((gradient * step).sum()), 1.0
-            for _ in range(_HALVINGS):
+            if self.monitor.due():
+                over = certificate.relative_gap
+                self.monitor.report(passes, over, self.tol, certificate.gap, W)
+            if certificate.converged and passes:
+                return W, passes, Status.CONVERGED
+            status = self.monitor.stopped() or (Status.MAX_ITER if passes >= limit else None)
+            if status is not None:
+                return W, passes, status
+            passes += 1
+            step = risk.newton_step(P, gradient)
+            promise = -float((gradient * step).sum())
+            for length in _LENGTHS:
                 reached = risk.look(W + length * step)
                 if reached[0] <= value - 1e-4 * length * promise:
                     break
-                length *= 0.5
+            else:
+                return W, passes, Status.STALLED
             W = W + length * step
             value, gradient, P = reached
-            if self.monitor.due():
-                over = certificate.relative_gap
-                self.monitor.report(passes, over, self.tol, certificate.gap, P[:, 0])
-        return W, _STEPS, Status.STALLED
 
-    def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray, limit: int) -> tuple:
-        scale = max(float(risk.cost.sum()), np.finfo(np.float64).tiny)
-        state = {"W": W, "passes": 0}
-
-        def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            if self.monitor.stopped() is not None or state["passes"] >= limit:
-                raise _StoppedError
-            state["passes"] += 1
+    def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, Status]:
+        def look(flat: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient, _ = risk.look(flat.reshape(W.shape))
-            return value / scale, gradient.ravel() / scale
+            return value, gradient.ravel()
 
-        def keep(flat: np.ndarray) -> None:
-            state["W"] = flat.reshape(W.shape).copy()
+        def certify(flat: np.ndarray) -> GapCertificate:
+            return risk.certificate(flat.reshape(W.shape), Status.CONVERGED, self.tol)
 
-        wanted = 1e-3
-        for _ in range(_ROUNDS):
-            try:
-                options = {"maxiter": 1 << 30, "gtol": wanted, "ftol": 0.0, "maxls": 50}
-                found = minimize(
-                    objective,
-                    state["W"].ravel(),
-                    jac=True,
-                    method="L-BFGS-B",
-                    callback=keep,
-                    options=options,
-                )
-                keep(found.x)
-            except _StoppedError:
-                status = self.monitor.stopped() or Status.MAX_ITER
-                return state["W"], state["passes"], status
-            if risk.certificate(state["W"], Status.CONVERGED, self.tol).converged:
-                return state["W"], state["passes"], Status.CONVERGED
-            wanted *= 0.1
-        return state["W"], state["passes"], Status.STALLED
+        solver = LBFGS(self.tol, self.max_iter, self.monitor)
+        flat, passes, status = solver.minimised(look, certify, W.ravel(), float(risk.cost.sum()))
+        return flat.reshape(W.shape), passes, status
