@@ -27,6 +27,7 @@ from maxmargin.losses import Loss, MarginLoss
 from maxmargin.solution import Status
 
 ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
+_AROUND = np.linspace(-2.0, 2.0, 9)  # where a loss of margins or residuals is bent most
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,8 +59,8 @@ class GapCertificate:
     True
     >>> print(certificate)  # doctest: +ELLIPSIS
     converged: optimal to a relative gap of ...
-      primal          0.4...
-      dual            0.4...
+      primal          0.3787...
+      dual            0.3787...
       gap             ...
       relative gap    ... (tol 0.0001)
     """
@@ -152,7 +153,6 @@ class RegularisedRisk:
     --------
     >>> import numpy as np
     >>> from maxmargin.backends.cpu_linear import Design
-from maxmargin.backends.systems import DIRECT, solved, solved_by_products
     >>> from maxmargin.losses import Hinge
     >>> from maxmargin.risk import RegularisedRisk
     >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
@@ -184,13 +184,19 @@ from maxmargin.backends.systems import DIRECT, solved, solved_by_products
 
     @cached_property
     def rounding(self) -> float:
-        """Size below which an objective is rounding."""
-        return max(ROUNDING * self.empirical(np.zeros(self.n)), np.finfo(np.float64).tiny)
+        """Size below which an objective is rounding; without a penalty it may go to zero itself."""
+        loss = 0.0 if self.penalty is None else self.empirical(np.zeros(self.n))
+        return max(ROUNDING * loss, np.finfo(np.float64).tiny)
 
     @property
     def free_intercept(self) -> bool:
         """Whether there is an intercept without a penalty."""
         return bool(self.design.constant) and not self.penalised[-1]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (self.design.width,)
 
     def with_cost(self, cost: np.ndarray) -> RegularisedRisk:
         """Return the same problem with other costs."""
@@ -198,18 +204,22 @@ from maxmargin.backends.systems import DIRECT, solved, solved_by_products
             self.design, self.y, cost, self.loss, self.penalised_intercept, self.penalty
         )
 
-    def sample(self, rows: np.ndarray) -> RegularisedRisk:
-        """Return the problem of some of the rows, at costs that stand for all of them."""
-        cost = self.cost[rows]
-        factor = self.cost.sum() / max(cost.sum(), np.finfo(np.float64).tiny)
+    def take(self, rows: np.ndarray) -> RegularisedRisk:
+        """Return the problem of some of the rows."""
         return RegularisedRisk(
             self.design.take(rows),
             self.y[rows],
-            factor * cost,
+            self.cost[rows],
             self.loss,
             self.penalised_intercept,
             self.penalty,
         )
+
+    def sample(self, rows: np.ndarray) -> RegularisedRisk:
+        """Return the problem of some of the rows, at costs that stand for all of them."""
+        part = self.take(rows)
+        mass = max(float(part.cost.sum()), np.finfo(np.float64).tiny)
+        return part.with_cost(self.cost.sum() / mass * part.cost)
 
     # -- primal --------------------------------------------------------------------------------
 
@@ -235,6 +245,18 @@ from maxmargin.backends.systems import DIRECT, solved, solved_by_products
         """``P``."""
         f = self.design.values(theta) if f is None else f
         return self.norm(theta) + self.empirical(f)
+
+    def pull(self, theta: np.ndarray, f: np.ndarray | None = None) -> np.ndarray:
+        """Gradient of the sum of the losses; where one has a kink, from the right."""
+        f = self.design.values(theta) if f is None else f
+        return self.design.combination(
+            self.cost * self.along_values(self.loss.slope(self.arguments(f)))
+        )
+
+    @property
+    def bend(self) -> float:
+        """Curvature that the loss has where it is bent most; one where it has kinks."""
+        return float(self.loss.curvature(_AROUND).max()) or 1.0
 
     # -- dual ----------------------------------------------------------------------------------
 

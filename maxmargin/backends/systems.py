@@ -1,4 +1,4 @@
-"""Systems with a matrix that is positive, or nearly: Newton's steps, whatever the units of the data.
+"""Systems with a positive matrix, or nearly: Newton's steps, whatever the units of the data.
 
 Rows and columns are divided by the roots of the diagonal first, so that a column in millimetres
 weighs as much as one in kilometres. A singular matrix is made regular, and what that changes is

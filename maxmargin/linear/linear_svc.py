@@ -6,15 +6,17 @@ from typing import Any
 
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 
-from maxmargin.linear.base import LinearClassifier
+from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
-from maxmargin.losses import Hinge, SquaredHinge
+from maxmargin.linear.stream import takes_streams
+from maxmargin.losses import Hinge, Loss, SquaredHinge
 
-_LOSSES = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
+_LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
 
 
-class LinearSVC(RiskMachine, LinearClassifier):
+class LinearSVC(RiskClassifier):
     """Linear support vector classification.
 
     For labels ``y_i`` of -1 or +1 and sample weights ``s_i``,
@@ -162,12 +164,40 @@ class LinearSVC(RiskMachine, LinearClassifier):
         -------
         self : object
         """
-        self._refuse_contradictions()
-        X, y = self._validated(X, y)
-        index = self._classes_of(y)
-        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
-        self._minimise(X, self._signs(index), weight, _LOSSES[self.loss], self.penalty)
+        self._solve(*self._pose(X, y, sample_weight))
+        self._warn_unfinished()
         return self
+
+    @available_if(takes_streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> LinearSVC:
+        """Learn from some rows of a stream, which are not kept.
+
+        Stochastic steps on some rows at a time approach the answer of ``fit`` with the same
+        ``lam``. It needs ``lam``; the solver and its limits belong to ``fit``. There is no
+        ``certificate_``, since no one has all rows; ``t_`` counts the steps. The first call after
+        a ``fit`` begins anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All labels that the stream may have; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        self._learn(X, y, classes, sample_weight)
+        return self
+
+    @property
+    def _loss(self) -> Loss:
+        return _LOSSES[self.loss]
 
     def _refuse_contradictions(self) -> None:
         if self.multi_class == "crammer_singer":
@@ -179,11 +209,11 @@ class LinearSVC(RiskMachine, LinearClassifier):
             raise ValueError(
                 "penalty='l1' goes with loss='squared_hinge': the hinge is not smooth."
             )
-        refuse_solver(self.solver, self.dual, self.penalty, _LOSSES[self.loss].smooth)
+        refuse_solver(self.solver, self.dual, self.penalty, self._loss.smooth)
         refuse_two_forms(self)
 
 
-def refuse_solver(solver: str, dual: Any, penalty: str, smooth: bool) -> None:
+def refuse_solver(solver: str, dual: Any, penalty: str | None, smooth: bool) -> None:
     """Refuse a solver that cannot solve the problem that was asked for."""
     if penalty == "l1":
         if dual is True or solver not in ("auto", "l1_descent"):

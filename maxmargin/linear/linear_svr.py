@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from maxmargin.linear.base import LinearRegressor
 from maxmargin.linear.linear_svc import refuse_solver, refuse_two_forms
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
-from maxmargin.losses import EpsilonInsensitive, SquaredEpsilonInsensitive
+from maxmargin.linear.stream import learn, takes_streams
+from maxmargin.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 
 _LOSSES = {
     "epsilon_insensitive": EpsilonInsensitive,
@@ -136,11 +138,46 @@ class LinearSVR(RiskMachine, LinearRegressor):
         -------
         self : object
         """
-        loss = _LOSSES[self.loss](self.epsilon)
-        refuse_solver(self.solver, self.dual, "l2", loss.smooth)
-        refuse_two_forms(self)
-        X, y = self._validated(X, y, y_numeric=True)
-        weight = self._validated_weight(sample_weight, X)
-        self._minimise(X, [np.asarray(y, dtype=np.float64).ravel()], weight, loss, "l2")
+        self._solve(*self._pose(X, y, sample_weight))
+        self._warn_unfinished()
+        return self
+
+    @available_if(takes_streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
+        """Learn from some rows of a stream, which are not kept.
+
+        As :meth:`LinearSVC.partial_fit`: it needs ``lam``, and there is no ``certificate_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        X, y, weight = self._pose(X, y, sample_weight, reset=not hasattr(self, "_streams"))
+        learn(self, self._risks(X, [y], weight, self._loss, "l2"))
         self.coef_ = self.coef_[0]
         return self
+
+    @property
+    def _loss(self) -> Loss:
+        return _LOSSES[self.loss](self.epsilon)
+
+    def _pose(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
+        self._refuse_contradictions()
+        X, y = self._validated(X, y, reset, y_numeric=True)
+        weight = self._validated_weight(sample_weight, X)
+        return X, np.asarray(y, dtype=np.float64).ravel(), weight
+
+    def _solve(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
+        self._minimise(X, [y], weight, self._loss, "l2")
+        self.coef_ = self.coef_[0]
+
+    def _refuse_contradictions(self) -> None:
+        refuse_solver(self.solver, self.dual, "l2", self._loss.smooth)
+        refuse_two_forms(self)

@@ -8,14 +8,15 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
 
-from maxmargin.backends.cpu_linear import Design
-from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
-from maxmargin.linear.base import LinearClassifier
+from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.linear.linear_svc import refuse_two_forms
-from maxmargin.linear.risk_machine import RiskMachine, solver_names
-from maxmargin.losses import Logistic
-from maxmargin.progress import Monitor, ProblemMonitor, ProgressBar
+from maxmargin.linear.risk_classifier import RiskClassifier
+from maxmargin.linear.risk_machine import RiskMachine, solver_names, with_weight
+from maxmargin.linear.stream import takes_streams
+from maxmargin.losses import Logistic, Loss
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import cost_per_weight
 from maxmargin.solvers.lbfgs import LBFGS
 from maxmargin.solvers.newton import Newton
@@ -23,7 +24,7 @@ from maxmargin.solvers.pegasos import Pegasos
 from maxmargin.solvers.softmax import Softmax, SoftmaxRisk
 
 
-class LogisticRegression(RiskMachine, LinearClassifier):
+class LogisticRegression(RiskClassifier):
     """Logistic regression.
 
     For labels ``y_i`` of -1 or +1 and sample weights ``s_i``,
@@ -157,16 +158,50 @@ class LogisticRegression(RiskMachine, LinearClassifier):
         -------
         self : object
         """
-        self._refuse_contradictions()
-        X, y = self._validated(X, y)
-        index = self._classes_of(y)
-        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        self._solve(*self._pose(X, y, sample_weight))
+        self._warn_unfinished()
+        return self
+
+    @available_if(takes_streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> LogisticRegression:
+        """Learn from some rows of a stream, which are not kept.
+
+        As :meth:`LinearSVC.partial_fit`: it needs ``lam``, and there is no ``certificate_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All labels that the stream may have; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        self._learn(X, y, classes, sample_weight)
+        self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        return self
+
+    @property
+    def _loss(self) -> Loss:
+        return Logistic()
+
+    def _solve(self, X: Any, index: np.ndarray, weight: np.ndarray) -> None:
         if len(self.classes_) == 2:
-            self._minimise(X, self._signs(index), weight, Logistic(), self.penalty)
+            super()._solve(X, index, weight)
         else:
             self._minimise_softmax(X, index, weight)
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
-        return self
+
+    def _batch(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
+        if len(self.classes_) == 2:
+            return super()._batch(X, index, weight)
+        return [SoftmaxRisk(self._design(X), index, len(self.classes_), weight, self.penalty)]
 
     def _refuse_contradictions(self) -> None:
         refuse_two_forms(self)
@@ -184,40 +219,30 @@ class LogisticRegression(RiskMachine, LinearClassifier):
                 "solver='sgd' and norm_bound are for two classes. For several, use solver='auto' "
                 "and C or lam, or wrap the machine in sklearn.multiclass.OneVsRestClassifier."
             )
-        listeners: list = [] if self.callback is None else [self.callback]
-        bar = ProgressBar() if self.verbose else None
-        monitor = Monitor(self.time_limit, listeners if bar is None else [*listeners, bar])
-        used = np.flatnonzero(weight)
-        if len(used) < len(weight):
-            X, index, weight = X[used], index[used], weight[used]
+        X, weight, index = with_weight(X, weight, index)
         cost = cost_per_weight(self.C, self.lam, weight) * weight
-        design = Design(X, float(self.fit_intercept), Workers(thread_count(self.n_jobs)))
-        risk = SoftmaxRisk(design, index, len(self.classes_), cost, self.penalty)
-        solver = Softmax(self.solver, self.tol, self.max_iter, ProblemMonitor(monitor, 0))
+        risk = SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self.penalty)
         start = getattr(self, "_weights", None) if self.warm_start else None
-        if start is not None and start.shape != (len(self.classes_), design.width):
+        if start is not None and start.shape != risk.shape:
             start = None
-        with monitor.catching_interrupts():
-            W, passes, self.certificate_ = on_one_blas_thread(solver.solve)(risk, start)
-        self._weights = W
-        self.coef_ = np.ascontiguousarray(W[:, : design.features])
-        self.intercept_ = W[:, -1].copy() if design.constant else np.zeros(len(W))
-        self.n_iter_ = passes
-        self.solver_ = "softmax"
-        if bar is not None:
-            bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
-        self._warn_unfinished()
+        with self._watching() as monitor:
+            solver = Softmax(self.solver, self.tol, self.max_iter, ProblemMonitor(monitor, 0))
+            solve = on_one_blas_thread(solver.solve)
+            self._weights, self.n_iter_, self.certificate_ = solve(risk, start)
+            self._keep(risk.design, self._weights)
+            total = np.array([cost.sum()])
+            self.C_, self.lam_ = total / weight.sum(), 0.5 / total
+            self.solver_ = "softmax"
 
-    def _warn_unfinished(self) -> None:
-        if self.penalty is None and not self.certificate_.converged:
-            self._warn(
+    def _unfinished(self) -> str:
+        if self.penalty is None:
+            return (
                 "Without a penalty the likelihood has no maximum where the classes can be "
                 "separated: longer weights are always better. These have a norm of "
                 f"{np.linalg.norm(self.coef_):.3g} and stopped growing for want of digits or "
                 "passes. Use penalty='l2'; maxmargin.is_separable tells whether that is the case."
             )
-            return
-        super()._warn_unfinished()
+        return super()._unfinished()
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of every class.

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.linear.base import LinearMachine
+from maxmargin.linear.norm_bound import within
+from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor, ProgressBar
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk, cost_per_weight
@@ -26,7 +31,10 @@ from maxmargin.solvers.pegasos import Pegasos
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 _WIDE = 1500  # features from which rows one by one are faster than systems of this size
-_DOUBLINGS, _CLOSE = 60, 1e-3  # of the search for a norm: tries, and how near to the bound
+_STALLED = (
+    "Solver terminated early: no step lowers the objective any more in float64. Scale the data "
+    "with StandardScaler or MinMaxScaler, lower C, or raise tol."
+)
 
 
 class RiskMachine(LinearMachine):
@@ -75,31 +83,50 @@ class RiskMachine(LinearMachine):
         self, X: Any, targets: list[np.ndarray], weight: np.ndarray, loss: Loss, penalty: str | None
     ) -> None:
         """Solve one problem for each target; sets the attributes of the answers."""
+        X, weight, *targets = with_weight(X, weight, *targets)
+        cost = cost_per_weight(self.C, self.lam, weight) * weight
+        risks = self._risks(X, targets, cost, loss, penalty)
+        with self._watching(len(targets)) as monitor:
+            answers = []
+            for k, risk in enumerate(risks):
+                answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
+                monitor.finished()
+            self._answers = [(solution.theta, solution.s) for _, solution, _ in answers]
+            self._keep(risks[0].design, np.array([theta for theta, _ in self._answers]))
+            totals = np.array([risk.cost.sum() for risk, _, _ in answers])
+            self.C_, self.lam_ = totals / weight.sum(), 0.5 / totals
+            self.n_iter_: Any = max(solution.n_iter for _, solution, _ in answers)
+            self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
+
+    def _risks(
+        self,
+        X: Any,
+        targets: list[np.ndarray],
+        cost: np.ndarray,
+        loss: Loss,
+        penalty: str | None,
+    ) -> list[RegularisedRisk]:
+        design, penalised = self._design(X), self.intercept_scaling is not None
+        return [RegularisedRisk(design, y, cost, loss, penalised, penalty) for y in targets]
+
+    def _design(self, X: Any) -> Design:
+        """Rows of X with the intercept's column."""
+        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+        constant = scaling if self.fit_intercept else 0.0
+        return Design(X, constant, Workers(thread_count(self.n_jobs)))
+
+    @contextmanager
+    def _watching(self, problems: int = 1) -> Iterator[Monitor]:
+        """Have someone between a fit and its solvers; ends with the certificate on the bar."""
         listeners: list = [] if self.callback is None else [self.callback]
         bar = ProgressBar() if self.verbose else None
         monitor = Monitor(self.time_limit, listeners if bar is None else [*listeners, bar])
-        monitor.problems = len(targets)
-        used = np.flatnonzero(weight)
-        if len(used) < len(weight):
-            X, weight, targets = X[used], weight[used], [y[used] for y in targets]
-        cost = cost_per_weight(self.C, self.lam, weight)
-        constant = 0.0
-        if self.fit_intercept:
-            constant = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
-        design = Design(X, constant, Workers(thread_count(self.n_jobs)))
-        answers = []
+        monitor.problems = problems
         with monitor.catching_interrupts():
-            for k, y in enumerate(targets):
-                risk = RegularisedRisk(
-                    design, y, cost * weight, loss, self.intercept_scaling is not None, penalty
-                )
-                answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
-                monitor.finished()
-        self._keep([risk for risk, _, _ in answers], [s for _, s, _ in answers])
-        self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
+            yield monitor
+        end_stream(self)
         if bar is not None:
             bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
-        self._warn_unfinished()
 
     @on_one_blas_thread
     def _solved(
@@ -115,7 +142,7 @@ class RiskMachine(LinearMachine):
         if self.norm_bound is None:
             solution = solver.solve(risk, start)
         else:
-            risk, solution = _within(risk, self.norm_bound, solver.solve, name)
+            risk, solution = within(risk, self.norm_bound, solver, start)
         certificate = risk.certificate(solution.theta, solution.s, solution.status, self.tol)
         return risk, solution, certificate
 
@@ -140,81 +167,37 @@ class RiskMachine(LinearMachine):
             return s if len(s) == risk.n else None
         return theta if len(theta) == risk.design.width else None
 
-    def _keep(self, risks: list[RegularisedRisk], solutions: list[LinearSolution]) -> None:
-        thetas = np.array([solution.theta for solution in solutions])
-        features = risks[0].design.features
-        self.coef_ = np.ascontiguousarray(thetas[:, :features])
+    def _keep(self, design: Design, thetas: np.ndarray) -> None:
+        """Set the attributes of some weights, one row for each machine."""
+        self.coef_ = np.ascontiguousarray(thetas[:, : design.features])
         self.intercept_ = np.zeros(len(thetas))
-        if risks[0].design.constant:
-            self.intercept_ = risks[0].design.constant * thetas[:, -1]
-        self.n_iter_: Any = max(solution.n_iter for solution in solutions)
-        self._answers = [(solution.theta, solution.s) for solution in solutions]
-        self.C_ = np.array([risk.cost.max() for risk in risks])
-        self.lam_ = np.array([0.5 / risk.cost.sum() for risk in risks])
+        if design.constant:
+            self.intercept_ = design.constant * thetas[:, -1]
 
-    def _warn_unfinished(self) -> None:
-        """Warn when a problem did not converge: why, how far it is, and what to do."""
+    def _warn_unfinished(self, level: int = 4) -> None:
+        """Warn the one who called fit when a problem did not converge."""
+        if not self.certificate_.converged:
+            warnings.warn(self._unfinished(), ConvergenceWarning, stacklevel=level)
+
+    def _unfinished(self) -> str:
+        """Why a problem did not converge, how far it is, and what to do."""
         certificate = self.certificate_
-        if certificate.converged:
-            return
+        advice = certificate.status.advice
         if certificate.status is Status.STALLED:
-            advice = (
-                "Solver terminated early: no step lowers the objective any more in float64. Scale "
-                "the data with StandardScaler or MinMaxScaler, lower C, or raise tol."
-            )
-        else:
-            advice = certificate.status.advice.format(
-                max_iter=self.max_iter, time_limit=self.time_limit or 0.0
-            )
-        self._warn(
+            advice = _STALLED
+        advice = advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
+        return (
             f"{advice} The relative duality gap is {certificate.relative_gap:.3g} "
             f"(tol {self.tol:g}). See certificate_."
         )
 
 
-def _within(
-    risk: RegularisedRisk, bound: float, solve: Callable, name: str
-) -> tuple[RegularisedRisk, LinearSolution]:
-    """Find the costs whose answer has this norm: Ivanov's form through Tikhonov's.
-
-    The norm grows with the cost, so the cost is bracketed and halved on a logarithmic scale. Where
-    no cost makes the norm as large as the bound, the bound does not bind, and the last answer is
-    the one without a penalty, as nearly as float64 can tell.
-    """
-    unit = risk.cost / risk.cost.max()
-    features = risk.design.features
-
-    def answer(log_cost: float, start: np.ndarray | None) -> tuple[RegularisedRisk, LinearSolution]:
-        posed = risk.with_cost(np.exp(log_cost) * unit)
-        return posed, solve(posed, start)
-
-    def norm(solution: LinearSolution) -> float:
-        return float(np.linalg.norm(solution.theta[:features]))
-
-    def warm(solution: LinearSolution) -> np.ndarray | None:
-        return None if name == "dual_descent" else solution.theta
-
-    middle = 0.0
-    posed, solution = answer(middle, None)
-    step = 2.0 if norm(solution) < bound else -2.0
-    low = high = middle
-    for _ in range(_DOUBLINGS):
-        if (norm(solution) < bound) != (step > 0):
-            break
-        before, size = middle, norm(solution)
-        middle += step
-        posed, solution = answer(middle, warm(solution))
-        low, high = min(before, middle), max(before, middle)
-        if step > 0 and norm(solution) - size < 1e-6 * size:
-            return posed, solution  # the bound does not bind
-    for _ in range(_DOUBLINGS):
-        size = norm(solution)
-        if (1.0 - _CLOSE) * bound <= size <= bound:
-            break
-        low, high = (middle, high) if size < bound else (low, middle)
-        middle = 0.5 * (low + high)
-        posed, solution = answer(middle, warm(solution))
-    return posed, solution
+def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
+    """Rows of X, of their weights and of other arrays, without those of weight zero."""
+    used = np.flatnonzero(weight)
+    if len(used) == len(weight):
+        return X, weight, *arrays
+    return X[used], weight[used], *(array[used] for array in arrays)
 
 
 def solver_names(*names: str) -> list:

@@ -45,9 +45,7 @@ class LBFGS:
 
         def look(theta: np.ndarray) -> tuple[float, np.ndarray]:
             f = risk.design.values(theta)
-            slope = risk.cost * risk.along_values(risk.loss.slope(risk.arguments(f)))
-            gradient = risk.design.combination(slope) + risk.penalised * theta
-            return risk.primal(theta, f), gradient
+            return risk.primal(theta, f), risk.pull(theta, f) + risk.penalised * theta
 
         def certify(theta: np.ndarray) -> GapCertificate:
             return risk.certificate(theta, slopes(theta), Status.CONVERGED, self.tol)

@@ -22,11 +22,11 @@ import numpy as np
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.softmax import SoftmaxRisk
 
-_ROWS = 64  # of a step
+ROWS, _CALL = 64, 1 << 14  # rows of a step, and between two looks at the clock
 _LATE = 3.0  # power of the averaging: 0 counts all weights alike
 _EPOCHS = 100_000
-_AROUND = np.linspace(-2.0, 2.0, 9)  # where a loss of margins or residuals is bent most
 
 
 class Stream:
@@ -34,35 +34,57 @@ class Stream:
 
     Parameters
     ----------
-    width : int
-        Weights, with the intercept's, which comes last.
+    shape : tuple of int
+        Of the weights, with the intercept's last.
     lam : float
         Of the lambda form.
+
+    Attributes
+    ----------
+    average : float array
+        The weights that it has come to.
+    steps, rows : int
+        Steps taken, and rows seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.backends.cpu_linear import Design
+    >>> from maxmargin.losses import Squared
+    >>> from maxmargin.risk import RegularisedRisk
+    >>> from maxmargin.solvers.pegasos import Stream
+    >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
+    >>> risk = RegularisedRisk(Design(X), 3 * X[:, 0] + 1, np.ones(50), Squared())
+    >>> stream = Stream((2,), lam=1e-6)
+    >>> for _ in range(500):
+    ...     stream.learn(risk)
+    >>> stream.average.round(2)
+    array([3., 1.])
     """
 
-    def __init__(self, width: int, lam: float) -> None:
+    def __init__(self, shape: tuple[int, ...], lam: float) -> None:
         self.lam, self.steps, self.longest = lam, 0, 0.0
-        self.theta, self.average = np.zeros(width), np.zeros(width)
+        self.rows, self.mass = 0, 0.0
+        self.theta, self.average = np.zeros(shape), np.zeros(shape)
 
-    def learn(self, risk: RegularisedRisk, rows: np.ndarray) -> None:
-        """Take one step on some rows of a problem; their costs only count against each other."""
-        part = risk.design.take(rows)
-        weight = risk.cost[rows]
-        total = float(weight.sum())
-        if total <= 0:
+    def learn(self, part: RegularisedRisk | SoftmaxRisk) -> None:
+        """Take one step on a problem of a few rows; costs count against those of all rows seen."""
+        self.rows += part.design.n
+        self.mass += float(part.cost.sum())
+        if self.mass <= 0:
             return
         self.steps += 1
-        y = risk.y[rows]
-        f = part.values(self.theta)
-        u = y * f if risk.of_margins else f - y
-        slope = risk.loss.slope(u) * weight / total
-        gradient = part.combination(y * slope if risk.of_margins else slope)
-        gradient += 2.0 * self.lam * risk.penalised * self.theta
-        self.longest = max(self.longest, float(part.squared_norms().max()))
-        bend = float(risk.loss.curvature(_AROUND).max()) or 1.0
-        self.theta = self.theta - gradient / (2.0 * self.lam * self.steps + bend * self.longest)
+        gradient = part.pull(self.theta) * (self.rows / self.mass / part.design.n)
+        gradient += 2.0 * self.lam * part.penalised * self.theta
+        self.longest = max(self.longest, float(part.design.squared_norms().max()))
+        self.theta -= gradient / (2.0 * self.lam * self.steps + part.bend * self.longest)
         share = (_LATE + 1.0) / (self.steps + _LATE)
         self.average += min(share, 1.0) * (self.theta - self.average)
+
+    def learn_in_turn(self, risk: RegularisedRisk | SoftmaxRisk, order: np.ndarray) -> None:
+        """Take steps on the rows of a problem, in an order, some at a time."""
+        for first in range(0, len(order), ROWS):
+            self.learn(risk.take(order[first : first + ROWS]))
 
 
 @dataclass(frozen=True)
@@ -88,7 +110,7 @@ class Pegasos:
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""
-        stream = Stream(risk.design.width, 0.5 / float(risk.cost.sum()))
+        stream = Stream(risk.shape, 0.5 / float(risk.cost.sum()))
         if start is not None:
             stream.theta, stream.average = start.copy(), start.copy()
         limit = self.max_iter if self.max_iter >= 0 else _EPOCHS
@@ -107,8 +129,8 @@ class Pegasos:
             if status is not None:
                 return LinearSolution(theta.copy(), s, passes, status)
             order = self.random.permutation(risk.n)
-            for first in range(0, risk.n, _ROWS):
-                stream.learn(risk, order[first : first + _ROWS])
+            for first in range(0, risk.n, _CALL):
+                stream.learn_in_turn(risk, order[first : first + _CALL])
                 status = self.monitor.stopped()
                 if status is not None:
                     break

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import logsumexp, softmax, xlogy
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
@@ -44,6 +44,8 @@ class SoftmaxRisk:
     penalty : {"l2", None}
     """
 
+    bend = 0.5  # the largest curvature
+
     def __init__(
         self,
         design: Design,
@@ -53,11 +55,27 @@ class SoftmaxRisk:
         penalty: str | None = "l2",
     ) -> None:
         self.design, self.index, self.n_classes, self.cost = design, index, n_classes, cost
+        self.penalty = penalty
         self.penalised = np.full(design.width, 0.0 if penalty is None else 1.0)
         if design.constant:
             self.penalised[-1] = 0.0
         self.truth = np.eye(n_classes)[index]
         self.rounding = ROUNDING * float(cost.sum()) * np.log(n_classes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (self.n_classes, self.design.width)
+
+    def take(self, rows: np.ndarray) -> SoftmaxRisk:
+        """Return the problem of some of the rows."""
+        return SoftmaxRisk(
+            self.design.take(rows),
+            self.index[rows],
+            self.n_classes,
+            self.cost[rows],
+            self.penalty,
+        )
 
     def values(self, W: np.ndarray) -> np.ndarray:
         """Values of every class, (n, K)."""
@@ -71,6 +89,11 @@ class SoftmaxRisk:
         value += 0.5 * float((self.penalised * W**2).sum())
         P = np.exp(F - total[:, None])
         return value, self.combination(P - self.truth) + self.penalised * W, P
+
+    def pull(self, W: np.ndarray) -> np.ndarray:
+        """Gradient of the sum of the losses."""
+        F = self.values(W)
+        return self.combination(softmax(F, axis=1) - self.truth)
 
     def combination(self, R: np.ndarray) -> np.ndarray:
         """Sum of the rows, each with its cost and a factor for every class: (K, width)."""
@@ -113,7 +136,7 @@ class SoftmaxRisk:
         primal, _, P = self.look(W)
         P, left = self.feasible(P)
         pulled = self.combination(P - self.truth)
-        dual = -0.5 * float((self.penalised * pulled**2).sum())
+        dual = 0.0 - 0.5 * float((self.penalised * pulled**2).sum())
         dual -= float(self.cost @ xlogy(P, P).sum(axis=1)) + left * float(np.linalg.norm(W))
         return GapCertificate.of(primal, dual, self.rounding, status, tol)
 
@@ -162,9 +185,11 @@ class Softmax:
         self, risk: SoftmaxRisk, start: np.ndarray | None = None
     ) -> tuple[np.ndarray, int, GapCertificate]:
         """Weights (K, width), passes taken, and the certificate."""
-        W = np.zeros((risk.n_classes, risk.design.width)) if start is None else start.copy()
+        W = np.zeros(risk.shape) if start is None else start.copy()
         direct = W.size <= _NEWTON if self.method == "auto" else self.method == "newton"
         W, passes, status = (self._newton if direct else self._lbfgs)(risk, W)
+        free = risk.penalised == 0
+        W[:, free] -= W[:, free].mean(axis=0)  # what all classes have in common changes nothing
         return W, passes, risk.certificate(W, status, self.tol)
 
     def _newton(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, Status]:

@@ -1,0 +1,84 @@
+"""Learning from a stream: rows come some at a time, are looked at once, and are not kept.
+
+Every machine of a regularised risk has one :class:`maxmargin.solvers.pegasos.Stream` for each of
+its problems. A stream has no number of rows, so the weights are held back by ``lam``, not by C.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import _check_partial_fit_first_call
+
+from maxmargin.solvers.pegasos import Stream
+
+_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers", "_weights")
+_OF_A_STREAM = ("_streams", "t_")
+
+
+def takes_streams(machine: Any) -> bool:
+    """Whether the parameters say what to learn from a stream; otherwise raises why not."""
+    if machine.lam is None or machine.C != 1.0 or machine.norm_bound is not None:
+        raise AttributeError(
+            "partial_fit needs lam, and neither C nor norm_bound: a stream has no number of rows "
+            "for C to be weighed against. Use lam = 1 / (2 N C) with the N that you expect; got "
+            f"lam={machine.lam!r}, C={machine.C!r} and norm_bound={machine.norm_bound!r}."
+        )
+    if getattr(machine, "penalty", "l2") != "l2":
+        raise AttributeError(
+            f"partial_fit goes with penalty='l2'; got penalty={machine.penalty!r}. Use fit."
+        )
+    if getattr(machine, "class_weight", None) == "balanced":
+        raise AttributeError(
+            "class_weight='balanced' needs to see all labels, which a stream cannot. Give a dict, "
+            "for example of sklearn.utils.compute_class_weight over labels that you have."
+        )
+    return True
+
+
+def learn(machine: Any, risks: list) -> None:
+    """Go over rows once, in the order in which they came; sets the attributes of the weights.
+
+    ``risks`` are the problems of these rows, one for each stream.
+    """
+    if not hasattr(machine, "_streams"):
+        machine._streams = [Stream(risk.shape, machine.lam) for risk in risks]
+        _forget(machine, _OF_A_FIT)
+    order = np.arange(risks[0].design.n)
+    for stream, risk in zip(machine._streams, risks, strict=True):
+        stream.learn_in_turn(risk, order)
+    machine._keep(risks[0].design, np.vstack([stream.average for stream in machine._streams]))
+    machine.t_ = machine._streams[0].steps
+    machine.n_iter_ = 1
+
+
+def end_stream(machine: Any) -> None:
+    """Forget a stream, since a fit has taken its place."""
+    _forget(machine, _OF_A_STREAM)
+
+
+def _forget(machine: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        if hasattr(machine, name):
+            delattr(machine, name)
+
+
+def classes_in_stream(machine: Any, y: Any, classes: Any) -> np.ndarray:
+    """Set ``classes_`` at the first call; returns the index of each row's class."""
+    _check_partial_fit_first_call(machine, classes)
+    index = np.searchsorted(machine.classes_, y).clip(max=len(machine.classes_) - 1)
+    strange = np.setdiff1d(y, machine.classes_)
+    if len(strange):
+        raise ValueError(
+            f"y has labels {strange.tolist()} that are not among classes="
+            f"{machine.classes_.tolist()}, which the first call of partial_fit has set."
+        )
+    return index
+
+
+def weights_in_stream(machine: Any, weight: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Weights of the rows times those of their classes; not every class has to be there."""
+    classes = machine.classes_
+    return weight * compute_class_weight(machine.class_weight, classes=classes, y=classes)[index]
