@@ -25,6 +25,7 @@ from maxmargin.solvers.dual_descent import DualDescent
 _STEP, _TRIES = 2.0, 60  # of the logarithm of the cost, and how often it is changed at most
 _CLOSE = 1e-3  # how near to the bound a norm must come
 _NO_LOSS = 1e-6  # loss, over that of zero weights, that is as good as none
+_FINEST = 1e-12  # gap beyond which no solver is asked to go
 
 
 class _Search:
@@ -35,30 +36,52 @@ class _Search:
     ) -> None:
         self.risk, self.bound, self.solver, self.start = risk, bound, solver, start
         self.small = _NO_LOSS * risk.empirical(np.zeros(risk.n))
-        self.passes = 0
+        self.tol, self.passes = solver.tol, 0
+        self.theta: np.ndarray | None = None
 
     def go(self, log_cost: float) -> None:
-        """Solve at a cost."""
+        """Solve at a cost; more finely where the last answer would still do."""
         self.posed = self.risk.with_cost(np.exp(log_cost) * self.risk.cost)
-        self.solution: LinearSolution = self.solver.solve(self.posed, self.start)
-        by_slopes = isinstance(self.solver, DualDescent)
-        self.start = self.solution.s if by_slopes else self.solution.theta
-        self.passes += self.solution.n_iter
-        squared = 2.0 * self.posed.norm(self.solution.theta)
-        self.norm = squared**0.5
+        while True:
+            solution: LinearSolution = self.solver.solve(self.posed, self.start)
+            self.passes += solution.n_iter
+            same = self.theta is not None and np.array_equal(solution.theta, self.theta)
+            if not same or solution.status is not Status.CONVERGED or self.solver.tol < _FINEST:
+                break
+            self.solver = replace(self.solver, tol=0.1 * self.solver.tol)
+        self.solution, self.theta = solution, solution.theta
+        self.start = solution.s if isinstance(self.solver, DualDescent) else solution.theta
+        squared = 2.0 * self.posed.norm(solution.theta)
         self.slack = 0.5 * (self.bound**2 - squared) / np.exp(log_cost)
+        tiny = np.finfo(np.float64).tiny
+        self.excess = float(np.log(max(squared, tiny) ** 0.5 / self.bound)) + 0.5 * _CLOSE
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to find, or someone wants to stop."""
-        close = (1.0 - _CLOSE) * self.bound <= self.norm <= self.bound
-        return close or self.solution.status is not Status.CONVERGED
+        """Whether the norm is as long as the bound, or a solve did not come to its end."""
+        return abs(self.excess) < 0.5 * _CLOSE or self.solution.status is not Status.CONVERGED
+
+    @property
+    def allowed(self) -> float:
+        """Slack that is small against the loss."""
+        loss = self.risk.empirical(self.risk.design.values(self.solution.theta))
+        return max(self.tol * loss, self.small)
 
     @property
     def loose(self) -> bool:
         """Whether the bound does not bind."""
-        loss = self.risk.empirical(self.risk.design.values(self.solution.theta))
-        return 0.0 <= self.slack <= max(self.solver.tol * loss, self.small)
+        return 0.0 <= self.slack <= self.allowed
+
+    @property
+    def stride(self) -> float:
+        """By how much to change the logarithm of the cost where one end is not yet known.
+
+        The norm grows no faster than the cost, and the slack falls no slower than one over it.
+        """
+        far = max(_STEP, abs(self.excess))
+        if self.excess > 0:
+            return -far
+        return min(far, float(np.log(max(self.slack, self.allowed) / self.allowed)) + 0.01)
 
 
 def within(
@@ -83,12 +106,15 @@ def within(
     """
     search, at = _Search(risk, bound, solver, start), 0.0
     search.go(at)
-    ends: dict[bool, float] = {}  # costs with too short and with too long weights
-    for _ in range(_TRIES):
+    ends: dict[bool, tuple[float, float]] = {}  # with too short and with too long weights
+    for k in range(_TRIES):
         if search.over or search.loose:
             break
-        short = search.norm < bound
-        ends[short] = at
-        at = 0.5 * sum(ends.values()) if len(ends) == 2 else at + (_STEP if short else -_STEP)
+        ends[search.excess < 0] = at, search.excess
+        if len(ends) == 1:
+            at += search.stride
+        else:  # the secant, and now and then the middle
+            (low, short), (high, long) = ends[True], ends[False]
+            at = low + (0.5 if k % 3 == 2 else short / (short - long)) * (high - low)
         search.go(at)
     return search.posed, replace(search.solution, n_iter=search.passes)
