@@ -14,6 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+import maxmargin.risk
+import maxmargin.solvers.softmax
 from maxmargin import SVC, SVR, LinearSVC, LinearSVR, LogisticRegression
 from maxmargin.linear.path import C_path
 from maxmargin.progress import Monitor, Progress
@@ -27,10 +29,14 @@ X = X.astype(np.float32).astype(np.float64)  # the same numbers in every contain
 TWO = np.where(X[:, 0] + X[:, 1] + RANDOM.normal(size=N) > 0.5, 1, -1)
 THREE = np.digitize(X[:, 0] - X[:, 2] + RANDOM.normal(size=N), [-0.5, 0.7])
 NUMBERS = X @ [1.0, 0.1, -2.0, 1.0, 0.0] + 1.0 + 0.5 * RANDOM.normal(size=N)
+HALVES = sp.csr_matrix(  # every entry in two parts
+    (np.repeat(X / 2, 2, axis=0).ravel(), np.tile(np.arange(5), 2 * N), np.arange(N + 1) * 10)
+)
 CONTAINERS = {
     "float64": X,
     "float32": X.astype(np.float32),
     "csr": sp.csr_matrix(X),
+    "csr in parts": HALVES,
     "csr float32": sp.csr_array(X.astype(np.float32)),
 }
 INTERCEPTS = {
@@ -167,8 +173,8 @@ def test_stochastic_steps_come_near_and_say_how_near():
         assert model.certificate_.dual <= best * (1 + 1e-4)
 
 
-def test_auto_takes_the_solver_for_the_shape():
-    wide = RANDOM.normal(size=(20, 2000))
+def test_auto_takes_the_solver_for_the_shape(random):
+    wide = random.normal(size=(20, 2000))
     chosen = {
         "newton": (LinearSVC(), X),
         "multipliers": (LinearSVC(loss="hinge"), X),
@@ -215,6 +221,22 @@ def test_what_does_not_go_together_is_refused(parameters, message):
 def test_logistic_regression_refuses_too(parameters, y, message):
     with pytest.raises(ValueError, match=message):
         LogisticRegression(**parameters).fit(X, y)
+
+
+def test_many_columns_are_solved_without_their_matrix(random, monkeypatch):
+    wide = random.normal(size=(40, 1700))
+    for machine in (LinearSVC(penalty="l1"), LogisticRegression(), LogisticRegression(C=0.01)):
+        for data in (wide, sp.csr_matrix(wide)):
+            assert clone(machine).fit(data, TWO[:40]).certificate_.converged
+    several = LogisticRegression().fit(wide, THREE[:40])
+    assert several.certificate_.converged
+    assert several.solver_ == "lbfgs"
+    monkeypatch.setattr(maxmargin.risk, "DIRECT", 2)
+    monkeypatch.setattr(maxmargin.solvers.softmax, "DIRECT", 2)
+    for y in (TWO, THREE):
+        for solver in ("newton", "lbfgs"):
+            model = LogisticRegression(penalty=None, solver=solver, tol=1e-6).fit(X, y)
+            assert model.certificate_.converged
 
 
 # -- the same as others ---------------------------------------------------------------------------
@@ -268,8 +290,8 @@ def test_a_free_intercept_is_the_lectures_problem(intercept):
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two classes", "three"])
 @pytest.mark.parametrize("class_weight", [None, "balanced", {1: 3.0}])
 @pytest.mark.parametrize("intercept", [True, False])
-def test_logistic_regression_is_scikit_learns(y, class_weight, intercept):
-    weight = RANDOM.uniform(0.1, 2.0, size=N)
+def test_logistic_regression_is_scikit_learns(y, class_weight, intercept, random):
+    weight = random.uniform(0.1, 2.0, size=N)
     if class_weight == "balanced":  # scikit-learn 1.9 balances the weights, we the rows
         weight = np.ones(N)
     same = {"C": 0.8, "class_weight": class_weight, "fit_intercept": intercept}
@@ -291,8 +313,8 @@ def test_logistic_regression_is_scikit_learns(y, class_weight, intercept):
 
 @machines
 @pytest.mark.parametrize("form", [{}, {"lam": 0.02}])
-def test_a_weight_of_two_is_a_row_twice_and_zero_is_no_row(machine, y, form):
-    count = RANDOM.integers(0, 3, size=N)
+def test_a_weight_of_two_is_a_row_twice_and_zero_is_no_row(machine, y, form, random):
+    count = random.integers(0, 3, size=N)
     repeated = np.repeat(np.arange(N), count)
     machine = clone(machine).set_params(tol=1e-11, **form)
     weighted = clone(machine).fit(X, y, count)
@@ -323,8 +345,8 @@ def test_labels_of_any_type(labels):
 
 
 @machines
-def test_lambda_is_another_way_to_say_C(machine, y):
-    weight = RANDOM.uniform(0.5, 2.0, size=N)
+def test_lambda_is_another_way_to_say_C(machine, y, random):
+    weight = random.uniform(0.5, 2.0, size=N)
     by_lam = clone(machine).set_params(lam=0.03, tol=1e-10).fit(X, y, weight)
     C = 1 / (2 * weight.sum() * 0.03)
     by_C = clone(machine).set_params(C=C, tol=1e-10).fit(X, y, weight)
@@ -345,8 +367,8 @@ def test_lambda_is_another_way_to_say_C(machine, y):
     ]
 )
 @pytest.mark.parametrize("bound", [0.02, 0.2])
-def test_a_bound_on_the_norm_is_met(machine, y, bound):
-    weight = RANDOM.uniform(0.5, 2.0, size=N)
+def test_a_bound_on_the_norm_is_met(machine, y, bound, random):
+    weight = random.uniform(0.5, 2.0, size=N)
     model = clone(machine).set_params(norm_bound=bound, tol=1e-7).fit(X, y, weight)
     W = np.atleast_2d(model.coef_)
     if getattr(machine, "intercept_scaling", None) is not None:
@@ -360,7 +382,7 @@ def test_a_bound_on_the_norm_is_met(machine, y, bound):
         )
 
 
-def test_a_bound_that_does_not_bind():
+def test_a_bound_that_does_not_bind(random):
     hinge = LinearSVC(loss="hinge", norm_bound=1e3).fit(X, TWO)
     free = LinearSVC(loss="hinge", C=1e6).fit(X, TWO)
     assert np.linalg.norm(hinge.coef_) < 0.1 * 1e3
@@ -443,10 +465,10 @@ def test_bad_data_are_refused(machine, y):
 
 @pytest.mark.parametrize("solver", ["newton", "lbfgs"])
 @pytest.mark.parametrize("classes", [2, 3])
-def test_separable_classes_have_no_most_likely_weights(solver, classes):
+def test_separable_classes_have_no_most_likely_weights(solver, classes, random):
     centres = np.array([[-4.0, 0.0], [4.0, 0.0], [0.0, 7.0]])[:classes]
     y = np.arange(N) % classes
-    points = centres[y] + RANDOM.uniform(-1, 1, size=(N, 2))
+    points = centres[y] + random.uniform(-1, 1, size=(N, 2))
     with pytest.warns(ConvergenceWarning, match=r"can be separated.*penalty='l2'.*is_separable"):
         model = LogisticRegression(penalty=None, solver=solver).fit(points, y)
     assert not model.certificate_.converged
@@ -589,8 +611,8 @@ def batches(model, data, y, weight=None, epochs=1, size=20, seed=0):
 
 
 @pairs(STREAMS)
-def test_a_stream_comes_near_the_answer_of_a_fit(machine, y):
-    weight = RANDOM.uniform(0.0, 2.0, size=N)
+def test_a_stream_comes_near_the_answer_of_a_fit(machine, y, random):
+    weight = random.uniform(0.0, 2.0, size=N)
     exact = clone(machine).fit(X, y, weight)
     stream = batches(clone(machine), X, y, weight, epochs=100)
     C = exact.C_[0]
@@ -661,9 +683,9 @@ def test_a_stream_asks_for_what_it_needs():
 
 
 @pairs(MACHINES, ["multipliers"], "begins with the slopes in the middle")
-def test_a_path_is_separate_fits_in_fewer_passes(machine, y):
+def test_a_path_is_separate_fits_in_fewer_passes(machine, y, random):
     data, Cs = StandardScaler().fit_transform(X), np.geomspace(10.0, 0.1, 9)
-    weight = RANDOM.uniform(0.5, 2.0, size=N)
+    weight = random.uniform(0.5, 2.0, size=N)
     machine = clone(machine).set_params(tol=1e-8)
     path = C_path(machine, data, y, Cs, weight)
     passes = 0

@@ -56,6 +56,7 @@ class LinearSVC(RiskClassifier):
         The lambda form in place of C.
     norm_bound : float, optional
         The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to.
+        An intercept that is penalised counts in the norm.
     solver : {"auto", "newton", "multipliers", "dual_descent", "l1_descent", "sgd"}, default="auto"
         ``"newton"`` is for the squared hinge, ``"multipliers"`` for the hinge,
         ``"dual_descent"`` for sparse and wide data and both losses, ``"l1_descent"`` for the l1
@@ -75,12 +76,14 @@ class LinearSVC(RiskClassifier):
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
     intercept_ : array of shape (1,) or (n_classes,)
     certificate_ : GapCertificate
-        Primal and dual objective, gap, status.
+        Primal and dual objective, gap, status. Not there after ``partial_fit``.
     n_iter_ : int
         Passes over the data, the most of any machine.
     C_, lam_ : arrays of shape (1,) or (n_classes,)
-        Cost of a row of the largest weight, and what it is in the lambda form.
+        Cost of a row of weight one, and what it is in the lambda form.
     solver_ : str
+    t_ : int
+        Steps of ``partial_fit``.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 

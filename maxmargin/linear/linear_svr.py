@@ -58,10 +58,12 @@ class LinearSVR(RiskMachine, LinearRegressor):
     coef_ : array of shape (n_features,)
     intercept_ : array of shape (1,)
     certificate_ : GapCertificate
-        Primal and dual objective, gap, status.
+        Primal and dual objective, gap, status. Not there after ``partial_fit``.
     n_iter_ : int
     C_, lam_ : arrays of shape (1,)
     solver_ : str
+    t_ : int
+        Steps of ``partial_fit``.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 

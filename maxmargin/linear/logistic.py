@@ -75,7 +75,14 @@ class LogisticRegression(RiskClassifier):
     intercept_ : array of shape (1,) or (n_classes,)
     certificate_ : GapCertificate
         Primal and dual objective, gap, status.
+        Not there after ``partial_fit``.
     n_iter_ : int array of shape (1,)
+        Passes over the data.
+    C_, lam_ : arrays of shape (1,)
+        Cost of a row of weight one, and what it is in the lambda form.
+    solver_ : str
+    t_ : int
+        Steps of ``partial_fit``.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -232,7 +239,7 @@ class LogisticRegression(RiskClassifier):
             self._keep(risk.design, self._weights)
             total = np.array([cost.sum()])
             self.C_, self.lam_ = total / weight.sum(), 0.5 / total
-            self.solver_ = "softmax"
+            self.solver_ = solver.method_for(risk)
 
     def _unfinished(self) -> str:
         if self.penalty is None:

@@ -48,6 +48,7 @@ def learn(machine: Any, risks: list) -> None:
         _forget(machine, _OF_A_FIT)
     order = np.arange(risks[0].design.n)
     for stream, risk in zip(machine._streams, risks, strict=True):
+        stream.lam = machine.lam
         stream.learn_in_turn(risk, order)
     machine._keep(risks[0].design, np.vstack([stream.average for stream in machine._streams]))
     machine.t_ = machine._streams[0].steps

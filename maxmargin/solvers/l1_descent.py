@@ -6,7 +6,8 @@ Up to some thousand weights, Newton's method: the loss becomes its quadratic mod
 which with the penalty is minimised by coordinates, in a matrix that is small. Beyond, one weight at
 a time on the loss itself: a Newton step along its column, held back by the penalty. Columns are
 visited in random order; a weight at zero that is far from leaving it is set aside until the others
-are done. Both halve a step until the objective falls as promised.
+are done, and when few are left, Newton's method takes these. Both halve a step until the objective
+falls as promised.
 
 References: Yuan, Ho and Lin, JMLR 13, 2012 (the model); Yuan, Chang, Hsieh and Lin, JMLR 11, 2010
 and Fan et al., JMLR 9, 2008 (columns, LIBLINEAR).
@@ -20,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import solved
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
@@ -27,8 +29,9 @@ from maxmargin.solution import Status
 from maxmargin.solvers.newton import Losses
 
 _PASSES, _STALE, _SWEEPS = 100_000, 50, 5
-_DIRECT = 1500  # weights up to which the model's matrix is made
+_DIRECT, _FEW = 1500, 400  # weights up to which the model's matrix is made, of all or of some
 _FACES, _INNER, _HALVINGS = 100, 30, 40  # of a model: faces, sweeps for each; of a step
+_FALLS = 1e-9  # part of the objective by which it must fall to count as falling
 _FLOOR = 1e-13  # curvature of a column, over what it would be about zero, that is rounding
 
 
@@ -55,13 +58,15 @@ class L1Descent:
         model = _Model(risk) if risk.design.width <= _DIRECT else _Columns(risk)
         theta = np.zeros(risk.design.width) if start is None else start.copy()
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
-        passes, stale, least, status = 0, 0, np.inf, None
+        passes, stale, least, lowest, status = 0, 0, np.inf, np.inf, None
         while True:
             f = risk.design.values(theta)
             s = risk.loss.slope(risk.arguments(f))
             certificate = risk.certificate(theta, s, Status.CONVERGED, self.tol)
-            stale = 0 if certificate.relative_gap < least else stale + 1
+            falling = certificate.primal < (1.0 - _FALLS) * lowest
+            stale = 0 if falling or certificate.relative_gap < least else stale + 1
             least = min(least, certificate.relative_gap)
+            lowest = min(lowest, certificate.primal)
             if certificate.converged:
                 status = Status.CONVERGED
             elif status is None and passes >= limit:
@@ -196,7 +201,27 @@ class _Columns:
         for _ in range(_SWEEPS):
             self.random.shuffle(order)
             order = self._sweep(theta, order)
+        if len(order) <= _FEW:
+            self._polish(theta, np.sort(order))
         return theta, _SWEEPS
+
+    def _polish(self, theta: np.ndarray, order: np.ndarray) -> None:
+        """Minimise over some weights, in place, by the model of their columns."""
+        risk, features = self.risk, self.risk.design.features
+        columns = order[order < features]
+        part = RegularisedRisk(
+            Design(risk.design.X[:, columns], self.constant, risk.design.workers),
+            self.y,
+            self.cost,
+            risk.loss,
+            risk.penalised_intercept,
+            risk.penalty,
+        )
+        weights = np.append(columns, features) if self.constant else columns
+        model, chosen = _Model(part), theta[weights]
+        for _ in range(_SWEEPS):
+            chosen, _ = model.improved(chosen, part.design.values(chosen))
+        theta[weights] = chosen
 
     def _sweep(self, theta: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Visit weights once, in place; returns those to visit again."""

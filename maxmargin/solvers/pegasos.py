@@ -24,7 +24,7 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.softmax import SoftmaxRisk
 
-ROWS, _CALL = 64, 1 << 14  # rows of a step, and between two looks at the clock
+ROWS, _CALL = 64, 1 << 12  # rows of a step, and between two looks at the clock
 _LATE = 3.0  # power of the averaging: 0 counts all weights alike
 _EPOCHS = 100_000
 

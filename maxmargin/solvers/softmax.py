@@ -60,7 +60,8 @@ class SoftmaxRisk:
         if design.constant:
             self.penalised[-1] = 0.0
         self.truth = np.eye(n_classes)[index]
-        self.rounding = ROUNDING * float(cost.sum()) * np.log(n_classes)
+        loss = 0.0 if penalty is None else float(cost.sum()) * np.log(n_classes)
+        self.rounding = max(ROUNDING * loss, np.finfo(np.float64).tiny)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -181,13 +182,19 @@ class Softmax:
     max_iter: int = -1
     monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
 
+    def method_for(self, risk: SoftmaxRisk) -> str:
+        """Name of the method: the one that was asked for, or by the number of weights."""
+        if self.method != "auto":
+            return self.method
+        return "newton" if np.prod(risk.shape) <= _NEWTON else "lbfgs"
+
     def solve(
         self, risk: SoftmaxRisk, start: np.ndarray | None = None
     ) -> tuple[np.ndarray, int, GapCertificate]:
         """Weights (K, width), passes taken, and the certificate."""
         W = np.zeros(risk.shape) if start is None else start.copy()
-        direct = W.size <= _NEWTON if self.method == "auto" else self.method == "newton"
-        W, passes, status = (self._newton if direct else self._lbfgs)(risk, W)
+        descend = self._newton if self.method_for(risk) == "newton" else self._lbfgs
+        W, passes, status = descend(risk, W)
         free = risk.penalised == 0
         W[:, free] -= W[:, free].mean(axis=0)  # what all classes have in common changes nothing
         return W, passes, risk.certificate(W, status, self.tol)
