@@ -134,24 +134,41 @@ def _model_step(
     """Step to the minimum of the model plus the penalty: by coordinates, and along faces.
 
     Where coordinates crawl, the signs of the weights are mostly known: the model restricted to them
-    is a linear system, and the way to its solution is gone until a weight meets zero.
+    is a linear system. On the way to its solution weights meet zero, and stay there.
     """
     step, slope = np.zeros(len(theta)), gradient.copy()
     for _ in range(_FACES):
         if _by_coordinates(matrix, slope, theta, step, penalised, floor, _INNER):
             break
-        w = theta + step
-        face = np.flatnonzero(w)
-        rise = slope[face] + penalised[face] * np.sign(w[face])
-        inside = matrix[np.ix_(face, face)] + np.diag(floor[face])
-        change = -solved(inside, rise)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            meets = np.where(change * w[face] < 0, -w[face] / change, np.inf)
-        length = min(1.0, float(meets.min(initial=1.0)))
-        moved = np.where(meets <= length, -w[face], length * change)
-        step[face] += moved
-        slope += matrix[:, face] @ moved
+        while _along_face(matrix, slope, theta, step, penalised, floor):
+            pass  # a weight less
     return step
+
+
+def _along_face(
+    matrix: np.ndarray,
+    slope: np.ndarray,
+    theta: np.ndarray,
+    step: np.ndarray,
+    penalised: np.ndarray,
+    floor: np.ndarray,
+) -> bool:
+    """Go to the minimum with the signs as they are; changes step and slope.
+
+    Returns whether a weight has met zero on the way, where it ends.
+    """
+    w = theta + step
+    face = np.flatnonzero(w)
+    inside = matrix[np.ix_(face, face)] + np.diag(floor[face])
+    change = -solved(inside, slope[face] + penalised[face] * np.sign(w[face]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meets = np.where(change * w[face] < 0, -w[face] / change, np.inf)
+    length = min(1.0, float(meets.min(initial=1.0)))
+    at_zero = meets <= length
+    moved = np.where(at_zero, -w[face], length * change)
+    step[face] = np.where(at_zero, -theta[face], step[face] + moved)
+    slope += matrix[:, face] @ moved
+    return bool(at_zero.any())
 
 
 @njit(cache=True, nogil=True)
