@@ -198,6 +198,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"penalty": "l1", "loss": "hinge"}, "goes with loss='squared_hinge'"),
         ({"penalty": "l1", "solver": "newton"}, "is solved in the primal"),
         ({"penalty": "l1", "norm_bound": 1.0}, "goes with penalty='l2'"),
+        ({"solver": "sgd", "norm_bound": 1.0}, "found through exact answers"),
         ({"multi_class": "crammer_singer"}, "use multi_class='ovr'"),
         ({"C": 2.0, "lam": 0.1}, "Give C or lam, not both"),
         ({"C": 2.0, "norm_bound": 1.0}, "Give one of C, lam and norm_bound"),

@@ -237,7 +237,7 @@ def refuse_solver(solver: str, dual: Any, penalty: str | None, smooth: bool) -> 
 
 
 def refuse_two_forms(machine: RiskMachine) -> None:
-    """Refuse more than one of C, lam and norm_bound, and a bound on a norm that is not l2."""
+    """Refuse more than one of C, lam and norm_bound, and a bound that cannot be looked for."""
     if machine.norm_bound is None:
         return
     if machine.lam is not None or machine.C != 1.0:
@@ -247,3 +247,8 @@ def refuse_two_forms(machine: RiskMachine) -> None:
         )
     if getattr(machine, "penalty", "l2") != "l2":
         raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
+    if machine.solver == "sgd":
+        raise ValueError(
+            "norm_bound is found through exact answers, which solver='sgd' does not give: use "
+            "solver='auto', or lam."
+        )
