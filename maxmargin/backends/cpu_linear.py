@@ -18,6 +18,7 @@ from maxmargin.backends.threads import ALONE, Workers
 _CHUNK = 1 << 17  # entries of a chunk of dense rows
 _MOSTLY = 0.8  # share of rows with a weight up to which the others are left out of a chunk
 _NOTHING = 1e-12  # of the largest weight of a chunk, that does not count
+REORDERED = {"reassoc", "contract", "nsz"}  # sums in any order: several at a time
 _APART = 1 << 17  # entries from which a second thread pays
 
 
@@ -45,6 +46,7 @@ class Design:
     def __init__(self, X: Any, constant: float = 1.0, workers: Workers = ALONE) -> None:
         self.sparse = sp.issparse(X)
         self.X = X
+        self.arrays = row_arrays(X)
         self.constant = constant
         self.n, self.features = X.shape
         self.width = self.features + (constant != 0)
@@ -63,7 +65,7 @@ class Design:
     def squared_norms(self) -> np.ndarray:
         """Squared length of every row, with the constant."""
         if self.sparse:
-            sums = _csr_squared_norms(*self._arrays(), self.n, np.zeros(self.features))
+            sums = _csr_squared_norms(*self.arrays, self.n, np.zeros(self.features))
         else:
             sums = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return sums + self.constant**2
@@ -75,7 +77,7 @@ class Design:
 
         def fill(part: slice) -> None:
             if self.sparse:
-                _csr_values(*self._arrays(), w, b, part.start, part.stop, out)
+                _csr_values(*self.arrays, w, b, part.start, part.stop, out)
             else:
                 for chunk in self._chunks(part):
                     out[chunk] = self._wide(chunk) @ w + b
@@ -89,7 +91,7 @@ class Design:
         def total(part: slice) -> np.ndarray:
             sums = np.zeros(self.features)
             if self.sparse:
-                _csr_combination(*self._arrays(), beta, part.start, part.stop, sums)
+                _csr_combination(*self.arrays, beta, part.start, part.stop, sums)
             else:
                 for chunk in self._chunks(part):
                     sums += beta[chunk] @ self._wide(chunk)
@@ -107,8 +109,8 @@ class Design:
             first = np.zeros(self.features + 1)
             second = np.zeros((self.features + 1, self.features + 1))
             if self.sparse:
-                _csr_combination(*self._arrays(), slope, part.start, part.stop, first)
-                _csr_gram(*self._arrays(), curvature, part.start, part.stop, second)
+                _csr_combination(*self.arrays, slope, part.start, part.stop, first)
+                _csr_gram(*self.arrays, curvature, part.start, part.stop, second)
             else:
                 for chunk in self._chunks(part):
                     rows = self._wide(chunk)
@@ -137,9 +139,6 @@ class Design:
     def _joined(self, sums: np.ndarray, total: float) -> np.ndarray:
         return np.append(sums, self.constant * total) if self.constant else sums
 
-    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.X.indptr, self.X.indices, self.X.data
-
     def _stretches(self) -> list[slice]:
         ends = np.linspace(0, self.n, self.workers.count + 1).astype(int)
         return [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
@@ -150,6 +149,19 @@ class Design:
 
     def _wide(self, chunk: slice) -> np.ndarray:
         return self.X[chunk].astype(np.float64, copy=False)
+
+
+def row_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Beginnings of rows, columns and values, for compiled loops; dense rows have no columns.
+
+    Unsigned: a signed index might count from the end, and looking whether it does costs more than
+    the product itself.
+    """
+    if not sp.issparse(X):
+        starts = np.arange(X.shape[0] + 1, dtype=np.uint64) * np.uint64(X.shape[1])
+        return starts, np.empty(0, dtype=np.uint32), X.reshape(-1)
+    unsigned = np.uint32 if X.indices.dtype.itemsize == 4 else np.uint64
+    return X.indptr.astype(np.uint64), X.indices.view(unsigned), X.data
 
 
 def _add_gram(rows: np.ndarray, curvature: np.ndarray, hessian: np.ndarray) -> None:
@@ -165,7 +177,7 @@ def _add_gram(rows: np.ndarray, curvature: np.ndarray, hessian: np.ndarray) -> N
     hessian[:-1, :-1] += root.T @ root
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=REORDERED)
 def _csr_values(indptr, indices, data, w, b, start, stop, out):
     for i in range(start, stop):
         total = b

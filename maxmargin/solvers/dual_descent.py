@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
+from maxmargin.backends.cpu_linear import REORDERED
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
@@ -106,8 +107,6 @@ class _State:
         if slopes is not None:
             self.theta = design.combination(self.beta)[: design.features]
             self.bias[1] = self.constant * self.beta.sum()
-        X = design.X
-        self.arrays = (X.indptr, X.indices, X.data) if design.sparse else _as_rows(X)
 
     def look(self) -> tuple[float, float]:
         """Look at all rows: the duality gap and the objective; choose whom to visit."""
@@ -127,7 +126,7 @@ class _State:
         """Visit the chosen rows once."""
         random.shuffle(self.rows)
         _sweep(
-            *self.arrays,
+            *self.risk.design.arrays,
             self.risk.design.sparse,
             self.theta,
             self.bias,
@@ -158,22 +157,28 @@ class _State:
         return -risk.along_values(self.beta / cost)
 
 
-def _as_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Dense rows end to end, as the compiled loop takes them."""
-    n, d = X.shape
-    return np.arange(n + 1, dtype=np.int64) * d, np.empty(0, dtype=np.int32), X.reshape(-1)
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, fastmath=REORDERED)
 def _dot(indices, data, sparse, start, stop, theta):
     total = 0.0
     if sparse:
         for k in range(start, stop):
             total += data[k] * theta[indices[k]]
     else:
-        for k in range(stop - start):
-            total += data[start + k] * theta[k]
+        row = data[start:stop]
+        for k in range(len(theta)):
+            total += row[k] * theta[k]
     return total
+
+
+@njit(cache=True, nogil=True)
+def _add(indices, data, sparse, start, stop, step, theta):
+    if sparse:
+        for k in range(start, stop):
+            theta[indices[k]] += step * data[k]
+    else:
+        row = data[start:stop]
+        for k in range(len(theta)):
+            theta[k] += step * row[k]
 
 
 @njit(cache=True, nogil=True)
@@ -225,9 +230,4 @@ def _sweep(
         if step != 0:
             beta[i] = old + step
             bias[1] += constant * step
-            if sparse:
-                for k in range(start, stop):
-                    theta[indices[k]] += step * data[k]
-            else:
-                for k in range(stop - start):
-                    theta[k] += step * data[start + k]
+            _add(indices, data, sparse, start, stop, step, theta)

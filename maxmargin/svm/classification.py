@@ -141,9 +141,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     ) -> InseparableError:
         """Return the same error with the names of the two classes, the machine's positive first."""
         sides = (error.positive, error.negative)[:: int(sign)]
-        pair = [self.classes_[index[rows[0]]] for rows, _ in sides]
-        message = f"Classes {pair[0]!s} and {pair[1]!s}: {error}"
-        return InseparableError(message, sides[0], sides[1], error.distance)
+        pair = [str(self.classes_[index[rows[0]]]) for rows, _ in sides if len(rows)]
+        names = f"Classes {pair[0]} and {pair[1]}" if len(pair) == 2 else f"Class {pair[0]}"
+        return InseparableError(f"{names}: {error}", sides[0], sides[1], error.distance)
 
     def _keep_margins(self, evaluations: list, tasks: list, n: int) -> None:
         self._slack = [
