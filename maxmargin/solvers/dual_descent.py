@@ -23,13 +23,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from maxmargin.backends.cpu_linear import REORDERED
+from maxmargin.backends.cpu_linear import REORDERED, row_arrays
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
 _PASSES = 100_000
-_SWEEPS = 4  # between two looks
+_SWEEPS = 12  # between two looks, at most: half as many as before the last one
 _STALE = 200  # looks in a row without a smaller gap
 
 
@@ -74,7 +74,7 @@ class DualDescent:
                 self.monitor.report(passes, over, self.tol, gap, state.beta)
             if status is not None:
                 return LinearSolution(state.weights(), state.slopes(), passes, status)
-            for _ in range(_SWEEPS if passes else 1):
+            for _ in range(max(1, min(_SWEEPS, passes // 2))):
                 state.sweep(self.random)
                 passes += 1
                 status = self.monitor.stopped()
@@ -120,13 +120,20 @@ class _State:
         self.rows = _chosen(
             f, self.beta, self.target, self.bend, self.low, self.high, self.threshold
         )
+        design, self.arrays = risk.design, risk.design.arrays
+        if len(self.rows) < risk.n:  # side by side they stay in cache
+            taken = design.X[self.rows] if not design.sparse else None
+            self.arrays = (
+                row_arrays(taken) if taken is not None else _taken(*design.arrays, self.rows)
+            )
+        self.order = np.arange(len(self.rows))
         return max(primal - dual, 0.0), max(abs(primal), abs(dual))
 
     def sweep(self, random: np.random.Generator) -> None:
         """Visit the chosen rows once."""
-        random.shuffle(self.rows)
+        random.shuffle(self.order)
         _sweep(
-            *self.risk.design.arrays,
+            *self.arrays,
             self.risk.design.sparse,
             self.theta,
             self.bias,
@@ -139,6 +146,7 @@ class _State:
             self.threshold,
             self.norms,
             self.rows,
+            self.order,
         )
         if self.free:
             self.bias[0] += self.constant * self.bias[1]
@@ -182,6 +190,23 @@ def _add(indices, data, sparse, start, stop, step, theta):
 
 
 @njit(cache=True, nogil=True)
+def _taken(indptr, indices, data, rows):
+    """Arrays of some rows."""
+    starts = np.zeros(len(rows) + 1, dtype=np.uint64)
+    for place in range(len(rows)):
+        i = rows[place]
+        starts[place + 1] = starts[place] + (indptr[i + 1] - indptr[i])
+    columns = np.empty(starts[-1], dtype=indices.dtype)
+    values = np.empty(starts[-1], dtype=data.dtype)
+    for place in range(len(rows)):
+        first, to = indptr[rows[place]], starts[place]
+        for k in range(starts[place + 1] - to):
+            columns[to + k] = indices[first + k]
+            values[to + k] = data[first + k]
+    return starts, columns, values
+
+
+@njit(cache=True, nogil=True)
 def _chosen(f, beta, target, bend, low, high, threshold):
     """Rows that are free, or that violate a condition."""
     rows, count = np.empty(len(f), dtype=np.int64), 0
@@ -214,10 +239,14 @@ def _sweep(
     threshold,
     norms,
     rows,
+    order,
 ):
-    """Solve for the variable of each row in turn; changes theta, bias and beta."""
-    for i in rows:
-        start, stop = indptr[i], indptr[i + 1]
+    """Solve for the variable of each row in turn; changes theta, bias and beta.
+
+    The arrays hold the rows of ``rows``, which are visited in this order.
+    """
+    for place in order:
+        i, start, stop = rows[place], indptr[place], indptr[place + 1]
         f = _dot(indices, data, sparse, start, stop, theta) + bias[0] + constant * bias[1]
         old = beta[i]
         gradient, curvature = f - target[i] + bend[i] * old, norms[i] + bend[i]

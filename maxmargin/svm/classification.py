@@ -91,7 +91,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         X, y = self._validated(X, y, kernel)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
-        self.classes_, index = np.unique(labels, return_inverse=True)
+        self.classes_ = np.unique(labels)
+        index = np.searchsorted(self.classes_, labels)  # no sorting of all labels
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
