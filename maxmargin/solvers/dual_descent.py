@@ -18,6 +18,7 @@ Reference: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, J
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,7 +30,7 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
 _PASSES = 100_000
-_SWEEPS = 12  # between two looks, at most: half as many as before the last one
+_SWEEPS = (1, 4, 4, 4, 8, 8, 12)  # between two looks
 _STALE = 200  # looks in a row without a smaller gap
 
 
@@ -59,7 +60,7 @@ class DualDescent:
         state = _State(risk, start)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         passes, stale, least, status = 0, 0, np.inf, None
-        while True:
+        for looks in itertools.count():
             gap, objective = state.look()
             stale = 0 if gap < least else stale + 1
             least = min(gap, least)
@@ -74,7 +75,7 @@ class DualDescent:
                 self.monitor.report(passes, over, self.tol, gap, state.beta)
             if status is not None:
                 return LinearSolution(state.weights(), state.slopes(), passes, status)
-            for _ in range(max(1, min(_SWEEPS, passes // 2))):
+            for _ in range(_SWEEPS[min(looks, len(_SWEEPS) - 1)]):
                 state.sweep(self.random)
                 passes += 1
                 status = self.monitor.stopped()
