@@ -33,8 +33,9 @@ from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
-from maxmargin.progress import Monitor, ProgressBar
+from maxmargin.progress import Monitor, ProblemMonitor, ProgressBar
 from maxmargin.solvers import Auto, solve_certified
+from maxmargin.svm import linear_road
 from maxmargin.svm.callbacks import CallbackSupportMixin, scikit_learn_listeners
 
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
@@ -191,6 +192,13 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         monitor.listeners.extend(scikit_learn_listeners(self))
         with monitor.catching_interrupts():
             problems = self._started(problems, checkpoint)
+            if not self.device_.on_gpu:
+                problems = [
+                    linear_road.started(problem, X, workers, ProblemMonitor(monitor, k))
+                    if not problem.start.any() and linear_road.pays(self.kernel_, X, problem)
+                    else problem
+                    for k, problem in enumerate(problems)
+                ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
         self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
         self.fit_status_ = int(not self.certificate_.converged)
