@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 
 from maxmargin import SVC, SVR, NuSVC, OneClassSVM, duals
 from maxmargin.checkpoint import Checkpoint
-from maxmargin.progress import Monitor, Progress, ProgressBar
+from maxmargin.progress import DualProgress, Monitor, ProgressBar
 from maxmargin.solution import Status
 
 random = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def reports_at_once(monkeypatch):
 def test_a_callback_sees_the_work_and_can_stop_it(rows):
     seen = []
     SVC(**{**SLOW, "tol": 1e-4}, callback=seen.append).fit(X[:rows], y[:rows])
-    assert all(isinstance(progress, Progress) for progress in seen)
+    assert all(isinstance(progress, DualProgress) for progress in seen)
     assert seen[-1].violation < seen[0].violation
     assert seen[-1].support_vectors > 0
     assert seen[-1].gap >= 0
@@ -276,7 +276,7 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     bar = ProgressBar()
     for k, violation in enumerate([2.0, 4.0, 0.5, 0.02, 0.001]):
-        bar(Progress(0, 1, 0, k, violation, 1e-3, 1.0, 7, float(2 * k), np.ones(7)))
+        bar(DualProgress(0, 1, 0, k, violation, 1e-3, float(2 * k), 1.0, 7, np.ones(7)))
     assert bar.share[0] == pytest.approx(1.0)
     bar.close("converged")
     shown = capsys.readouterr()
