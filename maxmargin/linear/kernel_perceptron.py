@@ -48,7 +48,8 @@ class KernelForm(Form):
     threads = 1  # the machines share the matrix
 
     def refuse_contradictions(self) -> None:
-        """Refuse what needs the weights themselves."""
+        """Refuse what needs the weights themselves, too."""
+        super().refuse_contradictions()
         penalty, init = self.machine.penalty, self.machine.init
         if (penalty, init) != (None, "zero"):
             raise ValueError(
@@ -97,7 +98,7 @@ class KernelForm(Form):
         if not machine.kernel_.pairwise:
             machine.support_vectors_ = _safe_indexing(X, machine.support_)
 
-    def mistake_bounds(
+    def _bounds(
         self, X: Any, signs: list[np.ndarray], coef: np.ndarray, intercept: np.ndarray
     ) -> list[float]:
         """Bound the updates of each machine, in the feature space."""

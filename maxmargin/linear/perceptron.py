@@ -15,12 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context, clone
-from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -30,36 +28,11 @@ from maxmargin.backends.threads import Workers
 from maxmargin.kernels import Kernel
 from maxmargin.linear.base import LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
-from maxmargin.linear.perceptron_form import Form, PrimalForm, Start, penalty_of
+from maxmargin.linear.perceptron_form import Form, PrimalForm, Start, learns_in_parts
 from maxmargin.progress import watched
-from maxmargin.solvers.perceptron_passes import Ending, Outcome, Passes, Rules
+from maxmargin.solvers.perceptron_passes import Ending, Outcome, Step
 
 _POSITIVE = Interval(Real, 0.0, None, closed="neither")
-
-
-class Step(NamedTuple):
-    """A perceptron after an update: its number, the row used, the weights and the bias."""
-
-    number: int
-    row: int | None
-    coef: np.ndarray
-    intercept: float
-
-
-def _learns_in_parts(model: Perceptron) -> bool:
-    wants = {
-        "variant": model.variant != "last",
-        "early_stopping": model.early_stopping,
-        "kernel": model.kernel is not None,
-        "class_weight": isinstance(model.class_weight, str),
-    }
-    named = [f"{name}={getattr(model, name)!r}" for name, wanted in wants.items() if wanted]
-    if named:
-        raise AttributeError(
-            f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use fit, "
-            "or leave the parameter at its default."
-        )
-    return True
 
 
 class Perceptron(LinearClassifier):
@@ -166,16 +139,13 @@ class Perceptron(LinearClassifier):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from maxmargin.linear.perceptron import Perceptron
-    >>> X, y = np.array([[0.0, 2.0], [1.0, 3.0], [2.0, 0.0], [3.0, 1.0]]), [0, 0, 1, 1]
+    >>> from maxmargin import Perceptron
+    >>> X, y = [[0.0, 2.0], [1.0, 3.0], [2.0, 0.0], [3.0, 1.0]], [0, 0, 1, 1]
     >>> model = Perceptron(order="cyclic").fit(X, y)
     >>> model.status_, model.n_updates_, model.dual_coef_
     (<Ending.SEPARATED: 'separated'>, 2, array([[1., 0., 1., 0.]]))
-    >>> model.coef_
-    array([[ 2., -2.]])
-    >>> model.mistake_bound(X, y, [1.0, -1.0])
-    5.0
+    >>> model.coef_, model.mistake_bound(X, y, [1.0, -1.0])
+    (array([[ 2., -2.]]), 5.0)
     """
 
     _parameter_constraints: dict = {
@@ -313,7 +283,7 @@ class Perceptron(LinearClassifier):
             )
         return self
 
-    @available_if(_learns_in_parts)
+    @available_if(learns_in_parts)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -366,28 +336,9 @@ class Perceptron(LinearClassifier):
 
     def _form(self) -> Form:
         """Return the form of this perceptron; refuse parameters that cannot hold together."""
-        if self.order and self.shuffle is not None and self.order != self._order():
-            raise ValueError(
-                f"order={self.order!r} and shuffle={self.shuffle} contradict each other: shuffle "
-                "is scikit-learn's word for order='shuffled' or 'cyclic'; give one of the two."
-            )
-        if self.penalty is not None and self.variant == "averaged":
-            raise ValueError(
-                f"penalty={self.penalty!r} cannot be had with variant='averaged': the mean is only "
-                "kept for steps, not for shrinking. Take variant='last' or 'pocket'."
-            )
-        if penalty_of(self).decay <= 0.0:
-            raise ValueError(
-                f"eta0={self.eta0} times alpha={self.alpha} would shrink the weights to nothing at "
-                "every row: make one of them smaller."
-            )
         form = PrimalForm(self) if self.kernel is None else KernelForm(self)
         form.refuse_contradictions()
         return form
-
-    def _order(self) -> str:
-        by_shuffle = {True: "shuffled", False: "cyclic", None: self.order or "shuffled"}
-        return by_shuffle[self.shuffle]
 
     def _learn(
         self, form: Form, X: Any, index: np.ndarray, weight: np.ndarray, start: Start, passes: int
@@ -397,7 +348,7 @@ class Perceptron(LinearClassifier):
         self.coef_init_, self.intercept_init_ = start
         self._step = step[0] if (step == step[0]).all() and self.penalty is None else None
         with watched(self.time_limit, self.callback, self.verbose, len(signs)) as monitor:
-            all_passes = self._passes(weight, index, len(signs), passes)
+            all_passes = form.passes(weight, index, len(signs), passes)
             walks = form.walks(X, signs, step, start)
 
             def run(k: int) -> Outcome:
@@ -407,26 +358,6 @@ class Perceptron(LinearClassifier):
             self._keep(outcomes)
             monitor.ending = f"{self.status_}: {np.sum(self.n_updates_)} updates"
         form.keep(X, signs, [outcome.weights for outcome in outcomes])
-
-    def _passes(
-        self, weight: np.ndarray, index: np.ndarray, machines: int, most: int
-    ) -> list[Passes]:
-        """Return the passes of each machine, over the same rows."""
-        random = check_random_state(self.random_state)
-        rows = np.flatnonzero(weight > 0)
-        held_out = rows[:0]
-        if self.early_stopping:
-            parts = train_test_split(
-                rows,
-                test_size=self.validation_fraction,
-                stratify=index[rows],
-                random_state=random.randint(np.iinfo(np.int32).max),
-            )
-            rows, held_out = (np.sort(part) for part in parts)
-        penalised = self.penalty is not None
-        rules = Rules(self._order(), most, self.tol, self.n_iter_no_change, penalised)
-        seeds = random.randint(np.iinfo(np.int32).max, size=machines)
-        return [Passes(rules, rows, held_out, weight, int(seed)) for seed in seeds]
 
     def _keep(self, outcomes: list[Outcome]) -> None:
         """Set the attributes of a fit that both forms have."""
@@ -477,21 +408,7 @@ class Perceptron(LinearClassifier):
             Whole numbers.
         """
         check_is_fitted(self)
-        if self._step is None:
-            raise ValueError(
-                "The bound is for a constant step: it says nothing of a fit with a penalty, or "
-                "with sample_weight or class_weight, which make the steps of rows differ."
-            )
-        classes, index = np.unique(y, return_inverse=True)
-        if not np.array_equal(classes, self.classes_):
-            raise ValueError(f"y has the classes {classes}, the fit had {self.classes_}.")
-        coef, signs = np.atleast_2d(np.asarray(coef, dtype=np.float64)), self._signs(index)
-        intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64).ravel(), len(signs))
-        if not self.fit_intercept and intercept.any():
-            raise ValueError("Without an intercept the separator cannot have one either.")
-        form = self._form()
-        X, _ = form.validated(X, y, reset=False)
-        bounds = form.mistake_bounds(X, signs, coef, intercept)
+        bounds = self._form().mistake_bounds(X, y, coef, intercept)
         return bounds[0] if len(bounds) == 1 else np.array(bounds)
 
     def steps(self, X: Any, y: Any) -> Iterator[Step]:
@@ -512,20 +429,13 @@ class Perceptron(LinearClassifier):
 
         Examples
         --------
-        >>> from maxmargin.linear.perceptron import Perceptron
-        >>> for step in Perceptron(order="cyclic").steps([[1.0], [3.0]], [0, 1]):
+        >>> from maxmargin import Perceptron
+        >>> for step in Perceptron(order="cyclic").steps([[0.0], [2.0]], [0, 1]):
         ...     print(step.number, step.row, step.coef, step.intercept)
         0 None [0.] 0.0
-        1 0 [-1.] -1.0
+        1 0 [0.] -1.0
         2 1 [2.] 0.0
-        3 0 [1.] -1.0
-        4 0 [0.] -2.0
-        5 1 [3.] -1.0
-        6 0 [2.] -2.0
-        7 0 [1.] -3.0
-        8 1 [4.] -2.0
-        9 0 [3.] -3.0
-        10 0 [2.] -4.0
+        3 0 [2.] -1.0
         """
         model = clone(self)
         form = model._form()
@@ -534,13 +444,6 @@ class Perceptron(LinearClassifier):
         if self.kernel is not None or len(model.classes_) > 2:
             raise ValueError("Only a perceptron for two classes, without a kernel, can be watched.")
         weight = model._weights_with_classes(None, self.class_weight, X, index)
-        coef, intercept = start = form.start(X)
-        (passes,) = model._passes(weight, index, 1, self.max_iter)
-        (walk,) = form.walks(X, model._signs(index), self.eta0 * weight, start)
-        yield Step(0, None, coef[0], float(intercept[0]))
-        seen = 0
-        for visited in passes.parts(walk, 1):
-            if walk.n_updates > seen:
-                seen, now = walk.n_updates, walk.last()
-                assert now.coef is not None
-                yield Step(seen, int(visited[0]), now.coef, now.intercept)
+        (passes,) = form.passes(weight, index, 1, self.max_iter)
+        (walk,) = form.walks(X, model._signs(index), self.eta0 * weight, form.start(X))
+        yield from passes.steps(walk)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,6 +88,15 @@ class PassProgress(Progress):
         return f"{which}pass {self.passes}, {self.steps} updates, {self.violation:.2%} mistakes"
 
 
+class Step(NamedTuple):
+    """A perceptron after an update: its number, the row used, the weights and the bias."""
+
+    number: int
+    row: int | None
+    coef: Any
+    intercept: float
+
+
 class Outcome(NamedTuple):
     """What one machine found, and how it ended."""
 
@@ -154,6 +163,16 @@ class Passes:
             _, weights = self._better(walk)
         monitor.finished()
         return Outcome(weights, self.ending, self.n_iter, walk.n_updates, self.cycle_length)
+
+    def steps(self, walk: Walk) -> Iterator[Step]:
+        """Walk to the end; yields the start, and what is there after each update."""
+        start = walk.last()
+        yield Step(0, None, start.coef, start.intercept)
+        seen = 0
+        for visited in self.parts(walk, 1):
+            if walk.n_updates > seen:
+                seen, now = walk.n_updates, walk.last()
+                yield Step(seen, int(visited[0]), now.coef, now.intercept)
 
     def parts(self, walk: Walk, most: int) -> Iterator[np.ndarray]:
         """Walk on, so many rows at a time; yields those that were looked at."""
