@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 
 from maxmargin import SVC, SVR, NuSVC, OneClassSVM, duals
 from maxmargin.checkpoint import Checkpoint
-from maxmargin.progress import DualProgress, Monitor, ProgressBar
+from maxmargin.progress import DualProgress, Monitor, ProgressBar, watched
 from maxmargin.solution import Status
 
 random = np.random.default_rng(0)
@@ -282,6 +282,17 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
     shown = capsys.readouterr()
     assert "converged" in shown.out + shown.err
     assert ("7 support vectors" in shown.out) == (not installed)
+
+
+def test_whoever_watches_says_how_it_ended(capsys):
+    with watched(1e-9, None, verbose=True) as monitor:
+        assert monitor.stopped() is Status.TIME_LIMIT
+    with watched(None, None, verbose=True) as monitor:
+        monitor.ending = "mine"
+    with pytest.raises(ZeroDivisionError), watched(None, None, verbose=True):
+        _ = 1 / 0
+    shown = "".join(capsys.readouterr())
+    assert [word in shown for word in ("time_limit", "mine", "failed")] == [True] * 3
 
 
 def test_scikit_learn_callbacks_are_called():

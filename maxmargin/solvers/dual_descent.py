@@ -23,7 +23,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.backends.cpu_rows import add, dot, rows_of
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
@@ -50,7 +51,7 @@ class DualDescent:
 
     tol: float = 1e-4
     max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
@@ -106,8 +107,7 @@ class _State:
         if slopes is not None:
             self.theta = design.combination(self.beta)[: design.features]
             self.bias[1] = self.constant * self.beta.sum()
-        X = design.X
-        self.arrays = (X.indptr, X.indices, X.data) if design.sparse else _as_rows(X)
+        self.data = rows_of(design.X)
 
     def look(self) -> tuple[float, float]:
         """Look at all rows: the duality gap and the objective; choose whom to visit."""
@@ -127,8 +127,7 @@ class _State:
         """Visit the chosen rows once."""
         random.shuffle(self.rows)
         _sweep(
-            *self.arrays,
-            self.risk.design.sparse,
+            self.data,
             self.theta,
             self.bias,
             self.constant,
@@ -158,24 +157,6 @@ class _State:
         return -risk.along_values(self.beta / cost)
 
 
-def _as_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Dense rows end to end, as the compiled loop takes them."""
-    n, d = X.shape
-    return np.arange(n + 1, dtype=np.int64) * d, np.empty(0, dtype=np.int32), X.reshape(-1)
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _dot(indices, data, sparse, start, stop, theta):
-    total = 0.0
-    if sparse:
-        for k in range(start, stop):
-            total += data[k] * theta[indices[k]]
-    else:
-        for k in range(stop - start):
-            total += data[start + k] * theta[k]
-    return total
-
-
 @njit(cache=True, nogil=True)
 def _chosen(f, beta, target, bend, low, high, threshold):
     """Rows that are free, or that violate a condition."""
@@ -194,10 +175,7 @@ def _chosen(f, beta, target, bend, low, high, threshold):
 
 @njit(cache=True, nogil=True)
 def _sweep(
-    indptr,
-    indices,
     data,
-    sparse,
     theta,
     bias,
     constant,
@@ -212,8 +190,7 @@ def _sweep(
 ):
     """Solve for the variable of each row in turn; changes theta, bias and beta."""
     for i in rows:
-        start, stop = indptr[i], indptr[i + 1]
-        f = _dot(indices, data, sparse, start, stop, theta) + bias[0] + constant * bias[1]
+        f = dot(data, i, theta) + bias[0] + constant * bias[1]
         old = beta[i]
         gradient, curvature = f - target[i] + bend[i] * old, norms[i] + bend[i]
         if curvature > 0:
@@ -225,9 +202,4 @@ def _sweep(
         if step != 0:
             beta[i] = old + step
             bias[1] += constant * step
-            if sparse:
-                for k in range(start, stop):
-                    theta[indices[k]] += step * data[k]
-            else:
-                for k in range(stop - start):
-                    theta[k] += step * data[start + k]
+            add(data, i, step, theta)
