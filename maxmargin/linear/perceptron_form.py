@@ -40,7 +40,7 @@ def learns_in_parts(machine: Any) -> bool:
 
 
 class Form(ABC):
-    """What differs between the two, for one machine."""
+    """A machine's parameters, checked, and what they make of the data: starts, passes, bounds."""
 
     judge: str  # who can tell whether the data are separable
 
