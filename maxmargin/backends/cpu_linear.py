@@ -64,7 +64,7 @@ class Design:
     def squared_norms(self) -> np.ndarray:
         """Squared length of every row, with the constant."""
         if self.sparse:
-            sums = _csr_squared_norms(*rows_of(self.X), self.n, np.zeros(self.features))
+            sums = _csr_squared_norms(rows_of(self.X), self.n, np.zeros(self.features))
         else:
             sums = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return sums + self.constant**2
@@ -109,7 +109,7 @@ class Design:
             second = np.zeros((self.features + 1, self.features + 1))
             if self.sparse:
                 _csr_combination(rows_of(self.X), slope, part.start, part.stop, first)
-                _csr_gram(*rows_of(self.X), curvature, part.start, part.stop, second)
+                _csr_gram(rows_of(self.X), curvature, part.start, part.stop, second)
             else:
                 for chunk in self._chunks(part):
                     rows = self._wide(chunk)
@@ -177,8 +177,9 @@ def _csr_combination(rows, beta, start, stop, out):
 
 
 @njit(cache=True, nogil=True)
-def _csr_gram(data, indices, indptr, curvature, start, stop, out):
+def _csr_gram(rows, curvature, start, stop, out):
     """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``; indices in any order."""
+    data, indices, indptr = rows
     last = out.shape[0] - 1
     for i in range(start, stop):
         c = curvature[i]
@@ -201,8 +202,9 @@ def _csr_gram(data, indices, indptr, curvature, start, stop, out):
 
 
 @njit(cache=True, nogil=True)
-def _csr_squared_norms(data, indices, indptr, n, room):
+def _csr_squared_norms(rows, n, room):
     """Squared lengths of rows whose entries may come in several parts; ``room`` is zeros."""
+    data, indices, indptr = rows
     out = np.empty(n)
     for i in range(n):
         total = 0.0
