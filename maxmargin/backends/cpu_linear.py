@@ -13,12 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from maxmargin.backends.cpu_rows import add, dot, rows_of
 from maxmargin.backends.threads import ALONE, Workers
 
 _CHUNK = 1 << 17  # entries of a chunk of dense rows
 _MOSTLY = 0.8  # share of rows with a weight up to which the others are left out of a chunk
 _NOTHING = 1e-12  # of the largest weight of a chunk, that does not count
-REORDERED = {"reassoc", "contract", "nsz"}  # sums in any order: several at a time
 _APART = 1 << 17  # entries from which a second thread pays
 
 
@@ -46,7 +46,6 @@ class Design:
     def __init__(self, X: Any, constant: float = 1.0, workers: Workers = ALONE) -> None:
         self.sparse = sp.issparse(X)
         self.X = X
-        self.arrays = row_arrays(X)
         self.constant = constant
         self.n, self.features = X.shape
         self.width = self.features + (constant != 0)
@@ -65,7 +64,7 @@ class Design:
     def squared_norms(self) -> np.ndarray:
         """Squared length of every row, with the constant."""
         if self.sparse:
-            sums = _csr_squared_norms(*self.arrays, self.n, np.zeros(self.features))
+            sums = _csr_squared_norms(rows_of(self.X), self.n, np.zeros(self.features))
         else:
             sums = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return sums + self.constant**2
@@ -77,7 +76,7 @@ class Design:
 
         def fill(part: slice) -> None:
             if self.sparse:
-                _csr_values(*self.arrays, w, b, part.start, part.stop, out)
+                _csr_values(rows_of(self.X), w, b, part.start, part.stop, out)
             else:
                 for chunk in self._chunks(part):
                     out[chunk] = self._wide(chunk) @ w + b
@@ -91,7 +90,7 @@ class Design:
         def total(part: slice) -> np.ndarray:
             sums = np.zeros(self.features)
             if self.sparse:
-                _csr_combination(*self.arrays, beta, part.start, part.stop, sums)
+                _csr_combination(rows_of(self.X), beta, part.start, part.stop, sums)
             else:
                 for chunk in self._chunks(part):
                     sums += beta[chunk] @ self._wide(chunk)
@@ -109,8 +108,8 @@ class Design:
             first = np.zeros(self.features + 1)
             second = np.zeros((self.features + 1, self.features + 1))
             if self.sparse:
-                _csr_combination(*self.arrays, slope, part.start, part.stop, first)
-                _csr_gram(*self.arrays, curvature, part.start, part.stop, second)
+                _csr_combination(rows_of(self.X), slope, part.start, part.stop, first)
+                _csr_gram(rows_of(self.X), curvature, part.start, part.stop, second)
             else:
                 for chunk in self._chunks(part):
                     rows = self._wide(chunk)
@@ -151,19 +150,6 @@ class Design:
         return self.X[chunk].astype(np.float64, copy=False)
 
 
-def row_arrays(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Beginnings of rows, columns and values, for compiled loops; dense rows have no columns.
-
-    Unsigned: a signed index might count from the end, and looking whether it does costs more than
-    the product itself.
-    """
-    if not sp.issparse(X):
-        starts = np.arange(X.shape[0] + 1, dtype=np.uint64) * np.uint64(X.shape[1])
-        return starts, np.empty(0, dtype=np.uint32), X.reshape(-1)
-    unsigned = np.uint32 if X.indices.dtype.itemsize == 4 else np.uint64
-    return X.indptr.astype(np.uint64), X.indices.view(unsigned), X.data
-
-
 def _add_gram(rows: np.ndarray, curvature: np.ndarray, hessian: np.ndarray) -> None:
     """Add ``[rows, 1]' diag(curvature) [rows, 1]``."""
     used = np.flatnonzero(curvature > _NOTHING * curvature.max(initial=0.0))
@@ -177,26 +163,23 @@ def _add_gram(rows: np.ndarray, curvature: np.ndarray, hessian: np.ndarray) -> N
     hessian[:-1, :-1] += root.T @ root
 
 
-@njit(cache=True, nogil=True, fastmath=REORDERED)
-def _csr_values(indptr, indices, data, w, b, start, stop, out):
+@njit(cache=True, nogil=True)
+def _csr_values(rows, w, b, start, stop, out):
     for i in range(start, stop):
-        total = b
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * w[indices[k]]
-        out[i] = total
+        out[i] = dot(rows, i, w) + b
 
 
 @njit(cache=True, nogil=True)
-def _csr_combination(indptr, indices, data, beta, start, stop, out):
+def _csr_combination(rows, beta, start, stop, out):
     for i in range(start, stop):
         if beta[i] != 0:
-            for k in range(indptr[i], indptr[i + 1]):
-                out[indices[k]] += beta[i] * data[k]
+            add(rows, i, beta[i], out)
 
 
 @njit(cache=True, nogil=True)
-def _csr_gram(indptr, indices, data, curvature, start, stop, out):
+def _csr_gram(rows, curvature, start, stop, out):
     """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``; indices in any order."""
+    data, indices, indptr = rows
     last = out.shape[0] - 1
     for i in range(start, stop):
         c = curvature[i]
@@ -219,8 +202,9 @@ def _csr_gram(indptr, indices, data, curvature, start, stop, out):
 
 
 @njit(cache=True, nogil=True)
-def _csr_squared_norms(indptr, indices, data, n, room):
+def _csr_squared_norms(rows, n, room):
     """Squared lengths of rows whose entries may come in several parts; ``room`` is zeros."""
+    data, indices, indptr = rows
     out = np.empty(n)
     for i in range(n):
         total = 0.0

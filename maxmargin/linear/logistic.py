@@ -15,7 +15,7 @@ from maxmargin.linear.base import LinearClassifier
 from maxmargin.linear.linear_svc import refuse_two_forms
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
 from maxmargin.losses import Logistic
-from maxmargin.progress import Monitor, ProblemMonitor, ProgressBar
+from maxmargin.progress import ProblemMonitor, watched
 from maxmargin.risk import cost_per_weight
 from maxmargin.solvers.lbfgs import LBFGS
 from maxmargin.solvers.newton import Newton
@@ -184,28 +184,24 @@ class LogisticRegression(RiskMachine, LinearClassifier):
                 "solver='sgd' and norm_bound are for two classes. For several, use solver='auto' "
                 "and C or lam, or wrap the machine in sklearn.multiclass.OneVsRestClassifier."
             )
-        listeners: list = [] if self.callback is None else [self.callback]
-        bar = ProgressBar() if self.verbose else None
-        monitor = Monitor(self.time_limit, listeners if bar is None else [*listeners, bar])
         used = np.flatnonzero(weight)
         if len(used) < len(weight):
             X, index, weight = X[used], index[used], weight[used]
         cost = cost_per_weight(self.C, self.lam, weight) * weight
         design = Design(X, float(self.fit_intercept), Workers(thread_count(self.n_jobs)))
         risk = SoftmaxRisk(design, index, len(self.classes_), cost, self.penalty)
-        solver = Softmax(self.solver, self.tol, self.max_iter, ProblemMonitor(monitor, 0))
         start = getattr(self, "_weights", None) if self.warm_start else None
         if start is not None and start.shape != (len(self.classes_), design.width):
             start = None
-        with monitor.catching_interrupts():
+        with watched(self.time_limit, self.callback, self.verbose) as monitor:
+            solver = Softmax(self.solver, self.tol, self.max_iter, ProblemMonitor(monitor, 0))
             W, passes, self.certificate_ = on_one_blas_thread(solver.solve)(risk, start)
+            monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
         self._weights = W
         self.coef_ = np.ascontiguousarray(W[:, : design.features])
         self.intercept_ = W[:, -1].copy() if design.constant else np.zeros(len(W))
         self.n_iter_ = passes
         self.solver_ = "softmax"
-        if bar is not None:
-            bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
         self._warn_unfinished()
 
     def _warn_unfinished(self) -> None:

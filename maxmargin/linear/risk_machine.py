@@ -15,7 +15,7 @@ from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.linear.base import LinearMachine
 from maxmargin.losses import Loss
-from maxmargin.progress import Monitor, ProblemMonitor, ProgressBar
+from maxmargin.progress import ProblemMonitor, watched
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk, cost_per_weight
 from maxmargin.solution import Status
 from maxmargin.solvers.dual_descent import DualDescent
@@ -75,10 +75,6 @@ class RiskMachine(LinearMachine):
         self, X: Any, targets: list[np.ndarray], weight: np.ndarray, loss: Loss, penalty: str | None
     ) -> None:
         """Solve one problem for each target; sets the attributes of the answers."""
-        listeners: list = [] if self.callback is None else [self.callback]
-        bar = ProgressBar() if self.verbose else None
-        monitor = Monitor(self.time_limit, listeners if bar is None else [*listeners, bar])
-        monitor.problems = len(targets)
         used = np.flatnonzero(weight)
         if len(used) < len(weight):
             X, weight, targets = X[used], weight[used], [y[used] for y in targets]
@@ -88,17 +84,16 @@ class RiskMachine(LinearMachine):
             constant = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
         design = Design(X, constant, Workers(thread_count(self.n_jobs)))
         answers = []
-        with monitor.catching_interrupts():
+        with watched(self.time_limit, self.callback, self.verbose, len(targets)) as monitor:
             for k, y in enumerate(targets):
                 risk = RegularisedRisk(
                     design, y, cost * weight, loss, self.intercept_scaling is not None, penalty
                 )
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
                 monitor.finished()
+            self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
+            monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
         self._keep([risk for risk, _, _ in answers], [s for _, s, _ in answers])
-        self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
-        if bar is not None:
-            bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
         self._warn_unfinished()
 
     @on_one_blas_thread

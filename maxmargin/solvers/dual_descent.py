@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from maxmargin.backends.cpu_linear import REORDERED, row_arrays
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.backends.cpu_rows import add, dot, rows_of, taken
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
@@ -52,7 +52,7 @@ class DualDescent:
 
     tol: float = 1e-4
     max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
@@ -121,21 +121,16 @@ class _State:
         self.rows = _chosen(
             f, self.beta, self.target, self.bend, self.low, self.high, self.threshold
         )
-        design, self.arrays = risk.design, risk.design.arrays
+        self.data, self.order = rows_of(risk.design.X), np.arange(len(self.rows))
         if len(self.rows) < risk.n:  # side by side they stay in cache
-            taken = design.X[self.rows] if not design.sparse else None
-            self.arrays = (
-                row_arrays(taken) if taken is not None else _taken(*design.arrays, self.rows)
-            )
-        self.order = np.arange(len(self.rows))
+            self.data = taken(self.data, self.rows)
         return max(primal - dual, 0.0), max(abs(primal), abs(dual))
 
     def sweep(self, random: np.random.Generator) -> None:
         """Visit the chosen rows once."""
         random.shuffle(self.order)
         _sweep(
-            *self.arrays,
-            self.risk.design.sparse,
+            self.data,
             self.theta,
             self.bias,
             self.constant,
@@ -166,47 +161,6 @@ class _State:
         return -risk.along_values(self.beta / cost)
 
 
-@njit(cache=True, nogil=True, fastmath=REORDERED)
-def _dot(indices, data, sparse, start, stop, theta):
-    total = 0.0
-    if sparse:
-        for k in range(start, stop):
-            total += data[k] * theta[indices[k]]
-    else:
-        row = data[start:stop]
-        for k in range(len(theta)):
-            total += row[k] * theta[k]
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _add(indices, data, sparse, start, stop, step, theta):
-    if sparse:
-        for k in range(start, stop):
-            theta[indices[k]] += step * data[k]
-    else:
-        row = data[start:stop]
-        for k in range(len(theta)):
-            theta[k] += step * row[k]
-
-
-@njit(cache=True, nogil=True)
-def _taken(indptr, indices, data, rows):
-    """Arrays of some rows."""
-    starts = np.zeros(len(rows) + 1, dtype=np.uint64)
-    for place in range(len(rows)):
-        i = rows[place]
-        starts[place + 1] = starts[place] + (indptr[i + 1] - indptr[i])
-    columns = np.empty(starts[-1], dtype=indices.dtype)
-    values = np.empty(starts[-1], dtype=data.dtype)
-    for place in range(len(rows)):
-        first, to = indptr[rows[place]], starts[place]
-        for k in range(starts[place + 1] - to):
-            columns[to + k] = indices[first + k]
-            values[to + k] = data[first + k]
-    return starts, columns, values
-
-
 @njit(cache=True, nogil=True)
 def _chosen(f, beta, target, bend, low, high, threshold):
     """Rows that are free, or that violate a condition."""
@@ -225,10 +179,7 @@ def _chosen(f, beta, target, bend, low, high, threshold):
 
 @njit(cache=True, nogil=True)
 def _sweep(
-    indptr,
-    indices,
     data,
-    sparse,
     theta,
     bias,
     constant,
@@ -244,11 +195,11 @@ def _sweep(
 ):
     """Solve for the variable of each row in turn; changes theta, bias and beta.
 
-    The arrays hold the rows of ``rows``, which are visited in this order.
+    ``data`` has the rows of ``rows``, which are visited in this order.
     """
     for place in order:
-        i, start, stop = rows[place], indptr[place], indptr[place + 1]
-        f = _dot(indices, data, sparse, start, stop, theta) + bias[0] + constant * bias[1]
+        i = rows[place]
+        f = dot(data, place, theta) + bias[0] + constant * bias[1]
         old = beta[i]
         gradient, curvature = f - target[i] + bend[i] * old, norms[i] + bend[i]
         if curvature > 0:
@@ -260,4 +211,4 @@ def _sweep(
         if step != 0:
             beta[i] = old + step
             bias[1] += constant * step
-            _add(indices, data, sparse, start, stop, step, theta)
+            add(data, place, step, theta)
