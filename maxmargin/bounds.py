@@ -201,20 +201,46 @@ def mistake_bound(
     v = w if b is None else np.append(w, b)
     sign = np.where(labels == classes[1], 1.0, -1.0)
     values = safe_sparse_dot(X, w, dense_output=True) + (0.0 if b is None else b)
-    gamma = float((sign * values).min())
-    if not gamma > 0:
-        wrong = int((sign * values <= 0).sum())
-        raise ValueError(
-            f"Novikoff's theorem needs a hyperplane that separates the data, and (w, b) leaves "
-            f"{wrong} of {len(sign)} rows on the wrong side or on it. Use the weights of a hard "
-            "margin, SVC(kernel='linear', C=numpy.inf); if that raises InseparableError there is "
-            "none, and the perceptron never stops making mistakes."
-        )
     beta2 = float(row_norms(X, squared=True).max()) + (b is not None)
     first = _start(start, len(w), b is not None) / step
-    inner = float(v @ first) / gamma
-    across = float((v @ v) * (first @ first) - (v @ first) ** 2) / gamma**2
-    half = 0.5 * beta2 * float(v @ v) / gamma**2 - inner
+    return novikoff(sign * values, beta2, float(v @ v), float(v @ first), float(first @ first))
+
+
+def novikoff(
+    margins: np.ndarray, beta2: float, square: float, inner: float = 0.0, first: float = 0.0
+) -> Bound:
+    """Bound the perceptron's mistakes where only products of rows and weights are known.
+
+    The formula of :func:`mistake_bound` with ``beta2`` the largest ``||z_i||^2``, ``square`` for
+    ``||v||^2``, ``inner`` for ``v . v_1`` and ``first`` for ``||v_1||^2``, where ``v_1`` is the
+    start over the step.
+
+    Parameters
+    ----------
+    margins : float array of shape (n_samples,)
+        ``y_i (v . z_i)``.
+    beta2, square, inner, first : float
+
+    Returns
+    -------
+    bound : Bound
+
+    Examples
+    --------
+    >>> from maxmargin.bounds import novikoff
+    >>> novikoff(np.array([2.0, 2.0]), beta2=9.0, square=6.0).value
+    13.0
+    """
+    gamma = float(margins.min())
+    if not gamma > 0:
+        raise ValueError(
+            f"The weights and the intercept do not separate the data, as Novikoff's theorem needs: "
+            f"{int((margins <= 0).sum())} of {len(margins)} rows are on the wrong side or on the "
+            "boundary. maxmargin.is_separable finds a separator if there is one, and for a kernel "
+            "SVC(C=numpy.inf) does; if there is none the perceptron never stops making mistakes."
+        )
+    across = (square * first - inner**2) / gamma**2
+    half = 0.5 * beta2 * square / gamma**2 - inner / gamma
     mistakes = half + np.sqrt(half**2 + max(across, 0.0))
     return Bound(
         value=float(np.floor(mistakes * (1 + 1e-12))),

@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 
 from maxmargin.duals import DualProblem
-from maxmargin.progress import Progress
+from maxmargin.progress import DualProgress
 
 INTERVAL = 30.0
 
@@ -39,7 +39,7 @@ class Checkpoint:
             ) from error
         self.written = 0.0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: DualProgress) -> None:
         """Take the state of one problem in, and write all of them if it is time."""
         self.alphas[progress.problem] = progress.alpha
         if progress.seconds - self.written >= INTERVAL:

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
+from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.device import explaining_memory, on_host
 from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers
@@ -30,6 +31,7 @@ _TILE = 512
 _COMPACTED = 1 << 20  # values from which a better form of the data pays
 _HALVED = 1024  # points from which values among them are made only once for both
 _SYMMETRY = 1e-6
+_FACTORED = 4  # coefficients, times the features, from which the linear kernel's factors pay
 _NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
 
 T = TypeVar("T")
@@ -246,6 +248,12 @@ class Gram:
         self, coefficients: np.ndarray, rows: Any = None, workers: Workers = ALONE
     ) -> np.ndarray:
         """``K @ coefficients`` in float64, or only some rows of it."""
+        scale = self.program.product_scale
+        if scale is not None and np.count_nonzero(coefficients) > _FACTORED * self._rows.features:
+            # X (X' coefficients): two products with the data in place of one with the matrix
+            weights = Design(self._rows.X, 0.0, workers).combination(coefficients)
+            out = scale * Design(self._rows.X, 0.0, workers).values(weights)
+            return cpu.finite(out if rows is None else out[np.asarray(rows)], self.kernel)
         active = np.flatnonzero(coefficients)
         rows = np.arange(self.n) if rows is None else np.asarray(rows, dtype=np.int64)
         everything = len(rows) == self.n and np.array_equal(rows, np.arange(self.n))
@@ -261,6 +269,12 @@ class Gram:
             self._add_products(unknown, coefficients[unknown], rows, out, workers)
             cpu.finite(out, self.kernel)
         return out
+
+    @cached_property
+    def _rows(self) -> Design:
+        """Rows of data whose products the matrix holds."""
+        points = self.points.primitives[0]
+        return Design(points.X if points.index is None else points.X[points.index], 0.0)
 
     def _add_products(
         self,

@@ -20,26 +20,22 @@ from maxmargin.solution import Status
 class Progress:
     """Where a fit is; handed to every listener a few times a second.
 
+    Every kind of solver adds what it knows: see :class:`DualProgress`,
+    :class:`~maxmargin.solvers.gradient_descent.DescentProgress` and
+    :class:`~maxmargin.solvers.perceptron_passes.PassProgress`.
+
     Attributes
     ----------
     solved, problems : int
-        Problems finished, and in all (one for each pair of classes).
+        Problems finished, and in all (one for each pair of classes, class or start).
     problem : int
         The problem that reports, counted from 0.
     steps : int
         Steps taken on it.
     violation, tol : float
-        Its KKT violation, and the one to reach.
-    gap : float
-        Its duality gap, to the solver's working precision.
-    support_vectors : int
-        Its nonzero variables.
+        What has to become small, and how small.
     seconds : float
         Since the fit began.
-    alpha : float array
-        Its variables as they are now; not to be changed.
-    others : callable
-        Returns the variables of problems that are solved side by side with it, by their numbers.
     """
 
     solved: int
@@ -48,9 +44,27 @@ class Progress:
     steps: int
     violation: float
     tol: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class DualProgress(Progress):
+    """Where the solver of a dual problem is; ``violation`` is that of the KKT conditions.
+
+    Attributes
+    ----------
+    gap : float
+        Duality gap, to the solver's working precision.
+    support_vectors : int
+        Nonzero variables.
+    alpha : float array
+        The variables as they are now; not to be changed.
+    others : callable
+        Returns the variables of problems that are solved side by side with it, by their numbers.
+    """
+
     gap: float
     support_vectors: int
-    seconds: float
     alpha: np.ndarray = field(repr=False)
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
 
@@ -62,7 +76,7 @@ class Progress:
         )
 
 
-Listener = Callable[[Progress], Any]
+Listener = Callable[[Any], Any]  # of a Progress
 
 
 @dataclass
@@ -71,6 +85,7 @@ class Monitor:
 
     Solvers look at :meth:`stopped` between their calls of compiled steps. A listener that returns
     True stops the fit, as do the time limit and Ctrl-C; what is there by then becomes the model.
+    ``ending`` is what the progress bar is to say at the end.
 
     Examples
     --------
@@ -85,6 +100,7 @@ class Monitor:
     problems: int = 1
     solved: int = 0
     reason: Status | None = None
+    ending: str = ""
     started: float = field(default_factory=time.monotonic)
     _reported: float = 0.0
     _lock: Any = field(default_factory=threading.Lock, repr=False)
@@ -121,6 +137,21 @@ class Monitor:
             self.solved += 1
 
     @contextmanager
+    def watching(self, verbose: Any) -> Iterator[None]:
+        """Show a bar if that is wanted, and turn Ctrl-C into a stop, while a fit is at work."""
+        bar = ProgressBar() if verbose else None
+        if bar is not None:
+            self.listeners.append(bar)
+        said = "failed"
+        try:
+            with self.catching_interrupts():
+                yield
+            said = self.ending or str(self.reason or "done")
+        finally:
+            if bar is not None:
+                bar.close(said)
+
+    @contextmanager
     def catching_interrupts(self) -> Iterator[None]:
         """Turn Ctrl-C into a stop at the next good place; a second one is not caught."""
         usual = signal.default_int_handler
@@ -138,6 +169,36 @@ class Monitor:
             yield
         finally:
             signal.signal(signal.SIGINT, usual)
+
+
+@contextmanager
+def watched(
+    time_limit: float | None, callback: Listener | None, verbose: Any, problems: int = 1
+) -> Iterator[Monitor]:
+    """Watch over a fit: its time limit, callback, progress bar and Ctrl-C.
+
+    Parameters
+    ----------
+    time_limit, callback, verbose
+        The parameters of a machine.
+    problems : int, default=1
+        Problems that the fit solves.
+
+    Yields
+    ------
+    monitor : Monitor
+        For the solvers. When the fit has failed the bar says so.
+
+    Examples
+    --------
+    >>> from maxmargin.progress import watched
+    >>> with watched(time_limit=None, callback=print, verbose=False) as monitor:
+    ...     monitor.stopped() is None
+    True
+    """
+    monitor = Monitor(time_limit, [] if callback is None else [callback], problems=problems)
+    with monitor.watching(verbose):
+        yield monitor
 
 
 @dataclass(frozen=True)
@@ -166,16 +227,16 @@ class ProblemMonitor:
     ) -> None:
         """Tell the listeners where this problem is."""
         self.fit.report(
-            lambda solved, problems, seconds: Progress(
+            lambda solved, problems, seconds: DualProgress(
                 solved,
                 problems,
                 self.problem,
                 steps,
                 violation,
                 tol,
+                seconds,
                 gap,
                 int(np.count_nonzero(alpha)),
-                seconds,
                 alpha,
                 others,
             )

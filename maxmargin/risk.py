@@ -28,6 +28,7 @@ from maxmargin.solution import Status
 
 ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
 _AROUND = np.linspace(-2.0, 2.0, 9)  # where a loss of margins or residuals is bent most
+_DRIFT = 1e-14  # of a sum, that does not count
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,8 +270,22 @@ class RegularisedRisk:
         if not self.free_intercept:
             return s
         beta = self.beta(s)
+        shape, drift = self.loss.shape, float(beta.sum())
+        if shape is not None and np.isfinite(shape.low):  # those between two walls can give way
+            ends = np.array(
+                [self.along_values(np.full(self.n, e)) for e in (shape.low, shape.high)]
+            )
+            walls = -self.cost * ends
+            wall = walls.min(axis=0) if drift > 0 else walls.max(axis=0)
+            between = (s > shape.low) & (s < shape.high) & (self.cost > 0)
+            room = np.where(between, np.abs(beta - wall), 0.0)
+            if room.sum() > abs(drift):
+                given = beta - drift * (room / room.sum())
+                cost = np.where(self.cost > 0, self.cost, 1.0)
+                s = np.clip(-self.along_values(given / cost), shape.low, shape.high)
+                beta = self.beta(s)
         plus, minus = beta[beta > 0].sum(), -beta[beta < 0].sum()
-        if plus == minus:
+        if abs(plus - minus) <= _DRIFT * max(plus, minus):
             return s
         larger = beta > 0 if plus > minus else beta < 0
         return np.where(larger, s * (min(plus, minus) / max(plus, minus)), s)

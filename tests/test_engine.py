@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.svm
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, certificate, duals
 from maxmargin.backends.threads import Workers
@@ -315,3 +317,40 @@ def test_a_gram_matrix_can_be_copied_and_sent():
     gram = Gram.of(X[:50], RBF(gamma=0.1))
     again = pickle.loads(pickle.dumps(gram))
     np.testing.assert_array_equal(again.rows([3]), gram.rows([3]))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+def test_the_linear_kernel_on_tall_data_has_a_road_of_its_own(monkeypatch, bias, container):
+    """The same optimum by way of the primal, which the dual's solver starts from."""
+    from maxmargin.svm import linear_road
+
+    starts, usual_start = [], linear_road.started
+
+    def remembered(*args):
+        starts.append(usual_start(*args))
+        return starts[-1]
+
+    random = np.random.default_rng(3)
+    X = container(np.round(random.normal(size=(900, 4)), 1))
+    score = X @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.2
+    y = (score + random.normal(size=900) > 0).astype(int)
+    weight = random.integers(0, 3, size=900).astype(float)
+    for model, target in (
+        (SVC(kernel="linear", C=3.0, fit_intercept=bias), y),
+        (SVR(kernel="linear", C=3.0, epsilon=0.1, fit_intercept=bias), score + 0.3 * y),
+    ):
+        usual = clone(model).fit(X, target, sample_weight=weight)
+        with monkeypatch.context() as patch:
+            patch.setattr(linear_road, "_ROWS", 100)
+            patch.setattr(linear_road, "started", remembered)
+            by_road = clone(model).fit(X, target, sample_weight=weight)
+        assert by_road.certificate_.converged
+        assert by_road.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-5)
+        found, expected = (
+            safe_sparse_dot(X, m.coef_.T, dense_output=True) for m in (by_road, usual)
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-2)
+        alpha = starts.pop().start
+        assert not starts
+        assert np.count_nonzero(alpha) > 100

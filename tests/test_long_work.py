@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_info
 
 from maxmargin import SVC, SVR, NuSVC, OneClassSVM, duals
 from maxmargin.checkpoint import Checkpoint
-from maxmargin.progress import Monitor, Progress, ProgressBar
+from maxmargin.progress import DualProgress, Monitor, ProgressBar, watched
 from maxmargin.solution import Status
 
 random = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def reports_at_once(monkeypatch):
 def test_a_callback_sees_the_work_and_can_stop_it(rows):
     seen = []
     SVC(**{**SLOW, "tol": 1e-4}, callback=seen.append).fit(X[:rows], y[:rows])
-    assert all(isinstance(progress, Progress) for progress in seen)
+    assert all(isinstance(progress, DualProgress) for progress in seen)
     assert seen[-1].violation < seen[0].violation
     assert seen[-1].support_vectors > 0
     assert seen[-1].gap >= 0
@@ -276,12 +276,23 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     bar = ProgressBar()
     for k, violation in enumerate([2.0, 4.0, 0.5, 0.02, 0.001]):
-        bar(Progress(0, 1, 0, k, violation, 1e-3, 1.0, 7, float(2 * k), np.ones(7)))
+        bar(DualProgress(0, 1, 0, k, violation, 1e-3, float(2 * k), 1.0, 7, np.ones(7)))
     assert bar.share[0] == pytest.approx(1.0)
     bar.close("converged")
     shown = capsys.readouterr()
     assert "converged" in shown.out + shown.err
     assert ("7 support vectors" in shown.out) == (not installed)
+
+
+def test_whoever_watches_says_how_it_ended(capsys):
+    with watched(1e-9, None, verbose=True) as monitor:
+        assert monitor.stopped() is Status.TIME_LIMIT
+    with watched(None, None, verbose=True) as monitor:
+        monitor.ending = "mine"
+    with pytest.raises(ZeroDivisionError), watched(None, None, verbose=True):
+        _ = 1 / 0
+    shown = "".join(capsys.readouterr())
+    assert [word in shown for word in ("time_limit", "mine", "failed")] == [True] * 3
 
 
 def test_scikit_learn_callbacks_are_called():

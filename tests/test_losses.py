@@ -83,7 +83,6 @@ def broken(base=Hinge, **members):
         ({"shape": Shape(-2.0, 0.0, linear=1.0)}, "supremum|s u"),
         ({"base": MarginLoss, "name": ""}, "abstract"),
     ],
-    ids=str,
 )
 def test_a_loss_that_is_wrong_is_noticed(members, complaint):
     with pytest.raises((AssertionError, TypeError), match=complaint):

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
+from maxmargin.backends.cpu_rows import add, dot, rows_of
 from maxmargin.backends.threads import ALONE, Workers
 
 _CHUNK = 1 << 17  # entries of a chunk of dense rows
@@ -63,7 +64,7 @@ class Design:
     def squared_norms(self) -> np.ndarray:
         """Squared length of every row, with the constant."""
         if self.sparse:
-            sums = _csr_squared_norms(*self._arrays(), self.n, np.zeros(self.features))
+            sums = _csr_squared_norms(rows_of(self.X), self.n, np.zeros(self.features))
         else:
             sums = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return sums + self.constant**2
@@ -75,7 +76,7 @@ class Design:
 
         def fill(part: slice) -> None:
             if self.sparse:
-                _csr_values(*self._arrays(), w, b, part.start, part.stop, out)
+                _csr_values(rows_of(self.X), w, b, part.start, part.stop, out)
             else:
                 for chunk in self._chunks(part):
                     out[chunk] = self._wide(chunk) @ w + b
@@ -89,7 +90,7 @@ class Design:
         def total(part: slice) -> np.ndarray:
             sums = np.zeros(self.features)
             if self.sparse:
-                _csr_combination(*self._arrays(), beta, part.start, part.stop, sums)
+                _csr_combination(rows_of(self.X), beta, part.start, part.stop, sums)
             else:
                 for chunk in self._chunks(part):
                     sums += beta[chunk] @ self._wide(chunk)
@@ -107,8 +108,8 @@ class Design:
             first = np.zeros(self.features + 1)
             second = np.zeros((self.features + 1, self.features + 1))
             if self.sparse:
-                _csr_combination(*self._arrays(), slope, part.start, part.stop, first)
-                _csr_gram(*self._arrays(), curvature, part.start, part.stop, second)
+                _csr_combination(rows_of(self.X), slope, part.start, part.stop, first)
+                _csr_gram(rows_of(self.X), curvature, part.start, part.stop, second)
             else:
                 for chunk in self._chunks(part):
                     rows = self._wide(chunk)
@@ -137,9 +138,6 @@ class Design:
     def _joined(self, sums: np.ndarray, total: float) -> np.ndarray:
         return np.append(sums, self.constant * total) if self.constant else sums
 
-    def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.X.indptr, self.X.indices, self.X.data
-
     def _stretches(self) -> list[slice]:
         ends = np.linspace(0, self.n, self.workers.count + 1).astype(int)
         return [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
@@ -166,25 +164,22 @@ def _add_gram(rows: np.ndarray, curvature: np.ndarray, hessian: np.ndarray) -> N
 
 
 @njit(cache=True, nogil=True)
-def _csr_values(indptr, indices, data, w, b, start, stop, out):
+def _csr_values(rows, w, b, start, stop, out):
     for i in range(start, stop):
-        total = b
-        for k in range(indptr[i], indptr[i + 1]):
-            total += data[k] * w[indices[k]]
-        out[i] = total
+        out[i] = dot(rows, i, w) + b
 
 
 @njit(cache=True, nogil=True)
-def _csr_combination(indptr, indices, data, beta, start, stop, out):
+def _csr_combination(rows, beta, start, stop, out):
     for i in range(start, stop):
         if beta[i] != 0:
-            for k in range(indptr[i], indptr[i + 1]):
-                out[indices[k]] += beta[i] * data[k]
+            add(rows, i, beta[i], out)
 
 
 @njit(cache=True, nogil=True)
-def _csr_gram(indptr, indices, data, curvature, start, stop, out):
+def _csr_gram(rows, curvature, start, stop, out):
     """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``; indices in any order."""
+    data, indices, indptr = rows
     last = out.shape[0] - 1
     for i in range(start, stop):
         c = curvature[i]
@@ -207,8 +202,9 @@ def _csr_gram(indptr, indices, data, curvature, start, stop, out):
 
 
 @njit(cache=True, nogil=True)
-def _csr_squared_norms(indptr, indices, data, n, room):
+def _csr_squared_norms(rows, n, room):
     """Squared lengths of rows whose entries may come in several parts; ``room`` is zeros."""
+    data, indices, indptr = rows
     out = np.empty(n)
     for i in range(n):
         total = 0.0

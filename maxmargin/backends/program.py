@@ -134,6 +134,14 @@ class Program:
         return None
 
     @cached_property
+    def product_scale(self) -> float | None:
+        """``c`` where the whole programme is ``c x . z``."""
+        opcodes = [step[0] for step in self.code]
+        if opcodes in ([PUSH], [PUSH, SCALE]) and self.primitives[0].kind == DOT:
+            return self.code[1][3] if len(opcodes) > 1 else 1.0
+        return None
+
+    @cached_property
     def _arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         instructions = np.array([step[:3] for step in self.code], dtype=np.int64).reshape(-1, 3)
         constants = np.array([step[3] for step in self.code], dtype=np.float64)

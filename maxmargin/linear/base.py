@@ -71,12 +71,12 @@ class LinearClassifier(ClassifierMixin, LinearMachine):
         """Set ``classes_``; returns the index of each row's class. Labels may be of any type."""
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
-        self.classes_, index = np.unique(labels, return_inverse=True)
+        self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
-        return index
+        return np.searchsorted(self.classes_, labels)  # no sorting of all labels
 
     def _weights_with_classes(
         self, sample_weight: Any, class_weight: Any, X: Any, index: np.ndarray

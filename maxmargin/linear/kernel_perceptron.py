@@ -10,6 +10,7 @@ Schapire, Machine Learning 37, 1999.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,12 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from maxmargin import memory
+from maxmargin.bounds import novikoff
 from maxmargin.expansion import expand
 from maxmargin.gram import Gram
-from maxmargin.kernels import Input, Kernel
-from maxmargin.linear.perceptron import (
+from maxmargin.kernels import Input, Kernel, as_kernel
+from maxmargin.linear.perceptron_form import Form, Start
+from maxmargin.solvers.perceptron_walk import (
     BIAS,
     BIAS_SUM,
     LOSS,
@@ -38,8 +41,86 @@ _AHEAD = 256  # rows of the matrix made at once
 _VALUES = 1 << 25  # of the matrix that one compiled call looks at
 
 
-def validated(
-    machine: Any, X: Any, y: Any = "no_validation", *, kernel: Kernel, reset: bool = True
+class KernelForm(Form):
+    """The perceptron as a combination of the rows."""
+
+    judge = "maxmargin.SVC(C=numpy.inf) with this kernel"
+    threads = 1  # the machines share the matrix
+
+    def refuse_contradictions(self) -> None:
+        """Refuse what needs the weights themselves, too."""
+        super().refuse_contradictions()
+        penalty, init = self.machine.penalty, self.machine.init
+        if (penalty, init) != (None, "zero"):
+            raise ValueError(
+                "The kernel perceptron starts from zero and has no penalty: its weights are only "
+                f"known as a combination of rows; got penalty={penalty!r}, init={init!r}."
+            )
+
+    def validated(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
+        """Check X and y; a kernel may want a square matrix, or objects of any type."""
+        return _validated(self.machine, X, y, kernel=as_kernel(self.machine.kernel), reset=reset)
+
+    def start(self, X: Any, coef: Any = None, intercept: Any = None) -> Start:
+        """Zero: no weights, only biases."""
+        machine = self.machine
+        if coef is not None or intercept is not None or machine.warm_start:
+            raise ValueError(
+                "The kernel perceptron starts from zero: it takes neither coef_init, "
+                "intercept_init nor warm_start."
+            )
+        return None, np.zeros(1 if len(machine.classes_) == 2 else len(machine.classes_))
+
+    def walks(
+        self, X: Any, signs: list[np.ndarray], step: np.ndarray, start: Start
+    ) -> Sequence[Walk]:
+        """Return a machine for each row of labels, all over one Gram matrix."""
+        machine = self.machine
+        gram = self._gram(X, as_kernel(machine.kernel))
+        machine.kernel_ = gram.kernel
+        return [KernelWalk(gram, y, step, machine.fit_intercept, machine.variant) for y in signs]
+
+    def _gram(self, X: Any, kernel: Kernel) -> Gram:
+        """Gram matrix of the training rows, within the memory allowed."""
+        names = getattr(self.machine, "feature_names_in_", None)
+        allowed = memory.budget(self.machine.cache_size)
+        gram = Gram.of(X, kernel, feature_names=names, memory=allowed)
+        gram.check()
+        return gram
+
+    def keep(self, X: Any, signs: list[np.ndarray], found: list[Weights]) -> None:
+        """Set the attributes of the expansion: the rows used by any machine, with their signs."""
+        machine = self.machine
+        coefficients = np.array([weights.dual for weights in found]) * signs
+        machine.support_ = np.flatnonzero(coefficients.any(axis=0)).astype(np.int32)
+        machine._expansion = np.ascontiguousarray(coefficients[:, machine.support_])
+        machine.support_vectors_ = np.empty((0, 0))
+        if not machine.kernel_.pairwise:
+            machine.support_vectors_ = _safe_indexing(X, machine.support_)
+
+    def _bounds(
+        self, X: Any, signs: list[np.ndarray], coef: np.ndarray, intercept: np.ndarray
+    ) -> list[float]:
+        """Bound the updates of each machine, in the feature space."""
+        gram = self._gram(X, self.machine.kernel_)
+        beta2 = float(gram.diagonal.max()) + bool(self.machine.fit_intercept)
+        bounds = []
+        for y, c, b in zip(signs, coef, intercept, strict=True):
+            values = gram.matvec(c)
+            bounds.append(novikoff(y * (values + b), beta2, float(c @ values + b**2)).value)
+        return bounds
+
+
+def values_at(machine: Any, X: Any) -> np.ndarray:
+    """Values of a fitted machine's expansions at new points, shape (n, machines)."""
+    X = _validated(machine, X, kernel=machine.kernel_, reset=False)
+    coefficients, support = machine._expansion, machine.support_
+    values = expand(machine.kernel_, X, machine.support_vectors_, support, coefficients)
+    return values + machine.intercept_
+
+
+def _validated(
+    machine: Any, X: Any, y: Any = "no_validation", *, kernel: Kernel, reset: bool
 ) -> Any:
     """Check X, and y if there is one, as the kernel wants them."""
     if kernel.input is Input.OBJECTS:
@@ -66,43 +147,13 @@ def validated(
     return checked
 
 
-def gram_of(machine: Any, X: Any, kernel: Kernel, cache_size: float | str) -> Gram:
-    """Gram matrix of the training rows, within the memory allowed."""
-    names = getattr(machine, "feature_names_in_", None)
-    gram = Gram.of(X, kernel, feature_names=names, memory=memory.budget(cache_size))
-    gram.check()
-    return gram
-
-
-def keep_support(machine: Any, X: Any, coefficients: np.ndarray) -> None:
-    """Set the attributes of the expansion: the rows used by any machine, with their signs."""
-    machine.support_ = np.flatnonzero(coefficients.any(axis=0)).astype(np.int32)
-    machine._expansion = np.ascontiguousarray(coefficients[:, machine.support_])
-    pairwise = machine.kernel_.pairwise
-    machine.support_vectors_ = np.empty((0, 0)) if pairwise else _safe_indexing(X, machine.support_)
-
-
-def values_at(machine: Any, X: Any) -> np.ndarray:
-    """Values of the machines at new points, shape (n, machines)."""
-    X = validated(machine, X, kernel=machine.kernel_, reset=False)
-    coefficients, support = machine._expansion, machine.support_
-    values = expand(machine.kernel_, X, machine.support_vectors_, support, coefficients)
-    return values + machine.intercept_
-
-
 class KernelWalk(Walk):
     """A perceptron over the rows of a Gram matrix."""
 
     def __init__(
-        self,
-        gram: Gram,
-        y: np.ndarray,
-        step: np.ndarray,
-        bias: bool,
-        averaged: bool,
-        pocket: bool,
+        self, gram: Gram, y: np.ndarray, step: np.ndarray, bias: bool, variant: str
     ) -> None:
-        super().__init__(y, step, averaged, pocket)
+        super().__init__(y, step, variant)
         self.gram, self.bias = gram, bias
         self.values = np.zeros(gram.n)
         self.rows_at_once = max(_VALUES // gram.n, 1)
@@ -148,13 +199,6 @@ class KernelWalk(Walk):
     def last(self) -> Weights:
         """Return the combination as it is."""
         return Weights(None, float(self.tally[BIAS]), self.dual.copy())
-
-    def found(self) -> Weights:
-        """Return the last combination, or the mean."""
-        if not self.averaged:
-            return self.last()
-        intercept = self._mean(self.tally[BIAS], self.tally[BIAS_SUM])
-        return Weights(None, float(intercept), self._mean(self.dual, self.dual_sum))
 
 
 @njit(cache=True, nogil=True)

@@ -35,10 +35,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.linear.base import LinearClassifier
 from maxmargin.losses import MinimumClassificationError
-from maxmargin.progress import Monitor
+from maxmargin.progress import Monitor, watched
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import Descent, GradientDescent, advice, report, watched
+from maxmargin.solvers.gradient_descent import Descent, GradientDescent, advice, report
 from maxmargin.solvers.least_squares import conjugate_gradients
 from maxmargin.solvers.stochastic import COMPETING, SIGMOID, RowLoss, StochasticDescent
 

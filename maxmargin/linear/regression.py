@@ -23,10 +23,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.losses import Squared
-from maxmargin.progress import Monitor
+from maxmargin.progress import Monitor, watched
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import GradientDescent, advice, watched
+from maxmargin.solvers.gradient_descent import GradientDescent, advice
 from maxmargin.solvers.least_squares import LeastSquares, conjugate_gradients, factorised
 from maxmargin.solvers.stochastic import SQUARED, RowLoss, StochasticDescent
 

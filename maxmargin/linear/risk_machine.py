@@ -20,7 +20,7 @@ from maxmargin.linear.base import LinearMachine
 from maxmargin.linear.norm_bound import within
 from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
-from maxmargin.progress import Monitor, ProblemMonitor, ProgressBar
+from maxmargin.progress import Monitor, ProblemMonitor, watched
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk, cost_per_weight
 from maxmargin.solution import Status
 from maxmargin.solvers.dual_descent import DualDescent
@@ -118,15 +118,10 @@ class RiskMachine(LinearMachine):
     @contextmanager
     def _watching(self, problems: int = 1) -> Iterator[Monitor]:
         """Have someone between a fit and its solvers; ends with the certificate on the bar."""
-        listeners: list = [] if self.callback is None else [self.callback]
-        bar = ProgressBar() if self.verbose else None
-        monitor = Monitor(self.time_limit, listeners if bar is None else [*listeners, bar])
-        monitor.problems = problems
-        with monitor.catching_interrupts():
+        with watched(self.time_limit, self.callback, self.verbose, problems) as monitor:
             yield monitor
+            monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
         end_stream(self)
-        if bar is not None:
-            bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
 
     @on_one_blas_thread
     def _solved(

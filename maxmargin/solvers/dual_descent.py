@@ -18,17 +18,19 @@ Reference: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, J
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
 from numba import njit
 
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.backends.cpu_rows import add, dot, rows_of, taken
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
 _PASSES = 100_000
-_SWEEPS = 4  # between two looks
+_SWEEPS = (1, 4, 4, 4, 8, 8, 12)  # between two looks
 _STALE = 200  # looks in a row without a smaller gap
 
 
@@ -50,7 +52,7 @@ class DualDescent:
 
     tol: float = 1e-4
     max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
@@ -58,7 +60,7 @@ class DualDescent:
         state = _State(risk, start)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         passes, stale, least, status = 0, 0, np.inf, None
-        while True:
+        for looks in itertools.count():
             gap, objective = state.look()
             stale = 0 if gap < least else stale + 1
             least = min(gap, least)
@@ -73,7 +75,7 @@ class DualDescent:
                 self.monitor.report(passes, over, self.tol, gap, state.beta)
             if status is not None:
                 return LinearSolution(state.weights(), state.slopes(), passes, status)
-            for _ in range(_SWEEPS if passes else 1):
+            for _ in range(_SWEEPS[min(looks, len(_SWEEPS) - 1)]):
                 state.sweep(self.random)
                 passes += 1
                 status = self.monitor.stopped()
@@ -106,8 +108,6 @@ class _State:
         if slopes is not None:
             self.theta = design.combination(self.beta)[: design.features]
             self.bias[1] = self.constant * self.beta.sum()
-        X = design.X
-        self.arrays = (X.indptr, X.indices, X.data) if design.sparse else _as_rows(X)
 
     def look(self) -> tuple[float, float]:
         """Look at all rows: the duality gap and the objective; choose whom to visit."""
@@ -121,14 +121,16 @@ class _State:
         self.rows = _chosen(
             f, self.beta, self.target, self.bend, self.low, self.high, self.threshold
         )
+        self.data, self.order = rows_of(risk.design.X), np.arange(len(self.rows))
+        if len(self.rows) < risk.n:  # side by side they stay in cache
+            self.data = taken(self.data, self.rows)
         return max(primal - dual, 0.0), max(abs(primal), abs(dual))
 
     def sweep(self, random: np.random.Generator) -> None:
         """Visit the chosen rows once."""
-        random.shuffle(self.rows)
+        random.shuffle(self.order)
         _sweep(
-            *self.arrays,
-            self.risk.design.sparse,
+            self.data,
             self.theta,
             self.bias,
             self.constant,
@@ -140,6 +142,7 @@ class _State:
             self.threshold,
             self.norms,
             self.rows,
+            self.order,
         )
         if self.free:
             self.bias[0] += self.constant * self.bias[1]
@@ -156,24 +159,6 @@ class _State:
         risk = self.risk
         cost = np.maximum(risk.cost, np.finfo(np.float64).tiny)
         return -risk.along_values(self.beta / cost)
-
-
-def _as_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Dense rows end to end, as the compiled loop takes them."""
-    n, d = X.shape
-    return np.arange(n + 1, dtype=np.int64) * d, np.empty(0, dtype=np.int32), X.reshape(-1)
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _dot(indices, data, sparse, start, stop, theta):
-    total = 0.0
-    if sparse:
-        for k in range(start, stop):
-            total += data[k] * theta[indices[k]]
-    else:
-        for k in range(stop - start):
-            total += data[start + k] * theta[k]
-    return total
 
 
 @njit(cache=True, nogil=True)
@@ -194,10 +179,7 @@ def _chosen(f, beta, target, bend, low, high, threshold):
 
 @njit(cache=True, nogil=True)
 def _sweep(
-    indptr,
-    indices,
     data,
-    sparse,
     theta,
     bias,
     constant,
@@ -209,11 +191,15 @@ def _sweep(
     threshold,
     norms,
     rows,
+    order,
 ):
-    """Solve for the variable of each row in turn; changes theta, bias and beta."""
-    for i in rows:
-        start, stop = indptr[i], indptr[i + 1]
-        f = _dot(indices, data, sparse, start, stop, theta) + bias[0] + constant * bias[1]
+    """Solve for the variable of each row in turn; changes theta, bias and beta.
+
+    ``data`` has the rows of ``rows``, which are visited in this order.
+    """
+    for place in order:
+        i = rows[place]
+        f = dot(data, place, theta) + bias[0] + constant * bias[1]
         old = beta[i]
         gradient, curvature = f - target[i] + bend[i] * old, norms[i] + bend[i]
         if curvature > 0:
@@ -225,9 +211,4 @@ def _sweep(
         if step != 0:
             beta[i] = old + step
             bias[1] += constant * step
-            if sparse:
-                for k in range(start, stop):
-                    theta[indices[k]] += step * data[k]
-            else:
-                for k in range(stop - start):
-                    theta[k] += step * data[start + k]
+            add(data, place, step, theta)

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from maxmargin.progress import Monitor, ProgressBar
+from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Status
 
 _REMEMBERED, _ENOUGH = 10, 1e-4  # values, and the share of the slope's promise to be kept
@@ -36,33 +35,18 @@ Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 @dataclass(frozen=True)
-class DescentProgress:
-    """Where a descent is; handed to every listener a few times a second.
+class DescentProgress(Progress):
+    """Where a descent is; ``violation`` is the largest entry of the gradient.
 
     Attributes
     ----------
-    solved, problems, problem : int
-        Descents finished and in all, and the one that reports.
-    steps : int
-        Steps, or passes over the data.
-    violation, tol : float
-        What has to become small, such as the largest entry of the gradient, and how small.
     loss : float
         The function's value; nan where it is not known on the way.
-    seconds : float
-        Since the fit began.
     name : str
-        What ``violation`` is.
+        What ``violation`` is, where it is something else.
     """
 
-    solved: int
-    problems: int
-    problem: int
-    steps: int
-    violation: float
-    tol: float
     loss: float
-    seconds: float
     name: str = "gradient"
 
     def __str__(self) -> str:
@@ -76,9 +60,9 @@ def report(
 ) -> None:
     """Tell the listeners of a fit where it is, if a report is due."""
 
-    def told(solved: int, problems: int, seconds: float) -> Any:
+    def told(solved: int, problems: int, seconds: float) -> DescentProgress:
         return DescentProgress(
-            solved, problems, solved, steps, violation, tol, loss, seconds, **name
+            solved, problems, solved, steps, violation, tol, seconds, loss, **name
         )
 
     if monitor.due():
@@ -90,25 +74,6 @@ def ended(monitor: Monitor, largest: float, tol: float, steps: int, max_iter: in
     if largest <= tol:
         return Status.CONVERGED
     return monitor.stopped() or (Status.MAX_ITER if steps >= max_iter else None)
-
-
-@contextmanager
-def watched(
-    time_limit: float | None, callback: Any, verbose: Any, problems: int = 1
-) -> Iterator[Monitor]:
-    """Show a fit's progress, and turn Ctrl-C into a stop at the next good place."""
-    monitor = Monitor(time_limit, [] if callback is None else [callback], problems=problems)
-    bar = ProgressBar() if verbose else None
-    if bar is not None:
-        monitor.listeners.append(bar)
-    ending = "failed"
-    try:
-        with monitor.catching_interrupts():
-            yield monitor
-        ending = str(monitor.reason or "done")
-    finally:
-        if bar is not None:
-            bar.close(ending)
 
 
 def advice(status: Status, machine: Any, tol: float) -> str:

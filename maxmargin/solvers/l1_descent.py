@@ -23,7 +23,7 @@ from numba import njit
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import solved
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton import Losses
@@ -51,7 +51,7 @@ class L1Descent:
 
     tol: float = 1e-4
     max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import minimize
 
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 
@@ -35,7 +35,7 @@ class LBFGS:
 
     tol: float = 1e-4
     max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from maxmargin.losses import Shape
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton import Descent, from_sample
@@ -76,7 +76,7 @@ class Multipliers:
 
     tol: float = 1e-4
     max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
     def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""

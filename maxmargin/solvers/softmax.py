@@ -21,7 +21,7 @@ from scipy.special import logsumexp, softmax, xlogy
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import ROUNDING, GapCertificate
 from maxmargin.solution import Status
 from maxmargin.solvers.lbfgs import LBFGS
@@ -180,7 +180,7 @@ class Softmax:
     method: str = "auto"
     tol: float = 1e-4
     max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=lambda: ProblemMonitor(Monitor()))
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
     def method_for(self, risk: SoftmaxRisk) -> str:
         """Name of the method: the one that was asked for, or by the number of weights."""

@@ -33,8 +33,9 @@ from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
-from maxmargin.progress import Monitor, ProgressBar
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers import Auto, solve_certified
+from maxmargin.svm import linear_road
 from maxmargin.svm.callbacks import CallbackSupportMixin, scikit_learn_listeners
 
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
@@ -185,19 +186,22 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if self.checkpoint is not None:
             checkpoint = Checkpoint(self.checkpoint, X, self.kernel_, problems)
             monitor.listeners.append(checkpoint)
-        bar = ProgressBar() if self.verbose else None
-        if bar is not None:
-            monitor.listeners.append(bar)
         monitor.listeners.extend(scikit_learn_listeners(self))
-        with monitor.catching_interrupts():
+        with monitor.watching(self.verbose):
             problems = self._started(problems, checkpoint)
+            if not self.device_.on_gpu:
+                problems = [
+                    linear_road.started(problem, X, workers, ProblemMonitor(monitor, k))
+                    if not problem.start.any() and linear_road.pays(self.kernel_, X, problem)
+                    else problem
+                    for k, problem in enumerate(problems)
+                ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
-        self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
+            self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
+            monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps)
         self._alphas = [_nonzero(e.solution.alpha) for e in evaluations]
-        if bar is not None:
-            bar.close(f"{self.certificate_.status}: {self.certificate_.claim}")
         if checkpoint is not None:
             if self.certificate_.converged:
                 checkpoint.remove()

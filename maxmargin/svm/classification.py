@@ -91,7 +91,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         X, y = self._validated(X, y, kernel)
         labels = column_or_1d(y, warn=True)
         check_classification_targets(labels)
-        self.classes_, index = np.unique(labels, return_inverse=True)
+        self.classes_ = np.unique(labels)
+        index = np.searchsorted(self.classes_, labels)  # no sorting of all labels
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
@@ -141,9 +142,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     ) -> InseparableError:
         """Return the same error with the names of the two classes, the machine's positive first."""
         sides = (error.positive, error.negative)[:: int(sign)]
-        pair = [self.classes_[index[rows[0]]] for rows, _ in sides]
-        message = f"Classes {pair[0]!s} and {pair[1]!s}: {error}"
-        return InseparableError(message, sides[0], sides[1], error.distance)
+        pair = [str(self.classes_[index[rows[0]]]) for rows, _ in sides if len(rows)]
+        names = f"Classes {pair[0]} and {pair[1]}" if len(pair) == 2 else f"Class {pair[0]}"
+        return InseparableError(f"{names}: {error}", sides[0], sides[1], error.distance)
 
     def _keep_margins(self, evaluations: list, tasks: list, n: int) -> None:
         self._slack = [

@@ -1,0 +1,86 @@
+"""One row of a data matrix at a time, inside compiled loops.
+
+``rows_of(X)`` is ``(X,)`` for a dense matrix and ``(values, columns, begin)`` for CSR, float32 or
+float64. Loops that take either call :func:`dot` and :func:`add`, and Numba puts in what fits. Sums
+are float64. Unsigned numbers index CSR: Numba need not ask whether they count from the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numba.extending import overload
+
+FAST = {"contract", "reassoc"}
+
+
+def rows_of(X: Any) -> tuple[np.ndarray, ...]:
+    """Return the arrays of a matrix, as the compiled loops take them."""
+    return (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
+
+
+def taken(rows: tuple, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the arrays of some rows, side by side."""
+    return (rows[0][chosen],) if len(rows) == 1 else _csr_taken(*rows, chosen)
+
+
+@njit(cache=True, nogil=True)
+def _csr_taken(values, columns, begin, chosen):
+    starts = np.zeros(len(chosen) + 1, dtype=begin.dtype)
+    for place in range(len(chosen)):
+        i = chosen[place]
+        starts[place + 1] = starts[place] + begin[i + 1] - begin[i]
+    own_values = np.empty(starts[-1], dtype=values.dtype)
+    own_columns = np.empty(starts[-1], dtype=columns.dtype)
+    for place in range(len(chosen)):
+        i, to = chosen[place], starts[place]
+        own_values[to : starts[place + 1]] = values[begin[i] : begin[i + 1]]
+        own_columns[to : starts[place + 1]] = columns[begin[i] : begin[i + 1]]
+    return own_values, own_columns, starts
+
+
+def dot(rows: tuple, i: int, w: np.ndarray) -> float:
+    """``x_i . w``, in compiled code."""
+    raise NotImplementedError
+
+
+@overload(dot, jit_options={"fastmath": FAST})
+def _dot(rows: Any, i: Any, w: Any) -> Any:
+    def dense(rows: Any, i: Any, w: Any) -> Any:
+        x = rows[0][i]
+        total = 0.0
+        for j in range(len(x)):
+            total += x[j] * w[j]
+        return total
+
+    def csr(rows: Any, i: Any, w: Any) -> Any:
+        values, columns, begin = rows
+        total = 0.0
+        for k in range(np.uint64(begin[i]), np.uint64(begin[i + 1])):
+            total += values[k] * w[np.uint64(columns[k])]
+        return total
+
+    return dense if len(rows) == 1 else csr
+
+
+def add(rows: tuple, i: int, amount: float, w: np.ndarray) -> None:
+    """``w += amount x_i`` in place, in compiled code."""
+    raise NotImplementedError
+
+
+@overload(add, jit_options={"fastmath": FAST})
+def _add(rows: Any, i: Any, amount: Any, w: Any) -> Any:
+    def dense(rows: Any, i: Any, amount: Any, w: Any) -> None:
+        x = rows[0][i]
+        for j in range(len(x)):
+            w[j] += amount * x[j]
+
+    def csr(rows: Any, i: Any, amount: Any, w: Any) -> None:
+        values, columns, begin = rows
+        for k in range(np.uint64(begin[i]), np.uint64(begin[i + 1])):
+            w[np.uint64(columns[k])] += amount * values[k]
+
+    return dense if len(rows) == 1 else csr

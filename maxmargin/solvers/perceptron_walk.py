@@ -1,0 +1,316 @@
+"""The perceptron's steps, compiled: over some rows, with all that changes on the way.
+
+    for each row i:   if y_i (w . x_i + b) <= 0:    w <- w + eta_i y_i x_i,    b <- b + eta_i y_i
+
+``alpha_i`` counts how much step each row was used with. The weights are kept as ``scale * w``: an
+L2 penalty, which makes them smaller at every row, changes one number. An L1 penalty is made up for
+when a feature is next seen. A sum beside the weights gives their mean over all rows looked at.
+
+References: Rosenblatt, Psychological Review 65, 1958; Freund and Schapire, Machine Learning 37,
+1999 (averaging); Tsuruoka et al., ACL 2009 (L1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numba.extending import overload
+
+from maxmargin.backends.cpu_rows import FAST, add, dot, rows_of
+
+_ENTRIES = 1 << 25  # of the data that one compiled call looks at: some 0.05 s
+_SMALLEST = 1e-9  # scale of the weights at which it is multiplied out
+
+# The numbers that change as a perceptron walks over the data, in one array.
+BIAS, SCALE, VISITS, UPDATES, LOSS, RUN, RECORD, BIAS_SUM, SHRUNK = range(9)
+
+
+class Weights(NamedTuple):
+    """A perceptron's weights, its bias and how much step each row was used with."""
+
+    coef: np.ndarray | None
+    intercept: float
+    dual: np.ndarray
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """``alpha ((1 - r) ||w||^2 / 2 + r |w|_1)``, a step of size ``eta`` against it at every row."""
+
+    alpha: float = 0.0
+    r: float = 0.0
+    eta: float = 1.0
+
+    @property
+    def decay(self) -> float:
+        """Factor of the weights at every row, for L2."""
+        return 1.0 - (1.0 - self.r) * self.eta * self.alpha
+
+    @property
+    def clip(self) -> float:
+        """What is taken off every weight at every row, for L1."""
+        return self.r * self.eta * self.alpha
+
+    def __call__(self, coef: np.ndarray) -> float:
+        """Return the penalty of some weights."""
+        if not self.alpha:
+            return 0.0
+        return float(
+            self.alpha * ((1.0 - self.r) * 0.5 * coef @ coef + self.r * np.abs(coef).sum())
+        )
+
+
+class Walk(ABC):
+    """A perceptron on its way over the rows: what changes with every row that it looks at."""
+
+    rows_at_once: int
+
+    def __init__(self, y: np.ndarray, step: np.ndarray, variant: str) -> None:
+        # y_i eta_i and alpha_i side by side: rows are looked at in any order, and one miss of the
+        # cache is better than two.
+        self.ledger = np.column_stack([y * step, np.zeros(len(y))])
+        self.averaged, self.pocket = variant == "averaged", variant == "pocket"
+        self.dual_sum = np.zeros(len(y) if self.averaged else 0)
+        self.tally = np.zeros(9)
+        self.tally[SCALE] = 1.0
+
+    @property
+    def dual(self) -> np.ndarray:
+        """How much step each row was used with."""
+        return self.ledger[:, 1]
+
+    @property
+    def n_updates(self) -> int:
+        """Steps made."""
+        return int(self.tally[UPDATES])
+
+    def begin_pass(self) -> None:
+        """Forget the loss and the longest run of the last pass."""
+        self.tally[LOSS] = 0.0
+        self.tally[RECORD] = 0.0 if self.pocket else np.inf
+
+    @abstractmethod
+    def go(self, order: np.ndarray, place: int, end: int) -> int:
+        """Look at the rows ``order[place:end]``; returns the place that was reached.
+
+        It is before the end where the longest run of right answers has just come to one: then the
+        weights are those of the run, for the pocket.
+        """
+
+    @abstractmethod
+    def wrong(self, rows: np.ndarray) -> np.ndarray:
+        """Which of the rows are not on their right side, as a mask; learns nothing from them."""
+
+    @abstractmethod
+    def state(self) -> np.ndarray:
+        """All that the rest of the way depends on, as a copy."""
+
+    @abstractmethod
+    def last(self) -> Weights:
+        """Return the weights as they are, as copies."""
+
+    def mean(self) -> Weights:
+        """Return the mean of the weights over the rows looked at."""
+        return Weights(None, self._mean_bias(), self._mean(self.dual, self.dual_sum))
+
+    def found(self) -> Weights:
+        """Return the weights to keep: the last ones, or their mean."""
+        return self.mean() if self.averaged else self.last()
+
+    def penalty(self) -> float:
+        """Return the penalty of the weights."""
+        return 0.0
+
+    def refuse_infinite(self) -> None:
+        """Raise an error if the weights have left the range of float64."""
+        if not np.isfinite(self.state()).all():
+            raise ValueError(
+                "Floating-point under-/overflow occurred. Scaling input data with StandardScaler "
+                "or MinMaxScaler might help."
+            )
+
+    def _mean(self, last: Any, moments: Any) -> Any:
+        """Mean over the rows looked at; a step of visit t is in all but the first t of them."""
+        return last - moments / max(self.tally[VISITS], 1.0)
+
+    def _mean_bias(self) -> float:
+        return float(self._mean(self.tally[BIAS], self.tally[BIAS_SUM]))
+
+
+class LinearWalk(Walk):
+    """A perceptron over dense rows or CSR, float32 or float64; its weights are float64."""
+
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        step: np.ndarray,
+        bias: bool,
+        coef: np.ndarray,
+        intercept: float,
+        penalty: Penalty,
+        variant: str,
+    ) -> None:
+        super().__init__(y, step, variant)
+        self.rows, self.bias, self.penalised = rows_of(X), bias, penalty
+        self.w = coef.copy()
+        self.w_sum = np.zeros(len(coef) if self.averaged else 0)
+        self.taken = np.zeros(len(coef) if penalty.clip else 0)
+        self.tally[BIAS] = intercept
+        entries = X.nnz if sp.issparse(X) else X.size
+        self.rows_at_once = max(_ENTRIES * len(y) // max(entries, 1), 1)
+
+    def go(self, order: np.ndarray, place: int, end: int) -> int:
+        """Look at some rows."""
+        return _walk(
+            self.rows,
+            order,
+            place,
+            end,
+            self.bias,
+            self.averaged,
+            self.penalised.decay,
+            self.penalised.clip,
+            self.w,
+            self.ledger,
+            self.w_sum,
+            self.dual_sum,
+            self.taken,
+            self.tally,
+        )
+
+    def wrong(self, rows: np.ndarray) -> np.ndarray:
+        """Look at rows without learning from them."""
+        out = np.empty(len(rows), dtype=np.bool_)
+        for begin in range(0, len(rows), self.rows_at_once):
+            part = slice(begin, begin + self.rows_at_once)
+            _look_at(self.rows, rows[part], self.w, self.ledger, self.tally, out[part])
+        return out
+
+    def state(self) -> np.ndarray:
+        """Weights and bias."""
+        return np.append(self.tally[SCALE] * self.w, self.tally[BIAS])
+
+    def last(self) -> Weights:
+        """Return the weights as they are."""
+        scale = self.tally[SCALE]
+        return Weights(scale * self.w, float(self.tally[BIAS]), scale * self.dual)
+
+    def mean(self) -> Weights:
+        """Return the mean of the weights, which no penalty has scaled."""
+        return super().mean()._replace(coef=self._mean(self.w, self.w_sum))
+
+    def penalty(self) -> float:
+        """Return the penalty of the weights."""
+        return self.penalised(self.tally[SCALE] * self.w)
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _walk(
+    rows: Any,
+    order: np.ndarray,
+    place: int,
+    end: int,
+    bias: bool,
+    averaged: bool,
+    decay: float,
+    clip: float,
+    w: np.ndarray,
+    ledger: np.ndarray,
+    w_sum: np.ndarray,
+    dual_sum: np.ndarray,
+    taken: np.ndarray,
+    tally: np.ndarray,
+) -> int:
+    """Look at ``order[place:end]`` and learn from mistakes; returns the place reached.
+
+    Changes w, ledger, the sums, taken and tally. The weights are ``tally[SCALE] * w``.
+    """
+    b, scale, visits, loss, run = tally[BIAS], tally[SCALE], tally[VISITS], tally[LOSS], tally[RUN]
+    while place < end:
+        i = order[place]
+        amount = ledger[i, 0]
+        value = scale * dot(rows, i, w) + b
+        wrong = not amount * value > 0.0
+        if wrong and run > tally[RECORD]:
+            tally[RECORD] = run
+            break
+        if decay < 1.0:
+            scale *= decay
+            if scale < _SMALLEST:
+                for j in range(len(w)):
+                    w[j] *= scale
+                for j in range(len(ledger)):
+                    ledger[j, 1] *= scale
+                scale = 1.0
+        if wrong:
+            loss += abs(value)
+            run = 0.0
+            add(rows, i, amount / scale, w)
+            ledger[i, 1] += abs(amount) / scale
+            tally[UPDATES] += 1.0
+            if bias:
+                b += amount
+            if averaged:
+                add(rows, i, visits * amount, w_sum)
+                dual_sum[i] += visits * abs(amount)
+                if bias:
+                    tally[BIAS_SUM] += visits * amount
+        else:
+            run += 1.0
+        if clip > 0.0:
+            tally[SHRUNK] += clip
+            _clip(rows, i, tally[SHRUNK], scale, w, taken)
+        visits += 1.0
+        place += 1
+    tally[BIAS], tally[SCALE], tally[VISITS], tally[LOSS], tally[RUN] = b, scale, visits, loss, run
+    return place
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _look_at(
+    rows: Any,
+    chosen: np.ndarray,
+    w: np.ndarray,
+    ledger: np.ndarray,
+    tally: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write to ``out`` which of the chosen rows are wrong."""
+    for k in range(len(chosen)):
+        i = chosen[k]
+        out[k] = not ledger[i, 0] * (tally[SCALE] * dot(rows, i, w) + tally[BIAS]) > 0.0
+
+
+def _clip(rows: Any, i: int, due: float, scale: float, w: np.ndarray, taken: np.ndarray) -> None:
+    """Take from the weights of the features of x_i what L1 has asked for so far, in place."""
+    raise NotImplementedError
+
+
+@overload(_clip)
+def _clip_of(rows: Any, i: Any, due: Any, scale: Any, w: Any, taken: Any) -> Any:
+    def dense(rows: Any, i: Any, due: Any, scale: Any, w: Any, taken: Any) -> None:
+        for j in range(len(w)):
+            _clip_one(j, due, scale, w, taken)
+
+    def csr(rows: Any, i: Any, due: Any, scale: Any, w: Any, taken: Any) -> None:
+        for k in range(rows[2][i], rows[2][i + 1]):
+            _clip_one(rows[1][k], due, scale, w, taken)
+
+    return dense if len(rows) == 1 else csr
+
+
+@njit(cache=True, nogil=True)
+def _clip_one(j: int, due: float, scale: float, w: np.ndarray, taken: np.ndarray) -> None:
+    """Bring one weight nearer to zero, not across; changes w and taken (Tsuruoka et al.)."""
+    before = w[j]
+    if before > 0.0:
+        w[j] = max(0.0, before - (due + taken[j]) / scale)
+    elif before < 0.0:
+        w[j] = min(0.0, before + (due - taken[j]) / scale)
+    taken[j] += scale * (w[j] - before)
