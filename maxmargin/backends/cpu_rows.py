@@ -24,7 +24,10 @@ def rows_of(X: Any) -> tuple[np.ndarray, ...]:
 
 def taken(rows: tuple, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the arrays of some rows, side by side."""
-    return (rows[0][chosen],) if len(rows) == 1 else _csr_taken(*rows, chosen)
+    if len(rows) == 1:
+        return (rows[0][chosen],)
+    values, columns, begin = rows
+    return _csr_taken(values, columns, begin, chosen)
 
 
 @njit(cache=True, nogil=True)

@@ -60,7 +60,8 @@ class DualDescent:
         state = _State(risk, start)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         passes, stale, least, status = 0, 0, np.inf, None
-        for looks in itertools.count():
+        sweeps = itertools.chain(_SWEEPS, itertools.repeat(_SWEEPS[-1]))
+        while True:
             gap, objective = state.look()
             stale = 0 if gap < least else stale + 1
             least = min(gap, least)
@@ -75,7 +76,7 @@ class DualDescent:
                 self.monitor.report(passes, over, self.tol, gap, state.beta)
             if status is not None:
                 return LinearSolution(state.weights(), state.slopes(), passes, status)
-            for _ in range(_SWEEPS[min(looks, len(_SWEEPS) - 1)]):
+            for _ in range(next(sweeps)):
                 state.sweep(self.random)
                 passes += 1
                 status = self.monitor.stopped()
