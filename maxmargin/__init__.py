@@ -31,6 +31,7 @@ _HOME = {
     "LeastSquaresClassifier": "maxmargin.linear",
     "MCEClassifier": "maxmargin.linear",
     "Perceptron": "maxmargin.linear",
+    "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
     "SVCSearchCV": "maxmargin.selection",
     "SVRSearchCV": "maxmargin.selection",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from maxmargin.gram import Gram
     from maxmargin.kernels import check_valid
     from maxmargin.linear import (
+        C_path,
         LeastSquaresClassifier,
         LinearRegression,
         LinearSVC,

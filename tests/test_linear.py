@@ -78,14 +78,12 @@ MACHINES = [
 ]
 
 
-def pairs(table, unmet=(), reason=""):
-    """Machine and targets, named by both; of the solvers in ``unmet`` not all holds yet."""
+def pairs(table):
+    """Machine and targets, named by both."""
     cases = []
     for machine, y in table:
         name = f"{machine}-{'numbers' if y is NUMBERS else len(set(y))}"
-        missing = machine.solver in unmet
-        marks = [pytest.mark.xfail(strict=False, reason=reason)] if missing else []
-        cases.append(pytest.param(machine, y, id=name, marks=marks))
+        cases.append(pytest.param(machine, y, id=name))
     return pytest.mark.parametrize(("machine", "y"), cases)
 
 
@@ -533,7 +531,7 @@ def test_a_fit_that_is_stopped_leaves_a_model_that_says_so(machine, y, eager):
     assert all(isinstance(progress, Progress) for progress in seen)
 
 
-@pairs(SOLVERS, ["multipliers"], "reports tol=0, by which the bar divides")
+@solvers
 def test_the_bar_shows_the_work_and_its_end(machine, y, eager, capsys):
     clone(machine).set_params(tol=1e-3, C=0.1, verbose=True, max_iter=500).fit(X, y)
     shown = capsys.readouterr()
@@ -548,7 +546,7 @@ def test_an_error_in_a_callback_is_not_swallowed(eager):
         LinearSVC(callback=broken).fit(X, TWO)
 
 
-@pairs(SOLVERS, ["multipliers", "dual_descent"], "the start is only a part of the state")
+@solvers
 def test_a_warm_start_goes_on(machine, y):
     if machine.solver == "sgd":
         pytest.skip("its steps begin anew")
@@ -683,7 +681,7 @@ def test_a_stream_asks_for_what_it_needs():
 # -- paths ----------------------------------------------------------------------------------------
 
 
-@pairs(MACHINES, ["multipliers"], "begins with the slopes in the middle")
+@machines
 def test_a_path_is_separate_fits_in_fewer_passes(machine, y, random):
     data, Cs = StandardScaler().fit_transform(X), np.geomspace(10.0, 0.1, 9)
     weight = random.uniform(0.5, 2.0, size=N)

@@ -4,11 +4,13 @@ from maxmargin.linear.linear_svc import LinearSVC
 from maxmargin.linear.linear_svr import LinearSVR
 from maxmargin.linear.logistic import LogisticRegression
 from maxmargin.linear.mce import MCEClassifier
+from maxmargin.linear.path import C_path
 from maxmargin.linear.perceptron import Perceptron
 from maxmargin.linear.regression import LeastSquaresClassifier, LinearRegression
 from maxmargin.linear.separability import Separability, is_separable
 
 __all__ = [
+    "C_path",
     "LeastSquaresClassifier",
     "LinearRegression",
     "LinearSVC",

@@ -20,7 +20,6 @@ import numpy as np
 
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.dual_descent import DualDescent
 
 _STEP, _TRIES = 2.0, 60  # of the logarithm of the cost, and how often it is changed at most
 _CLOSE = 1e-3  # how near to the bound a norm must come
@@ -32,7 +31,7 @@ class _Search:
     """Answers at one cost after the other, each begun from the last."""
 
     def __init__(
-        self, risk: RegularisedRisk, bound: float, solver: Any, start: np.ndarray | None
+        self, risk: RegularisedRisk, bound: float, solver: Any, start: LinearSolution | None
     ) -> None:
         self.risk, self.bound, self.solver, self.start = risk, bound, solver, start
         self.small = _NO_LOSS * risk.empirical(np.zeros(risk.n))
@@ -50,7 +49,7 @@ class _Search:
                 break
             self.solver = replace(self.solver, tol=0.1 * self.solver.tol)
         self.solution, self.theta = solution, solution.theta
-        self.start = solution.s if isinstance(self.solver, DualDescent) else solution.theta
+        self.start = solution
         squared = 2.0 * self.posed.norm(solution.theta)
         self.slack = 0.5 * (self.bound**2 - squared) / np.exp(log_cost)
         tiny = np.finfo(np.float64).tiny
@@ -85,7 +84,7 @@ class _Search:
 
 
 def within(
-    risk: RegularisedRisk, bound: float, solver: Any, start: np.ndarray | None
+    risk: RegularisedRisk, bound: float, solver: Any, start: LinearSolution | None
 ) -> tuple[RegularisedRisk, LinearSolution]:
     """Find the costs, in proportion to those of a risk, whose answer has this norm.
 
@@ -95,7 +94,7 @@ def within(
         With the l2 penalty. An intercept that is penalised counts in the norm.
     bound : float
     solver : solver of regularised risks
-    start : array, optional
+    start : LinearSolution, optional
         Where its first solve begins.
 
     Returns

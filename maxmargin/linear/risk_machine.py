@@ -91,8 +91,8 @@ class RiskMachine(LinearMachine):
             for k, risk in enumerate(risks):
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
                 monitor.finished()
-            self._answers = [(solution.theta, solution.s) for _, solution, _ in answers]
-            self._keep(risks[0].design, np.array([theta for theta, _ in self._answers]))
+            self._answers = [solution for _, solution, _ in answers]
+            self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))
             totals = np.array([risk.cost.sum() for risk, _, _ in answers])
             self.C_, self.lam_ = totals / weight.sum(), 0.5 / totals
             self.n_iter_: Any = max(solution.n_iter for _, solution, _ in answers)
@@ -133,7 +133,7 @@ class RiskMachine(LinearMachine):
         if hasattr(solver, "random"):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
             solver = replace(solver, random=np.random.default_rng(seed))
-        start = self._start(risk, name, k)
+        start = self._start(risk, k)
         if self.norm_bound is None:
             solution = solver.solve(risk, start)
         else:
@@ -152,15 +152,12 @@ class RiskMachine(LinearMachine):
             return "dual_descent"
         return "newton" if risk.loss.smooth else "multipliers"
 
-    def _start(self, risk: RegularisedRisk, name: str, k: int) -> np.ndarray | None:
-        """Where the last fit has ended, with ``warm_start`` and for data of the same shape."""
+    def _start(self, risk: RegularisedRisk, k: int) -> LinearSolution | None:
+        """Where the last fit has ended, with ``warm_start`` and for as many features."""
         known = getattr(self, "_answers", None)
         if not self.warm_start or known is None or k >= len(known):
             return None
-        theta, s = known[k]
-        if name == "dual_descent":
-            return s if len(s) == risk.n else None
-        return theta if len(theta) == risk.design.width else None
+        return known[k] if len(known[k].theta) == risk.design.width else None
 
     def _keep(self, design: Design, thetas: np.ndarray) -> None:
         """Set the attributes of some weights, one row for each machine."""

@@ -55,8 +55,8 @@ class DualDescent:
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
-    def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
-        """Minimise a regularised risk; ``start`` holds the slopes of an earlier answer."""
+    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
+        """Minimise a regularised risk from an earlier answer, or from zero."""
         state = _State(risk, start)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         passes, stale, least, status = 0, 0, np.inf, None
@@ -87,7 +87,7 @@ class DualDescent:
 class _State:
     """The dual variables and their weights."""
 
-    def __init__(self, risk: RegularisedRisk, slopes: np.ndarray | None) -> None:
+    def __init__(self, risk: RegularisedRisk, start: LinearSolution | None) -> None:
         self.risk, design, shape = risk, risk.design, risk.loss.shape
         assert shape is not None
         sign = risk.y if risk.of_margins else np.ones(risk.n)
@@ -103,12 +103,15 @@ class _State:
         if self.free:  # any positive number will do; this one is in the units of the data
             self.constant = max(float(np.mean(squared)), np.finfo(np.float64).tiny) ** 0.5
         self.norms = squared + self.constant**2
-        self.beta = np.zeros(risk.n) if slopes is None else risk.beta(slopes)
+        known = start is not None and len(start.s) == risk.n
+        self.beta = risk.beta(start.s) if start is not None and known else np.zeros(risk.n)
         self.theta = np.zeros(design.features)
         self.bias = np.zeros(2)  # where the intercept is held, and its weight on the constant
-        if slopes is not None:
+        if start is not None and known:
             self.theta = design.combination(self.beta)[: design.features]
             self.bias[1] = self.constant * self.beta.sum()
+            if self.free:
+                self.bias[0] = design.constant * start.theta[-1] - self.constant * self.bias[1]
 
     def look(self) -> tuple[float, float]:
         """Look at all rows: the duality gap and the objective; choose whom to visit."""

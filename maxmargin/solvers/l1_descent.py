@@ -53,10 +53,10 @@ class L1Descent:
     max_iter: int = -1
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
-    def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
+    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""
         model = _Model(risk) if risk.design.width <= _DIRECT else _Columns(risk)
-        theta = np.zeros(risk.design.width) if start is None else start.copy()
+        theta = np.zeros(risk.design.width) if start is None else start.theta.copy()
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         passes, stale, least, lowest, status = 0, 0, np.inf, np.inf, None
         while True:

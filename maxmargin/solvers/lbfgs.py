@@ -37,7 +37,7 @@ class LBFGS:
     max_iter: int = -1
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
-    def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
+    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""
 
         def slopes(theta: np.ndarray) -> np.ndarray:
@@ -50,7 +50,7 @@ class LBFGS:
         def certify(theta: np.ndarray) -> GapCertificate:
             return risk.certificate(theta, slopes(theta), Status.CONVERGED, self.tol)
 
-        theta = np.zeros(risk.design.width) if start is None else start
+        theta = np.zeros(risk.design.width) if start is None else start.theta
         theta, passes, status = self.minimised(look, certify, theta, float(risk.cost.sum()))
         return LinearSolution(theta, slopes(theta), passes, status)
 

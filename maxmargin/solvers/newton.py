@@ -82,10 +82,10 @@ class Newton:
     max_iter: int = -1
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
 
-    def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
+    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
-        theta = from_sample(self, risk) if start is None else start
-        descent = Descent(risk, theta, self.max_iter, self.monitor)
+        theta = from_sample(self, risk) if start is None else start.theta
+        descent = Descent(risk, theta, self.tol, self.max_iter, self.monitor)
         rows, wanted = Losses(risk), _AHEAD * self.tol
         while True:
             status = descent.down(rows, wanted * descent.objective)
@@ -120,9 +120,14 @@ class Descent:
     """Newton steps on a penalty plus a sum over rows: one matrix and one product each."""
 
     def __init__(
-        self, risk: RegularisedRisk, theta: np.ndarray, max_iter: int, monitor: ProblemMonitor
+        self,
+        risk: RegularisedRisk,
+        theta: np.ndarray,
+        tol: float,
+        max_iter: int,
+        monitor: ProblemMonitor,
     ) -> None:
-        self.risk, self.design, self.monitor = risk, risk.design, monitor
+        self.risk, self.design, self.tol, self.monitor = risk, risk.design, tol, monitor
         self.limit = max_iter if max_iter >= 0 else _PASSES
         self.direct = risk.design.width <= _DIRECT
         self.passes, self.theta = 0, theta
@@ -146,7 +151,7 @@ class Descent:
             self._go(rows, step, promise)
             if self.monitor.due():
                 over = promise / max(self.objective, np.finfo(np.float64).tiny)
-                self.monitor.report(self.passes, over, enough / self.objective, promise, slope)
+                self.monitor.report(self.passes, over, self.tol, promise, slope)
         return None
 
     def _step(self, slope: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, float]:

@@ -108,11 +108,11 @@ class Pegasos:
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
-    def solve(self, risk: RegularisedRisk, start: np.ndarray | None = None) -> LinearSolution:
+    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""
         stream = Stream(risk.shape, 0.5 / float(risk.cost.sum()))
         if start is not None:
-            stream.theta, stream.average = start.copy(), start.copy()
+            stream.theta, stream.average = start.theta.copy(), start.theta.copy()
         limit = self.max_iter if self.max_iter >= 0 else _EPOCHS
         passes, status = 0, None
         while True:
