@@ -100,6 +100,11 @@ class Loss(ABC):
         """The conjugate, where it is a quadratic on an interval."""
         return None
 
+    @property
+    def slopes(self) -> tuple[float, float]:
+        """Between which slopes the conjugate is finite."""
+        return (-np.inf, np.inf) if self.shape is None else (self.shape.low, self.shape.high)
+
     @abstractmethod
     def value(self, u: np.ndarray) -> np.ndarray:
         """``V(u)``."""
@@ -231,6 +236,7 @@ class Logistic(MarginLoss):
 
     name = "logistic"
     smooth = True
+    slopes = (-1.0, 0.0)
 
     def value(self, u):  # noqa: D102
         return np.logaddexp(0.0, -u)
@@ -262,6 +268,7 @@ class Exponential(MarginLoss):
 
     name = "exponential"
     smooth = True
+    slopes = (-np.inf, 0.0)
 
     def value(self, u):  # noqa: D102
         return np.exp(-u)

@@ -138,7 +138,9 @@ class RiskMachine(LinearMachine):
             solution = solver.solve(risk, start)
         else:
             risk, solution = within(risk, self.norm_bound, solver, start)
-        certificate = risk.certificate(solution.theta, solution.s, solution.status, self.tol)
+        certificate = solution.certificate
+        if certificate is None or not certificate.converged:
+            certificate = risk.certificate(solution.theta, solution.s, solution.status, self.tol)
         return risk, solution, certificate
 
     def _solver_for(self, risk: RegularisedRisk) -> str:

@@ -29,7 +29,7 @@ _ROUGH = 1e-2  # relative gap to which a part is solved
 _FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
 _TRIES = 25
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
-_AHEAD = 0.1  # part of tol that a step's promise must be below before the gap is looked at
+_FINER = 0.03  # from one look at the gap to the next, what a step may promise
 _LEAST = 1e-15  # promise, over the objective, below which a step is rounding
 _PASSES = 1000
 
@@ -52,10 +52,13 @@ class Losses:
     def __init__(self, risk: RegularisedRisk) -> None:
         self.risk = risk
 
+    def slopes(self, f: np.ndarray) -> np.ndarray:
+        """Slopes along the margins or residuals."""
+        return self.risk.loss.slope(self.risk.arguments(f))
+
     def slope(self, f: np.ndarray) -> np.ndarray:
         """Slopes along f."""
-        risk = self.risk
-        return risk.cost * risk.along_values(risk.loss.slope(risk.arguments(f)))
+        return self.risk.cost * self.risk.along_values(self.slopes(f))
 
     def slope_and_curvature(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slopes and curvatures along f."""
@@ -86,18 +89,18 @@ class Newton:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
         theta = from_sample(self, risk) if start is None else start.theta
         descent = Descent(risk, theta, self.tol, self.max_iter, self.monitor)
-        rows, wanted = Losses(risk), _AHEAD * self.tol
+        rows, wanted = Losses(risk), self.tol
         while True:
             status = descent.down(rows, wanted * descent.objective)
-            s = risk.loss.slope(risk.arguments(descent.f))
+            s = descent.predicted if status is None else rows.slopes(descent.f)
             certificate = risk.certificate(descent.theta, s, Status.CONVERGED, self.tol)
             if certificate.converged:
                 status = Status.CONVERGED
             elif status is None and wanted < _LEAST:
                 status = Status.STALLED
             if status is not None:
-                return LinearSolution(descent.theta, s, descent.passes, status)
-            wanted *= 0.01
+                return LinearSolution(descent.theta, s, descent.passes, status, certificate)
+            wanted *= _FINER
             descent.objective = abs(certificate.primal)
 
 
@@ -136,7 +139,7 @@ class Descent:
         self.length = 1.0  # of the last step
 
     def down(self, rows: Rows, enough: float, most: int = _PASSES) -> Status | None:
-        """Step until one promises less than is enough, or often enough; or say what stopped it."""
+        """Step until one promised less than is enough, or often enough; or say what stopped it."""
         for _ in range(most):
             if self.passes >= self.limit:
                 return Status.MAX_ITER
@@ -146,9 +149,10 @@ class Descent:
             slope, curvature = rows.slope_and_curvature(self.f)
             self.passes += 1
             step, promise = self._step(slope, curvature)
+            along = self._go(rows, step, promise)
+            self.predicted = self._slopes_at(slope + self.length * curvature * along)
             if not promise > enough:
                 return None
-            self._go(rows, step, promise)
             if self.monitor.due():
                 over = promise / max(self.objective, np.finfo(np.float64).tiny)
                 self.monitor.report(self.passes, over, self.tol, promise, slope)
@@ -184,8 +188,17 @@ class Descent:
             direction = residual + (squared / before) * direction
         return step
 
-    def _go(self, rows: Rows, step: np.ndarray, promise: float) -> None:
-        """Go along a step until it hardly falls any more: the slope is increasing."""
+    def _slopes_at(self, along_values: np.ndarray) -> np.ndarray:
+        """Slopes of the losses from those along f, inside of what their conjugate allows.
+
+        Those that the quadratic model predicts at the end of a whole step make ``Z' beta`` equal to
+        the weights there: a dual point whose gap falls as fast as the model becomes exact.
+        """
+        s = self.risk.along_values(along_values / self.risk.cost)
+        return np.clip(s, *self.risk.loss.slopes)
+
+    def _go(self, rows: Rows, step: np.ndarray, promise: float) -> np.ndarray:
+        """Go along a step until it hardly falls any more; returns the values along it."""
         along = self.design.values(step)
         penalised = self.risk.penalised * step
         base, bend = float(penalised @ self.theta), float(penalised @ step)
@@ -205,6 +218,7 @@ class Descent:
         self.theta = self.theta + t * step
         self.f = self.f + t * along
         self.length = t
+        return along
 
 
 def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
