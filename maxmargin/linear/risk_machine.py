@@ -91,7 +91,7 @@ class RiskMachine(LinearMachine):
             for k, risk in enumerate(risks):
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
                 monitor.finished()
-            self._answers = [solution for _, solution, _ in answers]
+            self._answers = [_kept(solution, self.warm_start) for _, solution, _ in answers]
             self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))
             totals = np.array([risk.cost.sum() for risk, _, _ in answers])
             self.C_, self.lam_ = totals / weight.sum(), 0.5 / totals
@@ -192,6 +192,11 @@ def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
     if len(used) == len(weight):
         return X, weight, *arrays
     return X[used], weight[used], *(array[used] for array in arrays)
+
+
+def _kept(solution: LinearSolution, whole: bool) -> LinearSolution:
+    """Return what a later fit may start from: without need, not one number for each row."""
+    return replace(solution, s=solution.s if whole else np.empty(0), certificate=None)
 
 
 def solver_names(*names: str) -> list:

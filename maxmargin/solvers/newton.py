@@ -194,7 +194,8 @@ class Descent:
         Those that the quadratic model predicts at the end of a whole step make ``Z' beta`` equal to
         the weights there: a dual point whose gap falls as fast as the model becomes exact.
         """
-        s = self.risk.along_values(along_values / self.risk.cost)
+        cost = np.where(self.risk.cost > 0, self.risk.cost, 1.0)
+        s = self.risk.along_values(along_values / cost)
         return np.clip(s, *self.risk.loss.slopes)
 
     def _go(self, rows: Rows, step: np.ndarray, promise: float) -> np.ndarray:
