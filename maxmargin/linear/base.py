@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,6 +19,8 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
+
+POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
 class LinearMachine(BaseEstimator):

@@ -33,7 +33,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.linear.base import LinearClassifier
+from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor, watched
 from maxmargin.solution import Status
@@ -48,7 +48,6 @@ _TOL, _TOL_SGD = 1e-4, 1e-3
 _LENGTHS = 1.0, 100.0  # between which the other starts are drawn: long ones ignore outliers
 _OFF_CENTRE, _RESOLVED = 0.1, 1e-6
 _FIRST_STEP = 5.0  # long, as slopes are small wherever the sigmoid is flat
-_POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
 @dataclass(frozen=True)
@@ -210,20 +209,20 @@ class MCEClassifier(LinearClassifier):
     """
 
     _parameter_constraints: dict = {
-        "slope": [_POSITIVE],
+        "slope": [POSITIVE],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
-        "eta": [_POSITIVE],
+        "eta": [POSITIVE],
         "solver": [StrOptions({"lbfgs", "gradient_descent", "sgd"})],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "tol": [_POSITIVE, None],
+        "tol": [POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [_POSITIVE, None],
+        "step_size": [POSITIVE, None],
         "fit_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
-        "time_limit": [_POSITIVE, None],
+        "time_limit": [POSITIVE, None],
         "callback": [callable, None],
     }
 

@@ -26,13 +26,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import Workers
 from maxmargin.kernels import Kernel
-from maxmargin.linear.base import LinearClassifier
+from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
 from maxmargin.linear.perceptron_form import Form, PrimalForm, Start, learns_in_parts
 from maxmargin.progress import watched
 from maxmargin.solvers.perceptron_passes import Ending, Outcome, Step
-
-_POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
 class Perceptron(LinearClassifier):
@@ -157,7 +155,7 @@ class Perceptron(LinearClassifier):
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "shuffle": ["boolean", None],
         "verbose": ["verbose"],
-        "eta0": [_POSITIVE],
+        "eta0": [POSITIVE],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "early_stopping": ["boolean"],
@@ -174,8 +172,8 @@ class Perceptron(LinearClassifier):
             callable,
             None,
         ],
-        "cache_size": [StrOptions({"auto"}), _POSITIVE],
-        "time_limit": [_POSITIVE, None],
+        "cache_size": [StrOptions({"auto"}), POSITIVE],
+        "time_limit": [POSITIVE, None],
         "callback": [callable, None],
     }
 

@@ -12,7 +12,7 @@ Reference: seed 004.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
+from maxmargin.linear.base import POSITIVE, LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.losses import Squared
 from maxmargin.progress import Monitor, watched
 from maxmargin.solution import Status
@@ -34,7 +34,6 @@ _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
 _TOL, _TOL_SGD = 1e-6, 1e-3
 _FIRST_STEP = 0.5  # of sgd, over the curvature and the number of columns
 _LOSS = Squared()
-_POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
 @dataclass(frozen=True)
@@ -130,12 +129,12 @@ class _LeastSquaresMachine(LinearMachine):
     _parameter_constraints: dict = {
         "fit_intercept": ["boolean"],
         "solver": [StrOptions({"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"})],
-        "tol": [_POSITIVE, None],
+        "tol": [POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [_POSITIVE, None],
+        "step_size": [POSITIVE, None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
-        "time_limit": [_POSITIVE, None],
+        "time_limit": [POSITIVE, None],
         "callback": [callable, None],
     }
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
-from maxmargin.linear.base import LinearMachine
+from maxmargin.linear.base import POSITIVE, LinearMachine
 from maxmargin.linear.norm_bound import within
 from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
@@ -29,7 +29,6 @@ from maxmargin.solvers.multipliers import Multipliers
 from maxmargin.solvers.newton import Newton
 from maxmargin.solvers.pegasos import Pegasos
 
-POSITIVE = Interval(Real, 0.0, None, closed="neither")
 _WIDE = 1500  # features from which rows one by one are faster than systems of this size
 _STALLED = (
     "Solver terminated early: no step lowers the objective any more in float64. Scale the data "

@@ -25,9 +25,9 @@ import numpy as np
 from numba import njit
 
 from maxmargin.backends.cpu_rows import add, dot, rows_of, taken
-from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.risk_solver import RiskSolver
 
 _PASSES = 100_000
 _SWEEPS = (1, 4, 4, 4, 8, 8, 12)  # between two looks
@@ -35,24 +35,17 @@ _STALE = 200  # looks in a row without a smaller gap
 
 
 @dataclass(frozen=True)
-class DualDescent:
+class DualDescent(RiskSolver):
     """Solver for a loss whose conjugate is a quadratic on an interval, with the l2 penalty.
 
     Parameters
     ----------
-    tol : float
-        Relative duality gap to reach.
-    max_iter : int
-        Passes over the data allowed; -1 for no limit.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
+    tol, max_iter, monitor
+        As of every :class:`RiskSolver`.
     random : numpy.random.Generator
         Of the order of the rows.
     """
 
-    tol: float = 1e-4
-    max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:

@@ -15,7 +15,7 @@ and Fan et al., JMLR 9, 2008 (columns, LIBLINEAR).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,10 +23,10 @@ from numba import njit
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import solved
-from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton import Losses
+from maxmargin.solvers.risk_solver import RiskSolver
 
 _PASSES, _STALE, _SWEEPS = 100_000, 50, 5
 _DIRECT, _FEW = 1500, 400  # weights up to which the model's matrix is made, of all or of some
@@ -36,22 +36,8 @@ _FLOOR = 1e-13  # curvature of a column, over what it would be about zero, that 
 
 
 @dataclass(frozen=True)
-class L1Descent:
-    """Solver for the squared hinge with the l1 penalty.
-
-    Parameters
-    ----------
-    tol : float
-        Relative duality gap to reach.
-    max_iter : int
-        Passes over the columns allowed; -1 for no limit.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
-    """
-
-    tol: float = 1e-4
-    max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
+class L1Descent(RiskSolver):
+    """Solver for the squared hinge with the l1 penalty."""
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
 
-from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.risk_solver import RiskSolver
 
 _GRADIENTS = 10.0 ** -np.arange(3.0, 15.0)  # to reach one after the other, until the gap is small
 
@@ -20,22 +20,8 @@ class _StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class LBFGS:
-    """Solver for a loss with a continuous slope, with the l2 penalty or none.
-
-    Parameters
-    ----------
-    tol : float
-        Relative duality gap to reach.
-    max_iter : int
-        Passes over the data allowed; -1 for no limit.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
-    """
-
-    tol: float = 1e-4
-    max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
+class LBFGS(RiskSolver):
+    """Solver for a loss with a continuous slope, with the l2 penalty or none."""
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""

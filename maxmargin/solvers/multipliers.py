@@ -16,15 +16,15 @@ Software 35, 2020 (for support vector machines).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from maxmargin.losses import Shape
-from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton import Descent, from_sample
+from maxmargin.solvers.risk_solver import RiskSolver
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
 _WHOLE = 0.9  # of a Newton step: the next centre is due
@@ -62,22 +62,8 @@ class Envelope:
 
 
 @dataclass(frozen=True)
-class Multipliers:
-    """Solver for a loss whose conjugate is a quadratic on an interval, with the l2 penalty.
-
-    Parameters
-    ----------
-    tol : float
-        Relative duality gap to reach.
-    max_iter : int
-        Passes over the data allowed; -1 for no limit.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
-    """
-
-    tol: float = 1e-4
-    max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
+class Multipliers(RiskSolver):
+    """Solver for a loss whose conjugate is a quadratic on an interval, with the l2 penalty."""
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""

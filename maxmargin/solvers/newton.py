@@ -13,17 +13,17 @@ References: Keerthi and DeCoste, JMLR 6, 2005 (squared hinge); Lin, Weng and Kee
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from maxmargin.backends.systems import DIRECT, solved
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.risk_solver import RiskSolver
 
-_DIRECT = 1500  # features up to which the matrix of second derivatives is made
 _SAMPLED, _SHARE = 1 << 23, 16  # entries from which, and the part on which, a solve begins
 _ROUGH = 1e-2  # relative gap to which a part is solved
 _FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
@@ -68,22 +68,8 @@ class Losses:
 
 
 @dataclass(frozen=True)
-class Newton:
-    """Solver for a loss with a continuous slope, with the l2 penalty or none.
-
-    Parameters
-    ----------
-    tol : float
-        Relative duality gap to reach.
-    max_iter : int
-        Passes over the data allowed; -1 for no limit.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
-    """
-
-    tol: float = 1e-4
-    max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
+class Newton(RiskSolver):
+    """Solver for a loss with a continuous slope, with the l2 penalty or none."""
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
@@ -92,7 +78,7 @@ class Newton:
         rows, wanted = Losses(risk), self.tol
         while True:
             status = descent.down(rows, wanted * descent.objective)
-            s = descent.predicted if status is None else rows.slopes(descent.f)
+            s = descent.predicted() if status is None else rows.slopes(descent.f)
             certificate = risk.certificate(descent.theta, s, Status.CONVERGED, self.tol)
             if certificate.converged:
                 status = Status.CONVERGED
@@ -104,10 +90,7 @@ class Newton:
             descent.objective = abs(certificate.primal)
 
 
-Solver = TypeVar("Solver")
-
-
-def from_sample(solver: Solver, risk: RegularisedRisk) -> np.ndarray:
+def from_sample(solver: RiskSolver, risk: RegularisedRisk) -> np.ndarray:
     """Weights that a part of the rows asks for, by the same solver; zero where all are few."""
     count = max(risk.n // _SHARE, 4 * risk.design.width)
     if risk.design.entries < _SAMPLED or count > risk.n // 2:
@@ -115,8 +98,7 @@ def from_sample(solver: Solver, risk: RegularisedRisk) -> np.ndarray:
     rows = np.sort(np.random.default_rng(0).choice(risk.n, count, replace=False))
     if not (risk.cost[rows] > 0).any():
         return np.zeros(risk.design.width)
-    rough = replace(solver, tol=_ROUGH)  # type: ignore[type-var]
-    return rough.solve(risk.sample(rows)).theta  # type: ignore[attr-defined]
+    return replace(solver, tol=_ROUGH).solve(risk.sample(rows)).theta
 
 
 class Descent:
@@ -132,7 +114,7 @@ class Descent:
     ) -> None:
         self.risk, self.design, self.tol, self.monitor = risk, risk.design, tol, monitor
         self.limit = max_iter if max_iter >= 0 else _PASSES
-        self.direct = risk.design.width <= _DIRECT
+        self.direct = risk.design.width <= DIRECT
         self.passes, self.theta = 0, theta
         self.f = risk.design.values(theta)
         self.objective = abs(risk.primal(theta, self.f))
@@ -150,7 +132,7 @@ class Descent:
             self.passes += 1
             step, promise = self._step(slope, curvature)
             along = self._go(rows, step, promise)
-            self.predicted = self._slopes_at(slope + self.length * curvature * along)
+            self.model = slope, curvature, along
             if not promise > enough:
                 return None
             if self.monitor.due():
@@ -164,7 +146,7 @@ class Descent:
         if self.direct:
             gradient, matrix = design.derivatives(slope, curvature)
             gradient = gradient + penalised * self.theta
-            step = -_solved(matrix + np.diag(penalised), gradient)
+            step = -solved(matrix + np.diag(penalised), gradient)
         else:
             gradient = design.combination(slope) + penalised * self.theta
             step = self._by_conjugate_gradients(curvature, gradient)
@@ -188,14 +170,15 @@ class Descent:
             direction = residual + (squared / before) * direction
         return step
 
-    def _slopes_at(self, along_values: np.ndarray) -> np.ndarray:
-        """Slopes of the losses from those along f, inside of what their conjugate allows.
+    def predicted(self) -> np.ndarray:
+        """Slopes of the losses that the model of the last step has at its end.
 
-        Those that the quadratic model predicts at the end of a whole step make ``Z' beta`` equal to
-        the weights there: a dual point whose gap falls as fast as the model becomes exact.
+        Those of a whole step make ``Z' beta`` equal to the weights there: a dual point whose gap
+        falls as fast as the model becomes exact. What the conjugate does not allow is cut off.
         """
+        slope, curvature, along = self.model
         cost = np.where(self.risk.cost > 0, self.risk.cost, 1.0)
-        s = self.risk.along_values(along_values / cost)
+        s = self.risk.along_values((slope + self.length * curvature * along) / cost)
         return np.clip(s, *self.risk.loss.slopes)
 
     def _go(self, rows: Rows, step: np.ndarray, promise: float) -> np.ndarray:
@@ -220,14 +203,3 @@ class Descent:
         self.f = self.f + t * along
         self.length = t
         return along
-
-
-def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve a system with a positive matrix; a singular one is made regular."""
-    scale, ridge = max(float(np.trace(matrix)) / len(matrix), np.finfo(np.float64).tiny), 0.0
-    while True:
-        try:
-            factor = cho_factor(matrix + ridge * np.eye(len(matrix)), check_finite=False)
-            return cho_solve(factor, right, check_finite=False)
-        except LinAlgError:
-            ridge = max(100.0 * ridge, 1e-13 * scale)

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.risk_solver import RiskSolver
 from maxmargin.solvers.softmax import SoftmaxRisk
 
 ROWS, _CALL = 64, 1 << 12  # rows of a step, and between two looks at the clock
@@ -88,24 +88,17 @@ class Stream:
 
 
 @dataclass(frozen=True)
-class Pegasos:
+class Pegasos(RiskSolver):
     """Solver for any convex loss with the l2 penalty, by stochastic steps.
 
     Parameters
     ----------
-    tol : float
-        Relative duality gap to reach.
-    max_iter : int
-        Passes over the data allowed; -1 for no limit.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
+    tol, max_iter, monitor
+        As of every :class:`RiskSolver`.
     random : numpy.random.Generator
         Of the rows.
     """
 
-    tol: float = 1e-4
-    max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
