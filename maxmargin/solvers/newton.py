@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from maxmargin.backends.systems import DIRECT, solved
+from maxmargin.backends.systems import DIRECT
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
@@ -146,7 +147,7 @@ class Descent:
         if self.direct:
             gradient, matrix = design.derivatives(slope, curvature)
             gradient = gradient + penalised * self.theta
-            step = -solved(matrix + np.diag(penalised), gradient)
+            step = -_solved(matrix + np.diag(penalised), gradient)
         else:
             gradient = design.combination(slope) + penalised * self.theta
             step = self._by_conjugate_gradients(curvature, gradient)
@@ -203,3 +204,14 @@ class Descent:
         self.f = self.f + t * along
         self.length = t
         return along
+
+
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve a system with a positive matrix; a singular one is made regular."""
+    scale, ridge = max(float(np.trace(matrix)) / len(matrix), np.finfo(np.float64).tiny), 0.0
+    while True:
+        try:
+            factor = cho_factor(matrix + ridge * np.eye(len(matrix)), check_finite=False)
+            return cho_solve(factor, right, check_finite=False)
+        except LinAlgError:
+            ridge = max(100.0 * ridge, 1e-13 * scale)
