@@ -138,6 +138,31 @@ class LinearSolution:
     certificate: GapCertificate | None = None
 
 
+@dataclass(frozen=True)
+class Look:
+    """All rows as one pass at some weights sees them.
+
+    Attributes
+    ----------
+    theta : array
+    s : array (n,)
+        Slopes of the losses along the margins or residuals.
+    loss : float
+        Sum of the losses, each times its cost.
+    pull : array
+        Gradient of this sum.
+    offset : float
+        What the tangents of the losses lose at weights of zero: ``pull . w - offset`` is nowhere
+        above the sum of the losses.
+    """
+
+    theta: np.ndarray
+    s: np.ndarray
+    loss: float
+    pull: np.ndarray
+    offset: float
+
+
 class RegularisedRisk:
     """A problem of this kind over some rows.
 
@@ -190,7 +215,11 @@ class RegularisedRisk:
     @cached_property
     def rounding(self) -> float:
         """Size below which an objective is rounding; without a penalty it may go to zero itself."""
-        loss = 0.0 if self.penalty is None else self.empirical(np.zeros(self.n))
+        loss = 0.0
+        if self.penalty is not None and self.of_margins:
+            loss = float(self.loss.value(np.zeros(1))[0]) * float(self.cost.sum())
+        elif self.penalty is not None:
+            loss = self.empirical(np.zeros(self.n))
         return max(ROUNDING * loss, np.finfo(np.float64).tiny)
 
     @property
@@ -258,6 +287,21 @@ class RegularisedRisk:
             self.cost * self.along_values(self.loss.slope(self.arguments(f)))
         )
 
+    def look(self, theta: np.ndarray) -> Look:
+        """Read every row once."""
+        s, sums = np.empty(self.n), []
+
+        def slope(part: slice, f: np.ndarray) -> np.ndarray:
+            u, cost = self.arguments(f, part), self.cost[part]
+            s[part] = self.loss.slope(u)
+            along = cost * self.along_values(s[part], part)
+            sums.append((float(cost @ self.loss.value(u)), float(along @ f)))
+            return along
+
+        pull = self.design.pulled(theta, slope)
+        loss, linear = np.sum(sums, axis=0)
+        return Look(theta, s, float(loss), pull, float(linear - loss))
+
     @property
     def bend(self) -> float:
         """Curvature that the loss has where it is bent most; one where it has kinks."""
@@ -269,12 +313,15 @@ class RegularisedRisk:
         """``-c_i s_i du_i/df_i``."""
         return -self.cost * self.along_values(s)
 
-    def feasible(self, s: np.ndarray) -> np.ndarray:
-        """Return slopes near these that meet the constraint of an intercept without a penalty."""
+    def feasible(self, s: np.ndarray, others: float = 0.0) -> np.ndarray:
+        """Return slopes near these that meet the constraint of an intercept without a penalty.
+
+        ``others`` is the sum of ``beta`` of rows that are not here.
+        """
         if not self.free_intercept:
             return s
         beta = self.beta(s)
-        shape, drift = self.loss.shape, float(beta.sum())
+        shape, drift = self.loss.shape, float(beta.sum()) + others
         if shape is not None and np.isfinite(shape.low):  # those between two walls can give way
             ends = np.array(
                 [self.along_values(np.full(self.n, e)) for e in (shape.low, shape.high)]
@@ -289,10 +336,11 @@ class RegularisedRisk:
                 s = np.clip(-self.along_values(given / cost), shape.low, shape.high)
                 beta = self.beta(s)
         plus, minus = beta[beta > 0].sum(), -beta[beta < 0].sum()
-        if abs(plus - minus) <= _DRIFT * max(plus, minus):
+        drift = plus - minus + others
+        if abs(drift) <= _DRIFT * max(plus, minus):
             return s
-        larger = beta > 0 if plus > minus else beta < 0
-        return np.where(larger, s * (min(plus, minus) / max(plus, minus)), s)
+        larger, mass = (beta > 0, plus) if drift > 0 else (beta < 0, minus)
+        return np.where(larger, s * max(1.0 - abs(drift) / mass, 0.0), s) if mass else s
 
     def dual(self, s: np.ndarray, combined: np.ndarray | None = None) -> float:
         """``D`` at slopes that are feasible; ``combined`` is ``Z' beta`` where it is known."""
@@ -324,7 +372,7 @@ class RegularisedRisk:
         slope, curvature = self.loss.slope_and_curvature(self.arguments(f))
         pull, bend = self.cost * self.along_values(slope), self.cost * curvature
         if self.design.width <= DIRECT:
-            step = solved(*self.design.derivatives(pull, bend)[::-1])
+            step = solved(self.design.gram(bend), self.design.combination(pull))
         else:
             step = solved_by_products(
                 lambda v: self.design.combination(bend * self.design.values(v)),

@@ -7,16 +7,17 @@ chunks that stay in cache while everything is done with them; threads take stret
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 
-from maxmargin.backends.cpu_rows import add, dot, rows_of
+from maxmargin.backends.cpu_rows import add, rows_of
 from maxmargin.backends.threads import ALONE, Workers
 
-_CHUNK = 1 << 17  # entries of a chunk of dense rows
+_CHUNK = 1 << 17  # entries of a chunk of rows
 _MOSTLY = 0.8  # share of rows with a weight up to which the others are left out of a chunk
 _NOTHING = 1e-12  # of the largest weight of a chunk, that does not count
 _APART = 1 << 17  # entries from which a second thread pays
@@ -49,8 +50,7 @@ class Design:
         self.constant = constant
         self.n, self.features = X.shape
         self.width = self.features + (constant != 0)
-        entries = self.X.nnz if self.sparse else X.size
-        self.workers = workers if entries >= _APART else ALONE
+        self.workers = workers if self.entries >= _APART else ALONE
 
     def take(self, rows: np.ndarray) -> Design:
         """Return a design of some of the rows."""
@@ -61,13 +61,21 @@ class Design:
         """Numbers that a pass reads."""
         return self.X.nnz if self.sparse else self.X.size
 
-    def squared_norms(self) -> np.ndarray:
-        """Squared length of every row, with the constant."""
-        if self.sparse:
-            sums = _csr_squared_norms(rows_of(self.X), self.n, np.zeros(self.features))
-        else:
-            sums = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
-        return sums + self.constant**2
+    def squared_norms(self, scale: np.ndarray | None = None) -> np.ndarray:
+        """Squared length of every row, with the constant; ``scale`` is a factor for each column."""
+        w, b = self._split(np.ones(self.width) if scale is None else scale)
+        out = np.empty(self.n)
+
+        def fill(part: slice) -> None:
+            if self.sparse:
+                room = np.zeros(self.features)
+                _csr_squared_norms(rows_of(self.X), w, part.start, part.stop, room, out)
+            else:
+                for chunk in self._chunks(part):
+                    out[chunk] = np.square(self._wide(chunk)) @ w
+
+        self.workers.map(fill, self._stretches())
+        return out + self.constant * b
 
     def values(self, theta: np.ndarray) -> np.ndarray:
         """``Z theta``."""
@@ -99,36 +107,51 @@ class Design:
         sums = np.sum(self.workers.map(total, self._stretches()), axis=0)
         return self._joined(sums, float(beta.sum()))
 
-    def derivatives(
-        self, slope: np.ndarray, curvature: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """``Z' slope`` and ``Z' diag(curvature) Z``; every row is read once for both."""
+    def pulled(
+        self, theta: np.ndarray, slope: Callable[[slice, np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """``Z' slope(Z theta)``, every row read once; ``slope`` gets some rows and their values."""
 
-        def total(part: slice) -> tuple[np.ndarray, np.ndarray]:
-            first = np.zeros(self.features + 1)
-            second = np.zeros((self.features + 1, self.features + 1))
+        def total(part: slice) -> np.ndarray:
+            sums = np.zeros(self.features + 1)
+            for chunk in self._chunks(part):
+                if self.sparse:
+                    _csr_values(rows_of(self.X), w, b, chunk.start, chunk.stop, f)
+                    beta[chunk] = slope(chunk, f[chunk])
+                    _csr_combination(rows_of(self.X), beta, chunk.start, chunk.stop, sums)
+                    sums[-1] += beta[chunk].sum()
+                else:
+                    rows = self._wide(chunk)
+                    along = slope(chunk, rows @ w + b)
+                    sums[:-1] += along @ rows
+                    sums[-1] += along.sum()
+            return sums
+
+        w, b = self._split(theta)
+        f, beta = (np.empty(self.n), np.empty(self.n)) if self.sparse else (None, None)
+        sums = np.sum(self.workers.map(total, self._stretches()), axis=0)
+        return self._joined(sums[:-1], float(sums[-1]))
+
+    def gram(self, curvature: np.ndarray) -> np.ndarray:
+        """``Z' diag(curvature) Z``; rows without a curvature cost nothing."""
+
+        def total(part: slice) -> np.ndarray:
+            sums = np.zeros((self.features + 1, self.features + 1))
             if self.sparse:
-                _csr_combination(rows_of(self.X), slope, part.start, part.stop, first)
-                _csr_gram(rows_of(self.X), curvature, part.start, part.stop, second)
+                _csr_gram(rows_of(self.X), curvature, part.start, part.stop, sums)
             else:
                 for chunk in self._chunks(part):
-                    rows = self._wide(chunk)
-                    first[:-1] += slope[chunk] @ rows
-                    _add_gram(rows, curvature[chunk], second)
-            return first, second
+                    _add_gram(self._wide(chunk), curvature[chunk], sums)
+            return sums
 
-        parts = self.workers.map(total, self._stretches())
-        first = np.sum([part[0] for part in parts], axis=0)
-        second = np.sum([part[1] for part in parts], axis=0)
-        first[-1] = slope.sum()
-        if self.sparse:  # only the lower triangle is there
-            second += np.tril(second, -1).T
+        sums = np.sum(self.workers.map(total, self._stretches()), axis=0)
+        if self.sparse:
+            _mirror(sums)
         if not self.constant:
-            return first[:-1], second[:-1, :-1]
-        first[-1] *= self.constant
-        second[-1] *= self.constant
-        second[:, -1] *= self.constant
-        return first, second
+            return sums[:-1, :-1]
+        sums[-1] *= self.constant
+        sums[:, -1] *= self.constant
+        return sums
 
     def _split(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
         if not self.constant:
@@ -143,30 +166,43 @@ class Design:
         return [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
 
     def _chunks(self, part: slice) -> list[slice]:
-        step = max(_CHUNK // max(self.features, 1), 16)
+        step = max(_CHUNK * self.n // max(self.entries, 1), 16)
         return [slice(a, min(a + step, part.stop)) for a in range(part.start, part.stop, step)]
 
     def _wide(self, chunk: slice) -> np.ndarray:
         return self.X[chunk].astype(np.float64, copy=False)
 
 
-def _add_gram(rows: np.ndarray, curvature: np.ndarray, hessian: np.ndarray) -> None:
+def _add_gram(rows: np.ndarray, curvature: np.ndarray, out: np.ndarray) -> None:
     """Add ``[rows, 1]' diag(curvature) [rows, 1]``."""
-    used = np.flatnonzero(curvature > _NOTHING * curvature.max(initial=0.0))
+    size = np.abs(curvature)
+    used = np.flatnonzero(size > _NOTHING * size.max(initial=0.0))
     if len(used) < _MOSTLY * len(rows):
         rows, curvature = rows[used], curvature[used]
     sums = curvature @ rows
-    hessian[-1, :-1] += sums
-    hessian[:-1, -1] += sums
-    hessian[-1, -1] += curvature.sum()
-    root = rows * np.sqrt(curvature)[:, None]
-    hessian[:-1, :-1] += root.T @ root
+    out[-1, :-1] += sums
+    out[:-1, -1] += sums
+    out[-1, -1] += curvature.sum()
+    if (curvature < 0).any():
+        out[:-1, :-1] += (rows * curvature[:, None]).T @ rows
+    else:  # BLAS takes half the time for a matrix by itself
+        root = rows * np.sqrt(curvature)[:, None]
+        out[:-1, :-1] += root.T @ root
 
 
 @njit(cache=True, nogil=True)
 def _csr_values(rows, w, b, start, stop, out):
+    data, indices, indptr = rows
     for i in range(start, stop):
-        out[i] = dot(rows, i, w) + b
+        k, end = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        even, odd = b, 0.0  # two sums that need not wait for each other
+        while k + np.uint64(1) < end:
+            even += data[k] * w[np.uint64(indices[k])]
+            odd += data[k + np.uint64(1)] * w[np.uint64(indices[k + np.uint64(1)])]
+            k += np.uint64(2)
+        if k < end:
+            even += data[k] * w[np.uint64(indices[k])]
+        out[i] = even + odd
 
 
 @njit(cache=True, nogil=True)
@@ -180,15 +216,16 @@ def _csr_combination(rows, beta, start, stop, out):
 def _csr_gram(rows, curvature, start, stop, out):
     """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``; indices in any order."""
     data, indices, indptr = rows
-    last = out.shape[0] - 1
+    last = np.uint64(out.shape[0] - 1)
     for i in range(start, stop):
         c = curvature[i]
         if c != 0:
-            for k in range(indptr[i], indptr[i + 1]):
-                row = indices[k]
+            first = np.uint64(indptr[i])
+            for k in range(first, np.uint64(indptr[i + 1])):
+                row = np.uint64(indices[k])
                 scaled = c * data[k]
-                for m in range(indptr[i], k):
-                    column = indices[m]
+                for m in range(first, k):
+                    column = np.uint64(indices[m])
                     product = scaled * data[m]
                     if column < row:
                         out[row, column] += product
@@ -202,17 +239,24 @@ def _csr_gram(rows, curvature, start, stop, out):
 
 
 @njit(cache=True, nogil=True)
-def _csr_squared_norms(rows, n, room):
+def _mirror(matrix):
+    """Copy the lower triangle to the upper one."""
+    for i in range(len(matrix)):
+        for j in range(i):
+            matrix[j, i] = matrix[i, j]
+
+
+@njit(cache=True, nogil=True)
+def _csr_squared_norms(rows, scale, start, stop, room, out):
     """Squared lengths of rows whose entries may come in several parts; ``room`` is zeros."""
     data, indices, indptr = rows
-    out = np.empty(n)
-    for i in range(n):
+    for i in range(start, stop):
         total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            before = room[indices[k]]
-            room[indices[k]] = before + data[k]
-            total += (before + data[k]) ** 2 - before**2
-        for k in range(indptr[i], indptr[i + 1]):
-            room[indices[k]] = 0.0
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            column = np.uint64(indices[k])
+            before = room[column]
+            room[column] = before + data[k]
+            total += scale[column] * data[k] * (2.0 * before + data[k])
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            room[np.uint64(indices[k])] = 0.0
         out[i] = total
-    return out

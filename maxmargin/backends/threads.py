@@ -104,10 +104,12 @@ class Workers:
 
         if self.count == 1 or len(items) < 2:
             return [work(item) for item in items]
-        futures = [_pool(self.count).submit(work, item) for item in items]
+        own = len(items) <= self.count  # then the caller takes one: a thread less to wake
+        futures = [_pool(self.count).submit(work, item) for item in items[own:]]
         try:
+            results = [work(item) for item in items[:own]]
             wait(futures, return_when=FIRST_EXCEPTION)
-            return [future.result() for future in futures]
+            return results + [future.result() for future in futures]
         finally:  # after an error or Ctrl-C: no thread stays at work on arrays that others will use
             for future in futures:
                 future.cancel()

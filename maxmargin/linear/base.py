@@ -74,8 +74,8 @@ class LinearClassifier(ClassifierMixin, LinearMachine):
     def _classes_of(self, y: Any) -> np.ndarray:
         """Set ``classes_``; returns the index of each row's class. Labels may be of any type."""
         labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
         self.classes_ = np.unique(labels)
+        check_classification_targets(self.classes_)  # as good as all labels, which may be millions
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
@@ -85,9 +85,13 @@ class LinearClassifier(ClassifierMixin, LinearMachine):
     def _weights_with_classes(
         self, sample_weight: Any, class_weight: Any, X: Any, index: np.ndarray
     ) -> np.ndarray:
-        """Weights of the rows times those of their classes."""
+        """Weights of the rows times those of their classes; "balanced" looks at the former."""
         weight = self._validated_weight(sample_weight, X)
-        factors = compute_class_weight(class_weight, classes=self.classes_, y=self.classes_[index])
+        if class_weight == "balanced":
+            mass = np.bincount(index, weights=weight, minlength=len(self.classes_))
+            factors = weight.sum() / (len(mass) * np.maximum(mass, np.finfo(np.float64).tiny))
+        else:
+            factors = compute_class_weight(class_weight, classes=self.classes_, y=self.classes_)
         if not (factors >= 0).all():
             raise ValueError(f"class_weight must not be negative, got {class_weight!r}.")
         weight = weight * factors[index]

@@ -77,7 +77,8 @@ class _Model:
     def improved(self, theta: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, int]:
         """Weights that lower the objective, and how many passes that took."""
         risk = self.risk
-        gradient, matrix = risk.design.derivatives(*self.losses.slope_and_curvature(f))
+        slope, curvature = self.losses.slope_and_curvature(f)
+        gradient, matrix = risk.design.combination(slope), risk.design.gram(curvature)
         step = self._step(matrix, gradient, theta)
         along, value = risk.design.values(step), risk.primal(theta, f)
         promise = float(gradient @ step) + risk.norm(theta + step) - risk.norm(theta)

@@ -23,8 +23,9 @@ import numpy as np
 from maxmargin.losses import Shape
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.newton import Descent, from_sample
+from maxmargin.solvers.newton_steps import NewtonSteps
 from maxmargin.solvers.risk_solver import RiskSolver
+from maxmargin.solvers.surrogate import Part, from_part
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
 _WHOLE = 0.9  # of a Newton step: the next centre is due
@@ -69,9 +70,12 @@ class Multipliers(RiskSolver):
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
         shape = risk.loss.shape
         assert shape is not None
-        theta = from_sample(self, risk) if start is None else start.theta
-        descent = Descent(risk, theta, self.tol, self.max_iter, self.monitor)
-        width = _first_width(risk, shape, descent.f)
+        theta = np.zeros(risk.design.width) if start is None else start.theta
+        part = Part.of(risk) if start is None else None
+        if part is not None:
+            theta = from_part(self, part)
+        steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
+        width = _first_width(risk, shape, steps.f)
         s = np.full(risk.n, 0.5 * (shape.low + shape.high))
         if start is not None and len(start.s) == risk.n:
             s, width = start.s, _KNOWN * width
@@ -81,17 +85,17 @@ class Multipliers(RiskSolver):
         best, stale = (np.inf, theta, s), 0
         for _ in range(_CENTRES):
             envelope = Envelope(risk, shape, s, width)
-            before = descent.passes
+            before = steps.passes
             while True:
-                status = descent.down(envelope, 0.0, 1)
-                taken = descent.passes - before
-                if status is not None or descent.length > _WHOLE or taken >= _STEPS:
+                status = steps.down(envelope, 0.0, 1)
+                taken = steps.passes - before
+                if status is not None or steps.length > _WHOLE or taken >= _STEPS:
                     break
-            s = envelope.slopes(descent.f)
-            certificate = risk.certificate(descent.theta, s, Status.CONVERGED, self.tol)
+            s = envelope.slopes(steps.f)
+            certificate = risk.certificate(steps.theta, s, Status.CONVERGED, self.tol)
             stale += 1
             if certificate.relative_gap < best[0]:
-                best, stale = (certificate.relative_gap, descent.theta, s), 0
+                best, stale = (certificate.relative_gap, steps.theta, s), 0
             if certificate.converged:
                 status = Status.CONVERGED
             elif status is None and stale > _STALE:
@@ -104,7 +108,7 @@ class Multipliers(RiskSolver):
                 width /= _FACTOR
         else:
             status = Status.STALLED
-        return LinearSolution(best[1], best[2], descent.passes, status)
+        return LinearSolution(best[1], best[2], steps.passes, status)
 
 
 def _first_width(risk: RegularisedRisk, shape: Shape, f: np.ndarray) -> float:

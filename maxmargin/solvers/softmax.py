@@ -103,11 +103,11 @@ class SoftmaxRisk:
     def hessian(self, P: np.ndarray) -> np.ndarray:
         """Matrix of second derivatives, (K width, K width)."""
         K, width = self.n_classes, self.design.width
-        H, nothing = np.zeros((K, width, K, width)), np.zeros(self.design.n)
+        H = np.zeros((K, width, K, width))
         for j in range(K):
             for k in range(j + 1):
                 bend = self.cost * P[:, j] * ((1.0 - P[:, k]) if j == k else P[:, k])
-                block = self.design.derivatives(nothing, bend)[1]
+                block = self.design.gram(bend)
                 block = block if j == k else -block
                 H[j, :, k, :] = block
                 H[k, :, j, :] = block.T

@@ -1,0 +1,210 @@
+"""Newton's steps on a penalty plus a sum over rows, cut short where they go too far.
+
+    minimise  1/2 ||w||^2 + tilt . theta + sum_i v_i(f_i),      (Z' D Z + I) step = -gradient
+
+with ``D`` the curvatures. Up to some thousand features the matrix is made and factorised, from the
+last one where few curvatures have changed; beyond, conjugate gradients need only products with the
+data. Where a step goes too far, up again, the slope along it says where to stop, and costs no
+product.
+
+References: Keerthi and DeCoste, JMLR 6, 2005 (squared hinge); Lin, Weng and Keerthi, JMLR 9, 2008
+(conjugate gradients); seeds 001 and 004 (logistic regression).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from maxmargin.backends.systems import DIRECT
+from maxmargin.progress import ProblemMonitor
+from maxmargin.risk import RegularisedRisk
+from maxmargin.solution import Status
+
+_FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
+_TRIES = 25
+_STEEP, _ON, _FAR = 0.3, 2.0, 8.0  # slope at its end at which a step goes on, by this factor, up to so far
+_FORCING = 0.1  # residual of conjugate gradients, over the gradient
+_PASSES = 1000
+_FEW = 0.5  # share of the curvatures that may have changed where their matrix is made from the last
+
+
+class Rows(Protocol):
+    """A convex function of the value of each row."""
+
+    def slope(self, f: np.ndarray) -> np.ndarray:
+        """Its slope."""
+        ...
+
+    def slope_and_curvature(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Both."""
+        ...
+
+
+class Losses:
+    """The losses of a risk as they are, as functions of the values."""
+
+    def __init__(self, risk: RegularisedRisk) -> None:
+        self.risk = risk
+
+    def slopes(self, f: np.ndarray) -> np.ndarray:
+        """Slopes along the margins or residuals."""
+        return self.risk.loss.slope(self.risk.arguments(f))
+
+    def slope(self, f: np.ndarray) -> np.ndarray:
+        """Slopes along f."""
+        return self.risk.cost * self.risk.along_values(self.slopes(f))
+
+    def slope_and_curvature(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slopes and curvatures along f."""
+        risk = self.risk
+        slope, curvature = risk.loss.slope_and_curvature(risk.arguments(f))
+        return risk.cost * risk.along_values(slope), risk.cost * curvature
+
+
+class NewtonSteps:
+    """Newton's steps from some weights: one matrix and one product each.
+
+    Parameters
+    ----------
+    risk : RegularisedRisk
+    theta : array
+        Where to begin.
+    tol, max_iter, monitor
+        As of a :class:`RiskSolver`.
+    tilt : array or float
+        A linear term.
+    """
+
+    def __init__(
+        self,
+        risk: RegularisedRisk,
+        theta: np.ndarray,
+        tol: float,
+        max_iter: int,
+        monitor: ProblemMonitor,
+        tilt: np.ndarray | float = 0.0,
+    ) -> None:
+        self.risk, self.design, self.tol, self.monitor = risk, risk.design, tol, monitor
+        self.tilt = tilt
+        self.limit = max_iter if max_iter >= 0 else _PASSES
+        self.direct = risk.design.width <= DIRECT
+        self.passes, self.theta = 0, theta
+        self.f = risk.design.values(theta) if theta.any() else np.zeros(risk.n)
+        self.objective = abs(risk.primal(theta, self.f))
+        self.length = 1.0  # of the last step
+        self.bent: tuple[np.ndarray, np.ndarray] | None = None  # curvatures and their matrix
+
+    def down(self, rows: Rows, enough: float, most: int = _PASSES) -> Status | None:
+        """Step until one promised less than is enough, or often enough; or say what stopped it."""
+        for _ in range(most):
+            if self.passes >= self.limit:
+                return Status.MAX_ITER
+            reason = self.monitor.stopped()
+            if reason is not None:
+                return reason
+            slope, curvature = rows.slope_and_curvature(self.f)
+            self.passes += 1
+            step, promise = self._step(slope, curvature)
+            along = self._go(rows, step, promise)
+            self.model, self.promise = (slope, curvature, along), promise
+            if not promise > enough:
+                return None
+            if self.monitor.due():
+                over = promise / max(self.objective, np.finfo(np.float64).tiny)
+                self.monitor.report(self.passes, over, self.tol, promise, slope)
+        return None
+
+    def _step(self, slope: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, float]:
+        """Newton's step, and by how much it would fall if the slope stayed as it is."""
+        penalised, design = self.risk.penalised, self.design
+        gradient = design.combination(slope) + penalised * self.theta + self.tilt
+        if self.direct:
+            matrix = self._gram(curvature).copy()
+            matrix.flat[:: len(matrix) + 1] += penalised
+            step = -_solved(matrix, gradient)
+        else:
+            step = self._by_conjugate_gradients(curvature, gradient)
+        return step, -float(gradient @ step)
+
+    def _gram(self, curvature: np.ndarray) -> np.ndarray:
+        """Curvatures of all rows: the last ones and what has changed, where that is little."""
+        if self.bent is not None:
+            curvatures, matrix = self.bent
+            change = curvature - curvatures
+            if np.count_nonzero(change) < _FEW * np.count_nonzero(curvature):
+                self.bent = curvature, matrix + self.design.gram(change)
+                return self.bent[1]
+        self.bent = curvature, self.design.gram(curvature)
+        return self.bent[1]
+
+    def _by_conjugate_gradients(self, curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Solve for the step, to a part of the gradient."""
+        step, residual = np.zeros(len(gradient)), -gradient
+        size = float(np.linalg.norm(residual))
+        direction, squared = residual.copy(), size**2
+        for _ in range(len(step)):
+            values = self.design.values(direction)
+            product = self.design.combination(curvature * values)
+            product += (self.risk.penalised + 1e-12) * direction
+            length = squared / float(direction @ product)
+            step += length * direction
+            residual -= length * product
+            before, squared = squared, float(residual @ residual)
+            if squared**0.5 <= _FORCING * size:
+                break
+            direction = residual + (squared / before) * direction
+        return step
+
+    def predicted(self) -> np.ndarray:
+        """Slopes of the losses that the model of the last step has at its end.
+
+        Those of a whole step make ``Z' beta`` equal to the weights there: a dual point whose gap
+        falls as fast as the model becomes exact. What the conjugate does not allow is cut off.
+        """
+        slope, curvature, along = self.model
+        cost = np.where(self.risk.cost > 0, self.risk.cost, 1.0)
+        s = self.risk.along_values((slope + self.length * curvature * along) / cost)
+        return np.clip(s, *self.risk.loss.slopes)
+
+    def _go(self, rows: Rows, step: np.ndarray, promise: float) -> np.ndarray:
+        """Go along a step until it hardly falls any more; returns the values along it."""
+        along = self.design.values(step)
+        penalised = self.risk.penalised
+        base = float((penalised * self.theta + self.tilt) @ step)
+        bend = float(penalised * step @ step)
+
+        def left(t: float) -> float:
+            return float(rows.slope(self.f + t * along) @ along) + base + t * bend
+
+        low, high, t = (0.0, -promise), (1.0, left(1.0)), 1.0
+        while high[1] < -_STEEP * promise and t < _FAR:  # it still falls: go on
+            low, t = high, t * _ON
+            high = t, left(t)
+        if high[1] > _FLAT * promise:
+            for k in range(_TRIES):  # the secant, and now and then the middle
+                share = 0.5 if k % 3 == 2 else low[1] / (low[1] - high[1])
+                t = low[0] + share * (high[0] - low[0])
+                slope = left(t)
+                if abs(slope) <= _FLAT * promise:
+                    break
+                low, high = ((t, slope), high) if slope < 0 else (low, (t, slope))
+        self.theta = self.theta + t * step
+        self.f = self.f + t * along
+        self.length = t
+        return along
+
+
+def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve a system with a positive matrix; a singular one is made regular."""
+    scale, ridge = max(float(np.trace(matrix)) / len(matrix), np.finfo(np.float64).tiny), 0.0
+    while True:
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+            return cho_solve(factor, right, check_finite=False)
+        except LinAlgError:
+            more = max(100.0 * ridge, 1e-13 * scale)
+            matrix.flat[:: len(matrix) + 1] += more - ridge
+            ridge = more
