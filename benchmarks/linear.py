@@ -45,7 +45,7 @@ NEAR = 1e-4  # of the best objective
 LIMIT = 100.0  # seconds that a library may take for all its tries
 TOLERANCES = (1.0, 0.3, 0.1, 0.03, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
 PASSES = (5, 10, 20, 50, 100, 200, 500, 1000)
-OUR_TOLERANCES = (3e-3, 1e-3, 3e-4, 1e-4)
+OUR_TOLERANCES = (0.1, 0.03, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
 LOSSES = {"hinge": Hinge(), "squared_hinge": SquaredHinge(), "logistic": Logistic()}
 
 
@@ -120,7 +120,7 @@ class Answer(NamedTuple):
 def fits(
     make: Callable, settings: tuple, data: Data, value: Callable, repeats: int
 ) -> list[Answer]:
-    """Fit at one setting after another until the objective stops falling or time is up."""
+    """Fit at one setting after another until more passes change nothing or time is up."""
     answers: list[Answer] = []
     spent = 0.0
     for setting in settings:
@@ -137,7 +137,8 @@ def fits(
         answers.append(Answer(float(np.median(times)), value(model), named))
         if spent > LIMIT or min(times) > LIMIT / 4:
             break
-        if len(answers) > 2 and answers[-3].objective <= answers[-1].objective * (1 + 1e-7):
+        stuck = len(answers) > 2 and answers[-3].objective <= answers[-1].objective * (1 + 1e-7)
+        if stuck and not isinstance(setting, float):
             break
     return answers
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -145,6 +146,8 @@ class Look:
     Attributes
     ----------
     theta : array
+    f : array (n,)
+        Values of the rows.
     s : array (n,)
         Slopes of the losses along the margins or residuals.
     loss : float
@@ -157,10 +160,35 @@ class Look:
     """
 
     theta: np.ndarray
+    f: np.ndarray
     s: np.ndarray
     loss: float
     pull: np.ndarray
     offset: float
+
+    def times(self, factor: float) -> Look:
+        """Return the look at costs so many times as large."""
+        loss, pull, offset = factor * self.loss, factor * self.pull, factor * self.offset
+        return replace(self, loss=loss, pull=pull, offset=offset)
+
+
+@dataclass
+class Known:
+    """What was found out about a problem, and holds at costs of any size.
+
+    Attributes
+    ----------
+    look : Look, optional
+        The last one, for costs of size one.
+    part : object, optional
+        Some of the rows, for costs of size one.
+    gram : tuple, optional
+        The size of the costs, the curvatures and their matrix that were made last.
+    """
+
+    look: Look | None = None
+    part: Any = None
+    gram: tuple[float, np.ndarray, np.ndarray] | None = None
 
 
 class RegularisedRisk:
@@ -203,6 +231,7 @@ class RegularisedRisk:
         self.design, self.y, self.cost, self.loss = design, y, cost, loss
         self.of_margins = isinstance(loss, MarginLoss)
         self.penalised_intercept, self.penalty = penalised_intercept, penalty
+        self.factor, self.known = 1.0, Known()
         self.penalised = np.full(design.width, 0.0 if penalty is None else 1.0)
         if design.constant and not penalised_intercept:
             self.penalised[-1] = 0.0
@@ -238,6 +267,12 @@ class RegularisedRisk:
             self.design, self.y, cost, self.loss, self.penalised_intercept, self.penalty
         )
 
+    def times(self, factor: float) -> RegularisedRisk:
+        """Return the problem at costs so many times as large; what is known of one is of both."""
+        risk = self.with_cost(factor * self.cost)
+        risk.factor, risk.known = factor * self.factor, self.known
+        return risk
+
     def take(self, rows: np.ndarray) -> RegularisedRisk:
         """Return the problem of some of the rows."""
         return RegularisedRisk(
@@ -248,12 +283,6 @@ class RegularisedRisk:
             self.penalised_intercept,
             self.penalty,
         )
-
-    def sample(self, rows: np.ndarray) -> RegularisedRisk:
-        """Return the problem of some of the rows, at costs that stand for all of them."""
-        part = self.take(rows)
-        mass = max(float(part.cost.sum()), np.finfo(np.float64).tiny)
-        return part.with_cost(self.cost.sum() / mass * part.cost)
 
     # -- primal --------------------------------------------------------------------------------
 
@@ -288,19 +317,25 @@ class RegularisedRisk:
         )
 
     def look(self, theta: np.ndarray) -> Look:
-        """Read every row once."""
-        s, sums = np.empty(self.n), []
+        """Read every row once, or not at all where it was done at these weights last."""
+        known = self.known.look
+        if known is not None and known.theta is theta:
+            return known.times(self.factor)
+        f, s, sums = np.empty(self.n), np.empty(self.n), []
 
-        def slope(part: slice, f: np.ndarray) -> np.ndarray:
-            u, cost = self.arguments(f, part), self.cost[part]
+        def slope(part: slice, values: np.ndarray) -> np.ndarray:
+            f[part] = values
+            u, cost = self.arguments(values, part), self.cost[part]
             s[part] = self.loss.slope(u)
             along = cost * self.along_values(s[part], part)
-            sums.append((float(cost @ self.loss.value(u)), float(along @ f)))
+            sums.append((float(cost @ self.loss.value(u)), float(along @ values)))
             return along
 
         pull = self.design.pulled(theta, slope)
         loss, linear = np.sum(sums, axis=0)
-        return Look(theta, s, float(loss), pull, float(linear - loss))
+        look = Look(theta, f, s, float(loss), pull, float(linear - loss))
+        self.known.look = look.times(1.0 / self.factor)
+        return look
 
     @property
     def bend(self) -> float:
@@ -391,7 +426,7 @@ class RegularisedRisk:
         return GapCertificate.of(primal, dual, self.rounding, status, tol)
 
 
-def cost_per_weight(C: float, lam: float | None, weight: np.ndarray) -> float:
+def cost_per_weight(C: float, lam: float | None, weight: float) -> float:
     """Cost of a row of weight one: ``C``, or for the lambda form ``1 / (2 N lam)``.
 
     The lambda form minimises the mean loss plus ``lam ||w||^2``; N is the sum of the weights.
@@ -402,4 +437,4 @@ def cost_per_weight(C: float, lam: float | None, weight: np.ndarray) -> float:
         raise ValueError(
             f"Give C or lam, not both (lam means C = 1 / (2 N lam)); got C={C!r} and lam={lam!r}."
         )
-    return 1.0 / (2.0 * float(weight.sum()) * lam)
+    return 1.0 / (2.0 * weight * lam)

@@ -8,6 +8,7 @@ chunks that stay in cache while everything is done with them; threads take stret
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from maxmargin.backends.threads import ALONE, Workers
 _CHUNK = 1 << 17  # entries of a chunk of rows
 _MOSTLY = 0.8  # share of rows with a weight up to which the others are left out of a chunk
 _NOTHING = 1e-12  # of the largest weight of a chunk, that does not count
-_APART = 1 << 17  # entries from which a second thread pays
+_APART = 1 << 19  # products from which a second thread pays
 
 
 class Design:
@@ -50,7 +51,7 @@ class Design:
         self.constant = constant
         self.n, self.features = X.shape
         self.width = self.features + (constant != 0)
-        self.workers = workers if self.entries >= _APART else ALONE
+        self.workers = workers
 
     def take(self, rows: np.ndarray) -> Design:
         """Return a design of some of the rows."""
@@ -74,7 +75,7 @@ class Design:
                 for chunk in self._chunks(part):
                     out[chunk] = np.square(self._wide(chunk)) @ w
 
-        self.workers.map(fill, self._stretches())
+        self._map(fill, self.entries)
         return out + self.constant * b
 
     def values(self, theta: np.ndarray) -> np.ndarray:
@@ -89,7 +90,7 @@ class Design:
                 for chunk in self._chunks(part):
                     out[chunk] = self._wide(chunk) @ w + b
 
-        self.workers.map(fill, self._stretches())
+        self._map(fill, self.entries)
         return out
 
     def combination(self, beta: np.ndarray) -> np.ndarray:
@@ -104,7 +105,7 @@ class Design:
                     sums += beta[chunk] @ self._wide(chunk)
             return sums
 
-        sums = np.sum(self.workers.map(total, self._stretches()), axis=0)
+        sums = self._total(total, self.entries)
         return self._joined(sums, float(beta.sum()))
 
     def pulled(
@@ -129,7 +130,7 @@ class Design:
 
         w, b = self._split(theta)
         f, beta = (np.empty(self.n), np.empty(self.n)) if self.sparse else (None, None)
-        sums = np.sum(self.workers.map(total, self._stretches()), axis=0)
+        sums = self._total(total, self.entries)
         return self._joined(sums[:-1], float(sums[-1]))
 
     def gram(self, curvature: np.ndarray) -> np.ndarray:
@@ -144,7 +145,8 @@ class Design:
                     _add_gram(self._wide(chunk), curvature[chunk], sums)
             return sums
 
-        sums = np.sum(self.workers.map(total, self._stretches()), axis=0)
+        bent, row = int(np.count_nonzero(curvature)), self.entries // max(self.n, 1)
+        sums = self._total(total, bent * row * row)
         if self.sparse:
             _mirror(sums)
         if not self.constant:
@@ -161,9 +163,18 @@ class Design:
     def _joined(self, sums: np.ndarray, total: float) -> np.ndarray:
         return np.append(sums, self.constant * total) if self.constant else sums
 
-    def _stretches(self) -> list[slice]:
-        ends = np.linspace(0, self.n, self.workers.count + 1).astype(int)
-        return [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+    def _total(self, function: Callable[[slice], np.ndarray], work: int) -> np.ndarray:
+        """Sum of a function over stretches of rows."""
+        sums, *others = self._map(function, work)
+        for other in others:
+            sums += other
+        return sums
+
+    def _map(self, function: Callable[[slice], Any], work: int) -> list[Any]:
+        """Call a function on stretches of rows, one for each thread that so much work pays for."""
+        count = self.workers.count if work >= _APART else 1
+        ends = [self.n * k // count for k in range(count + 1)]
+        return self.workers.map(function, [slice(*pair) for pair in pairwise(ends)])
 
     def _chunks(self, part: slice) -> list[slice]:
         step = max(_CHUNK * self.n // max(self.entries, 1), 16)

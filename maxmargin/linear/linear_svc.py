@@ -167,7 +167,7 @@ class LinearSVC(RiskClassifier):
         -------
         self : object
         """
-        self._solve(*self._pose(X, y, sample_weight))
+        self._solve(self._pose(X, y, sample_weight))
         self._warn_unfinished()
         return self
 

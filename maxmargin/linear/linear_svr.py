@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin.linear.base import LinearRegressor
 from maxmargin.linear.linear_svc import refuse_solver, refuse_two_forms
-from maxmargin.linear.risk_machine import RiskMachine, solver_names
+from maxmargin.linear.risk_machine import RiskMachine, solver_names, with_weight
 from maxmargin.linear.stream import learn, takes_streams
 from maxmargin.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 
@@ -140,7 +140,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         -------
         self : object
         """
-        self._solve(*self._pose(X, y, sample_weight))
+        self._solve(self._pose(X, y, sample_weight))
         self._warn_unfinished()
         return self
 
@@ -161,8 +161,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         -------
         self : object
         """
-        X, y, weight = self._pose(X, y, sample_weight, reset=not hasattr(self, "_streams"))
-        learn(self, self._risks(X, [y], weight, self._loss, "l2"))
+        learn(self, self._pose(X, y, sample_weight, reset=not hasattr(self, "_streams")))
         self.coef_ = self.coef_[0]
         return self
 
@@ -170,14 +169,15 @@ class LinearSVR(RiskMachine, LinearRegressor):
     def _loss(self) -> Loss:
         return _LOSSES[self.loss](self.epsilon)
 
-    def _pose(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
+    def _pose(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> list:
         self._refuse_contradictions()
         X, y = self._validated(X, y, reset, y_numeric=True)
         weight = self._validated_weight(sample_weight, X)
-        return X, np.asarray(y, dtype=np.float64).ravel(), weight
+        X, weight, y = with_weight(X, weight, np.asarray(y, dtype=np.float64).ravel())
+        return self._risks(X, [y], weight, self._loss, "l2")
 
-    def _solve(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
-        self._minimise(X, [y], weight, self._loss, "l2")
+    def _solve(self, problems: list) -> None:
+        self._minimise(problems)
         self.coef_ = self.coef_[0]
 
     def _refuse_contradictions(self) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.linear.linear_svc import refuse_two_forms
 from maxmargin.linear.risk_classifier import RiskClassifier
-from maxmargin.linear.risk_machine import RiskMachine, solver_names, with_weight
+from maxmargin.linear.risk_machine import RiskMachine, solver_names
 from maxmargin.linear.stream import takes_streams
 from maxmargin.losses import Logistic, Loss
 from maxmargin.progress import ProblemMonitor
@@ -165,7 +165,7 @@ class LogisticRegression(RiskClassifier):
         -------
         self : object
         """
-        self._solve(*self._pose(X, y, sample_weight))
+        self._solve(self._pose(X, y, sample_weight))
         self._warn_unfinished()
         return self
 
@@ -198,16 +198,16 @@ class LogisticRegression(RiskClassifier):
     def _loss(self) -> Loss:
         return Logistic()
 
-    def _solve(self, X: Any, index: np.ndarray, weight: np.ndarray) -> None:
+    def _solve(self, problems: list) -> None:
         if len(self.classes_) == 2:
-            super()._solve(X, index, weight)
+            self._minimise(problems)
         else:
-            self._minimise_softmax(X, index, weight)
+            self._minimise_softmax(problems[0])
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
 
-    def _batch(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
+    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
         if len(self.classes_) == 2:
-            return super()._batch(X, index, weight)
+            return super()._problems(X, index, weight)
         return [SoftmaxRisk(self._design(X), index, len(self.classes_), weight, self.penalty)]
 
     def _refuse_contradictions(self) -> None:
@@ -220,15 +220,14 @@ class LogisticRegression(RiskClassifier):
         if self.penalty is None and self.solver == "sgd":
             raise ValueError("solver='sgd' takes its steps from the penalty: use penalty='l2'.")
 
-    def _minimise_softmax(self, X: Any, index: np.ndarray, weight: np.ndarray) -> None:
+    def _minimise_softmax(self, problem: SoftmaxRisk) -> None:
         if self.solver == "sgd" or self.norm_bound is not None:
             raise ValueError(
                 "solver='sgd' and norm_bound are for two classes. For several, use solver='auto' "
                 "and C or lam, or wrap the machine in sklearn.multiclass.OneVsRestClassifier."
             )
-        X, weight, index = with_weight(X, weight, index)
-        cost = cost_per_weight(self.C, self.lam, weight) * weight
-        risk = SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self.penalty)
+        weight = float(problem.cost.sum())
+        risk = problem.times(cost_per_weight(self.C, self.lam, weight))
         start = getattr(self, "_weights", None) if self.warm_start else None
         if start is not None and start.shape != risk.shape:
             start = None
@@ -237,8 +236,8 @@ class LogisticRegression(RiskClassifier):
             solve = on_one_blas_thread(solver.solve)
             self._weights, self.n_iter_, self.certificate_ = solve(risk, start)
             self._keep(risk.design, self._weights)
-            total = np.array([cost.sum()])
-            self.C_, self.lam_ = total / weight.sum(), 0.5 / total
+            total = np.array([risk.cost.sum()])
+            self.C_, self.lam_ = total / weight, 0.5 / total
             self.solver_ = solver.method_for(risk)
 
     def _unfinished(self) -> str:

@@ -40,7 +40,7 @@ class _Search:
 
     def go(self, log_cost: float) -> None:
         """Solve at a cost; more finely where the last answer would still do."""
-        self.posed = self.risk.with_cost(np.exp(log_cost) * self.risk.cost)
+        self.posed = self.risk.times(float(np.exp(log_cost)))
         while True:
             solution: LinearSolution = self.solver.solve(self.posed, self.start)
             self.passes += solution.n_iter

@@ -53,13 +53,13 @@ def C_path(
     costs = np.array([float(C) for C in Cs])
     at: Any = clone(machine).set_params(C=1.0, warm_start=True)
     at._validate_params()
-    posed = at._pose(X, y, sample_weight)
+    problems = at._pose(X, y, sample_weight)
     found: dict[int, Any] = {}
     for k in np.argsort(costs, kind="stable").tolist():
         at = copy.copy(at).set_params(C=float(costs[k]))
         at._validate_params()
         at._refuse_contradictions()
-        at._solve(*posed)
+        at._solve(problems)
         at._warn_unfinished(level=3)
         found[k] = at
     for fitted in found.values():

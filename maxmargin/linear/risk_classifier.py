@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.linear.base import LinearClassifier
-from maxmargin.linear.risk_machine import RiskMachine
+from maxmargin.linear.risk_machine import RiskMachine, with_weight
 from maxmargin.linear.stream import (
     classes_in_stream,
     learn,
@@ -32,16 +32,18 @@ class RiskClassifier(RiskMachine, LinearClassifier):
     def _refuse_contradictions(self) -> None:
         """Refuse parameters that do not go together."""
 
-    def _pose(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Rows, index of each row's class, and weights: what :meth:`_solve` takes."""
+    def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
+        """Problems of all rows, at C = 1."""
         self._refuse_contradictions()
         X, y = self._validated(X, y)
         index = self._classes_of(y)
-        return X, index, self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        X, weight, index = with_weight(X, weight, index)
+        return self._problems(X, index, weight)
 
-    def _solve(self, X: Any, index: np.ndarray, weight: np.ndarray) -> None:
-        """Solve the problem of some rows."""
-        self._minimise(X, self._signs(index), weight, self._loss, self.penalty)
+    def _solve(self, problems: list) -> None:
+        """Solve problems that are posed."""
+        self._minimise(problems)
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Go on with a stream, or begin one."""
@@ -49,8 +51,8 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         X, y = self._validated(X, y, reset=not hasattr(self, "_streams"))
         index = classes_in_stream(self, y, classes)
         weight = weights_in_stream(self, self._validated_weight(sample_weight, X), index)
-        learn(self, self._batch(X, index, weight))
+        learn(self, self._problems(X, index, weight))
 
-    def _batch(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
-        """Problems of some rows of a stream."""
+    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
+        """Problems of some rows, at C = 1."""
         return self._risks(X, self._signs(index), weight, self._loss, self.penalty)

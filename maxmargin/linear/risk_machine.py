@@ -78,14 +78,11 @@ class RiskMachine(LinearMachine):
         "sgd": Pegasos,
     }
 
-    def _minimise(
-        self, X: Any, targets: list[np.ndarray], weight: np.ndarray, loss: Loss, penalty: str | None
-    ) -> None:
-        """Solve one problem for each target; sets the attributes of the answers."""
-        X, weight, *targets = with_weight(X, weight, *targets)
-        cost = cost_per_weight(self.C, self.lam, weight) * weight
-        risks = self._risks(X, targets, cost, loss, penalty)
-        with self._watching(len(targets)) as monitor:
+    def _minimise(self, problems: list[RegularisedRisk]) -> None:
+        """Solve problems that are posed at C = 1; sets the attributes of the answers."""
+        weight = float(problems[0].cost.sum())
+        risks = [risk.times(cost_per_weight(self.C, self.lam, weight)) for risk in problems]
+        with self._watching(len(risks)) as monitor:
             answers = []
             for k, risk in enumerate(risks):
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
@@ -93,7 +90,7 @@ class RiskMachine(LinearMachine):
             self._answers = [_kept(solution, self.warm_start) for _, solution, _ in answers]
             self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))
             totals = np.array([risk.cost.sum() for risk, _, _ in answers])
-            self.C_, self.lam_ = totals / weight.sum(), 0.5 / totals
+            self.C_, self.lam_ = totals / weight, 0.5 / totals
             self.n_iter_: Any = max(solution.n_iter for _, solution, _ in answers)
             self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
 
@@ -101,12 +98,13 @@ class RiskMachine(LinearMachine):
         self,
         X: Any,
         targets: list[np.ndarray],
-        cost: np.ndarray,
+        weight: np.ndarray,
         loss: Loss,
         penalty: str | None,
     ) -> list[RegularisedRisk]:
+        """Problems at C = 1, one for each target."""
         design, penalised = self._design(X), self.intercept_scaling is not None
-        return [RegularisedRisk(design, y, cost, loss, penalised, penalty) for y in targets]
+        return [RegularisedRisk(design, y, weight, loss, penalised, penalty) for y in targets]
 
     def _design(self, X: Any) -> Design:
         """Rows of X with the intercept's column."""

@@ -25,7 +25,7 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton_steps import NewtonSteps
 from maxmargin.solvers.risk_solver import RiskSolver
-from maxmargin.solvers.surrogate import Part, from_part
+from maxmargin.solvers.surrogate import from_sample, many
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
 _WHOLE = 0.9  # of a Newton step: the next centre is due
@@ -71,9 +71,8 @@ class Multipliers(RiskSolver):
         shape = risk.loss.shape
         assert shape is not None
         theta = np.zeros(risk.design.width) if start is None else start.theta
-        part = Part.of(risk) if start is None else None
-        if part is not None:
-            theta = from_part(self, part)
+        if start is None and many(risk):
+            theta = from_sample(self, risk)
         steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
         width = _first_width(risk, shape, steps.f)
         s = np.full(risk.n, 0.5 * (shape.low + shape.high))

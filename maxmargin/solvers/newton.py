@@ -15,7 +15,7 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton_steps import Losses, NewtonSteps
 from maxmargin.solvers.risk_solver import RiskSolver
-from maxmargin.solvers.surrogate import Part, by_part
+from maxmargin.solvers.surrogate import by_part, many
 
 _FINER = 0.03  # from one look at the gap to the next, what a step may promise
 _LEAST = 1e-15  # promise, over the objective, below which a step is rounding
@@ -27,10 +27,9 @@ class Newton(RiskSolver):
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
-        theta = np.zeros(risk.design.width) if start is None else start.theta
-        part, passes = Part.of(risk), 0
-        if part is not None:
-            found = by_part(self, risk, part, start)
+        theta, passes = np.zeros(risk.design.width) if start is None else start.theta, 0
+        if many(risk):
+            found = by_part(self, risk, start)
             if found.status is not Status.STALLED:
                 return found
             theta, passes = found.theta, found.n_iter

@@ -25,10 +25,10 @@ from maxmargin.solution import Status
 
 _FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
 _TRIES = 25
-_STEEP, _ON, _FAR = 0.3, 2.0, 8.0  # slope at its end at which a step goes on, by this factor, up to so far
+_STEEP, _ON, _FAR = 0.3, 2.0, 8.0  # a step goes on where its end is as steep, up to so far
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
 _PASSES = 1000
-_FEW = 0.5  # share of the curvatures that may have changed where their matrix is made from the last
+_FEW, _SAME = 0.5, 1e-12  # share of curvatures that may differ from the last, and by how much
 
 
 class Rows(Protocol):
@@ -95,7 +95,6 @@ class NewtonSteps:
         self.f = risk.design.values(theta) if theta.any() else np.zeros(risk.n)
         self.objective = abs(risk.primal(theta, self.f))
         self.length = 1.0  # of the last step
-        self.bent: tuple[np.ndarray, np.ndarray] | None = None  # curvatures and their matrix
 
     def down(self, rows: Rows, enough: float, most: int = _PASSES) -> Status | None:
         """Step until one promised less than is enough, or often enough; or say what stopped it."""
@@ -122,23 +121,28 @@ class NewtonSteps:
         penalised, design = self.risk.penalised, self.design
         gradient = design.combination(slope) + penalised * self.theta + self.tilt
         if self.direct:
-            matrix = self._gram(curvature).copy()
-            matrix.flat[:: len(matrix) + 1] += penalised
-            step = -_solved(matrix, gradient)
+            step = -_solved(self._gram(curvature), penalised, gradient)
         else:
             step = self._by_conjugate_gradients(curvature, gradient)
         return step, -float(gradient @ step)
 
     def _gram(self, curvature: np.ndarray) -> np.ndarray:
-        """Curvatures of all rows: the last ones and what has changed, where that is little."""
-        if self.bent is not None:
-            curvatures, matrix = self.bent
-            change = curvature - curvatures
+        """Matrix of the curvatures: the last one and what has changed, where that is little."""
+        risk, matrix = self.risk, None
+        if risk.known.gram is not None:
+            factor, before, made = risk.known.gram
+            if factor == risk.factor:
+                change = curvature - before
+            else:
+                change = curvature - (risk.factor / factor) * before
+                change[np.abs(change) <= _SAME * curvature] = 0.0
             if np.count_nonzero(change) < _FEW * np.count_nonzero(curvature):
-                self.bent = curvature, matrix + self.design.gram(change)
-                return self.bent[1]
-        self.bent = curvature, self.design.gram(curvature)
-        return self.bent[1]
+                matrix = self.design.gram(change)
+                matrix += made if factor == risk.factor else (risk.factor / factor) * made
+        if matrix is None:
+            matrix = self.design.gram(curvature)
+        risk.known.gram = risk.factor, curvature, matrix
+        return matrix
 
     def _by_conjugate_gradients(self, curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         """Solve for the step, to a part of the gradient."""
@@ -159,14 +163,15 @@ class NewtonSteps:
         return step
 
     def predicted(self) -> np.ndarray:
-        """Slopes of the losses that the model of the last step has at its end.
+        """Slopes of the losses that the model of the last step has at its whole step's end.
 
-        Those of a whole step make ``Z' beta`` equal to the weights there: a dual point whose gap
-        falls as fast as the model becomes exact. What the conjugate does not allow is cut off.
+        They make ``Z' beta`` equal to the weights there: a dual point whose gap falls as fast as
+        the model becomes exact, even where the step itself had to be cut short. What the conjugate
+        does not allow is cut off.
         """
         slope, curvature, along = self.model
         cost = np.where(self.risk.cost > 0, self.risk.cost, 1.0)
-        s = self.risk.along_values((slope + self.length * curvature * along) / cost)
+        s = self.risk.along_values((slope + curvature * along) / cost)
         return np.clip(s, *self.risk.loss.slopes)
 
     def _go(self, rows: Rows, step: np.ndarray, promise: float) -> np.ndarray:
@@ -197,14 +202,15 @@ class NewtonSteps:
         return along
 
 
-def _solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve a system with a positive matrix; a singular one is made regular."""
-    scale, ridge = max(float(np.trace(matrix)) / len(matrix), np.finfo(np.float64).tiny), 0.0
+def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve with a positive matrix plus a diagonal; a singular one is made regular."""
+    scale = max(float(np.trace(matrix) + diagonal.sum()) / len(matrix), np.finfo(np.float64).tiny)
+    ridge = 0.0
     while True:
         try:
-            factor = cho_factor(matrix, lower=True, check_finite=False)
+            whole = matrix.copy()
+            whole.flat[:: len(matrix) + 1] += diagonal + ridge
+            factor = cho_factor(whole.T, lower=True, overwrite_a=True, check_finite=False)
             return cho_solve(factor, right, check_finite=False)
         except LinAlgError:
-            more = max(100.0 * ridge, 1e-13 * scale)
-            matrix.flat[:: len(matrix) + 1] += more - ridge
-            ridge = more
+            ridge = max(100.0 * ridge, 1e-13 * scale)

@@ -68,6 +68,12 @@ class SoftmaxRisk:
         """Shape of the weights."""
         return (self.n_classes, self.design.width)
 
+    def times(self, factor: float) -> SoftmaxRisk:
+        """Return the problem at costs so many times as large."""
+        return SoftmaxRisk(
+            self.design, self.index, self.n_classes, factor * self.cost, self.penalty
+        )
+
     def take(self, rows: np.ndarray) -> SoftmaxRisk:
         """Return the problem of some of the rows."""
         return SoftmaxRisk(

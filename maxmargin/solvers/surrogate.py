@@ -1,17 +1,17 @@
 """Few passes over many rows: a part of them stands for how the losses of all are bent.
 
-The part at costs ``c_i / p_i`` that stand for all, and a tilt,
+With the part at costs ``c_i / p_i`` that stand for all, and a tilt,
 
     S_k(theta) = R(w) + sum_{i in part} c_i / p_i V(u_i) + tilt_k . theta
 
 where the tilt gives S_k the gradient of the whole at ``theta_k``: its minimum is ``theta_{k+1}``.
 How far it still is falls each time by as much as the part's curvature differs from that of all,
-and takes one pass. Rows are drawn with a probability ``p_i`` in proportion to the share they have
-in the squares of the columns: those that are alone in having something to say about a column are
-all in the part.
+and takes one pass. Rows are drawn with probabilities ``p_i`` in proportion to the share they have
+in the curvature along each column: rows that are alone in having something to say about a column
+are all in the part.
 
-The same part proves how far: no loss is below its tangents. With tangents at ``theta_k`` for all
-other rows, and the part's losses as they are, the least value is a lower bound on the objective.
+The same part proves how far it is. No loss is below its tangents: with tangents at ``theta_k`` for
+all other rows, and the part's losses as they are, the least value is a lower bound.
 
 References: Shamir, Srebro and Zhang, ICML 2014 (the tilt); Drineas, Mahoney and Muthukrishnan, SIAM
 J. Matrix Analysis 30, 2008 (rows by their share).
@@ -28,17 +28,42 @@ from maxmargin.solution import Status
 from maxmargin.solvers.newton_steps import Losses, NewtonSteps
 from maxmargin.solvers.risk_solver import RiskSolver
 
-_MANY, _SHARE = 1 << 20, 32# entries from which a part is taken, and how many there are in all
-_PER_WEIGHT = 4  # rows that a part has at least for every weight
-_EVEN = 0.2  # share of a part that is drawn without looking at the rows
-_ROUGH = 1e-2  # relative gap to which the part alone is solved
-_NEARER = 1e-2  # over its first promise, to which a surrogate is solved
-_FINE = 1e-8  # over the objective, for a bound
-_STEPS = 12
+_MANY = 1 << 20  # entries from which a part is taken
+_SHARE, _PER_WEIGHT = 32, 64  # how many parts all rows would make, and a part's rows for a weight
+_LEAST_SHARE = 8  # below which a part saves nothing
+_FIRST = 64  # the share that a solve begins with
+_ROUGH = 1e-2  # relative gap to which that is solved
+_EVEN = 0.2  # more rows, drawn without looking at them
+_STRAIGHT = 0.05  # curvature that a row without any counts for, over the largest: it may get some
 _UNSEEN = 1e-6  # squares of a column, over the mean, that a small sample may not have seen
 _ROUNDS = 8
-_DRIFT = 1e-10
-_LOOKS, _SLOW = 12, 0.5  # passes, and the share of the gap that may be left by one
+_NEARER = 1e-2  # promise over the first one, to which a surrogate is solved
+_FINE = 1e-8  # promise over the objective, to which a bound is
+_STEPS = 12  # for either
+_DRIFT = 1e-10  # of the others' pull on an intercept without a penalty, that may be left
+_DRAWS = 2
+_LOOKS, _SLOW = 12, 0.5  # passes, and the share of what was left that one may leave
+
+
+def many(risk: RegularisedRisk) -> bool:
+    """Whether a part of the rows is much less than all, and enough."""
+    enough = _LEAST_SHARE * _PER_WEIGHT * risk.design.width <= risk.n
+    return enough and risk.design.entries >= _MANY and risk.penalty is not None
+
+
+def from_sample(solver: RiskSolver, risk: RegularisedRisk) -> np.ndarray:
+    """Weights that some rows ask for, by the same solver."""
+    rows = _sample(risk.n, max(risk.n // _FIRST, _PER_WEIGHT * risk.design.width))
+    part = risk.take(rows)
+    mass = float(part.cost.sum())
+    if not mass:
+        return np.zeros(risk.design.width)
+    part = part.with_cost(risk.cost.sum() / mass * part.cost)
+    return replace(solver, tol=_ROUGH).solve(part).theta
+
+
+def _sample(n: int, count: int) -> np.ndarray:
+    return np.sort(np.random.default_rng(0).choice(n, count, replace=False))
 
 
 @dataclass(frozen=True)
@@ -59,26 +84,30 @@ class Part:
     standing: RegularisedRisk
 
     @classmethod
-    def of(cls, risk: RegularisedRisk) -> Part | None:
-        """Draw a part of the rows; None where all are few."""
-        design, n = risk.design, risk.n
-        count = max(n // _SHARE, _PER_WEIGHT * design.width)
-        if design.entries < _MANY or count > n // 2:
-            return None
-        random = np.random.default_rng(0)
-        chance = _chances(risk, count, random)
-        rows = np.flatnonzero(random.random(n) < chance)
-        own = risk.take(rows)
-        return cls(rows, own, own.with_cost(own.cost / chance[rows]))
+    def drawn(cls, risk: RegularisedRisk, look: Look) -> Part:
+        """Draw rows by what a look has found; from then on they are known."""
+        chance = _chances(risk, look)
+        rows = np.flatnonzero(np.random.default_rng(1).random(risk.n) < chance)
+        part = risk.take(rows)
+        own = part.cost / risk.factor
+        known = cls(rows, part.with_cost(own), part.with_cost(own / chance[rows]))
+        risk.known.part = known
+        return known.times(risk.factor)
+
+    def times(self, factor: float) -> Part:
+        """Return the part at costs so many times as large."""
+        return replace(self, own=self.own.times(factor), standing=self.standing.times(factor))
 
 
-def _chances(risk: RegularisedRisk, count: int, random: np.random.Generator) -> np.ndarray:
-    """Probabilities with which rows are drawn, so many in all."""
-    design = risk.design
-    some = np.sort(random.choice(risk.n, count // _PER_WEIGHT, replace=False))
-    squares = design.take(some).gram(risk.cost[some]).diagonal()
+def _chances(risk: RegularisedRisk, look: Look) -> np.ndarray:
+    """Probabilities with which rows are drawn."""
+    design, count = risk.design, max(risk.n // _SHARE, _PER_WEIGHT * risk.design.width)
+    curvature = risk.loss.curvature(risk.arguments(look.f))
+    weight = risk.cost * (curvature + _STRAIGHT * risk.bend)
+    some = _sample(risk.n, count // 4)
+    squares = design.take(some).gram(weight[some]).diagonal()
     least = _UNSEEN * max(float(squares.mean()), np.finfo(np.float64).tiny)
-    share = risk.cost * design.squared_norms(1.0 / np.maximum(squares, least))
+    share = weight * design.squared_norms(1.0 / np.maximum(squares, least))
     sure = np.zeros(risk.n, dtype=bool)
     for _ in range(_ROUNDS):  # what is certain to be drawn leaves so much to the others
         level = (count - np.count_nonzero(sure)) / max(float(share[~sure].sum()), least)
@@ -86,12 +115,12 @@ def _chances(risk: RegularisedRisk, count: int, random: np.random.Generator) -> 
         if level <= 0 or not (more & ~sure).any():
             break
         sure |= more
-    chance = np.where(sure, 1.0, max(level, 0.0) * share)
-    return np.where(risk.cost > 0, np.minimum(chance + _EVEN * count / risk.n, 1.0), 0.0)
+    chance = np.where(sure, 1.0, max(level, 0.0) * share) + _EVEN * count / risk.n
+    return np.where(risk.cost > 0, np.minimum(chance, 1.0), 0.0)
 
 
 class _Standing:
-    """A look at all rows, and what the part makes of it."""
+    """A look at all rows, and what a part makes of it."""
 
     def __init__(self, solver: RiskSolver, risk: RegularisedRisk, part: Part, look: Look) -> None:
         self.solver, self.risk, self.part, self.look = solver, risk, part, look
@@ -105,9 +134,12 @@ class _Standing:
         """Losses of the part, and steps on them under the pull of all other rows."""
         tilt = self.look.pull + risk.design.combination(risk.beta(self.s))
         solver = self.solver
-        return Losses(risk), NewtonSteps(
-            risk, self.look.theta, solver.tol, -1, solver.monitor, tilt
-        )
+        steps = NewtonSteps(risk, self.look.theta, solver.tol, -1, solver.monitor, tilt)
+        return Losses(risk), steps
+
+    def nearer(self, before: _Standing) -> bool:
+        """Whether this is a good step on from a look before."""
+        return self.objective <= before.objective and self.left <= _SLOW * before.left
 
     def next(self) -> np.ndarray:
         """Weights of the least surrogate."""
@@ -121,7 +153,7 @@ class _Standing:
         steps.down(losses, _FINE * self.objective, _STEPS)
         others = steps.tilt
         drift = -float(others[-1]) / own.design.constant if own.free_intercept else 0.0
-        s = own.feasible(losses.slopes(steps.f), drift)
+        s = own.feasible(steps.predicted(), drift)
         combined = own.design.combination(own.beta(s)) - others
         nothing = np.zeros(len(combined))
         offset = look.offset + own.dual(self.s, nothing) - own.dual(s, nothing)
@@ -137,37 +169,40 @@ class _Standing:
 
 
 def by_part(
-    solver: RiskSolver, risk: RegularisedRisk, part: Part, start: LinearSolution | None
+    solver: RiskSolver, risk: RegularisedRisk, start: LinearSolution | None
 ) -> LinearSolution:
     """Minimise a risk by looks at all rows and steps on a part of them.
 
     Where looks bring it no nearer, the answer's status is "stalled" and it is the best one seen.
     """
-    theta = from_part(solver, part) if start is None else start.theta
+    theta = from_sample(solver, risk) if start is None else start.theta
     limit = _LOOKS if solver.max_iter < 0 else max(solver.max_iter, 1)
-    best, passes, status = None, 0, None
-    while status is None:
-        standing, passes = _Standing(solver, risk, part, risk.look(theta)), passes + 1
-        best, before = standing, best
-        if before is not None and standing.objective > before.objective:
-            best, status = before, Status.STALLED
-        elif before is not None and standing.left > _SLOW * before.left:
-            status = Status.STALLED
-        if _SHARE * standing.left <= solver.tol * standing.objective:
+    part = None if risk.known.part is None else risk.known.part.times(risk.factor)
+    passes, draws, best = 0, 0, None
+    while True:
+        look, passes = risk.look(theta), passes + 1
+        if part is None:
+            part, draws = Part.drawn(risk, look), draws + 1
+        standing = _Standing(solver, risk, part, look)
+        if standing.left <= solver.tol * standing.objective:
             certificate, s = standing.certificate()
             if certificate.converged:
                 return LinearSolution(theta, s, passes, Status.CONVERGED, certificate)
-        if passes >= limit:
-            status = Status.STALLED if solver.max_iter < 0 else Status.MAX_ITER
-        status = solver.monitor.stopped() or status
+        nearer = best is None or standing.nearer(best)
+        if best is None or standing.objective <= best.objective:
+            best = standing
         if solver.monitor.due():
-            over = standing.left / standing.objective
-            solver.monitor.report(passes, over, solver.tol, standing.left, standing.look.s)
-        if status is None:
-            theta = standing.next()
-    return LinearSolution(best.look.theta, best.look.s, passes, status)
-
-
-def from_part(solver: RiskSolver, part: Part) -> np.ndarray:
-    """Weights that a part of the rows asks for, by the same solver."""
-    return replace(solver, tol=_ROUGH).solve(part.standing).theta
+            over = best.left / best.objective
+            solver.monitor.report(passes, over, solver.tol, best.left, best.look.s)
+        status = solver.monitor.stopped()
+        if status is None and passes >= limit:
+            status = Status.STALLED if solver.max_iter < 0 else Status.MAX_ITER
+        if status is None and not nearer:
+            if draws == _DRAWS:
+                status = Status.STALLED
+            else:
+                part, draws = Part.drawn(risk, best.look), draws + 1
+                best = _Standing(solver, risk, part, best.look)
+        if status is not None:
+            return LinearSolution(best.look.theta, best.look.s, passes, status)
+        theta = best.next()

@@ -185,5 +185,5 @@ class SVC(KernelClassifier):
     ) -> DualProblem:
         if self.lam is None and np.isinf(self.C):
             return duals.hard_margin(rows, y, weight, bias=self.fit_intercept)
-        cost = cost_per_weight(self.C, self.lam, whole)
+        cost = cost_per_weight(self.C, self.lam, float(whole.sum()))
         return duals.c_svc(rows, y, cost * weight, bias=self.fit_intercept)

@@ -219,7 +219,7 @@ class SVR(KernelRegressor):
         self.fit_intercept = fit_intercept
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
-        cost = cost_per_weight(self.C, self.lam, weight) * weight
+        cost = cost_per_weight(self.C, self.lam, float(weight.sum())) * weight
         return duals.epsilon_svr(np.arange(len(y)), y, cost, self.epsilon, bias=self.fit_intercept)
 
     def _tube(self, found: float) -> float:
