@@ -202,7 +202,7 @@ class SquaredHinge(MarginLoss):
         return -2.0 * np.maximum(0.0, 1.0 - u)
 
     def curvature(self, u):  # noqa: D102
-        return np.where(u < 1, 2.0, 0.0)
+        return 2.0 * (u < 1)
 
 
 @dataclass(frozen=True)

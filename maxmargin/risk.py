@@ -178,6 +178,8 @@ class Known:
 
     Attributes
     ----------
+    values : tuple, optional
+        The weights that values were made for last, and the values.
     look : Look, optional
         The last one, for costs of size one.
     part : object, optional
@@ -186,9 +188,14 @@ class Known:
         The size of the costs, the curvatures and their matrix that were made last.
     """
 
+    values: tuple[np.ndarray, np.ndarray] | None = None
     look: Look | None = None
     part: Any = None
     gram: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def forget(self) -> None:
+        """Give the memory back."""
+        self.values = self.look = self.part = self.gram = None
 
 
 class RegularisedRisk:
@@ -251,6 +258,11 @@ class RegularisedRisk:
             loss = self.empirical(np.zeros(self.n))
         return max(ROUNDING * loss, np.finfo(np.float64).tiny)
 
+    @cached_property
+    def all_cost(self) -> bool:
+        """Whether no row has a cost of zero."""
+        return bool((self.cost > 0).all())
+
     @property
     def free_intercept(self) -> bool:
         """Whether there is an intercept without a penalty."""
@@ -285,6 +297,12 @@ class RegularisedRisk:
         )
 
     # -- primal --------------------------------------------------------------------------------
+
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        """``Z theta``, or what is known of it."""
+        if self.known.values is None or self.known.values[0] is not theta:
+            self.known.values = theta, self.design.values(theta)
+        return self.known.values[1]
 
     def arguments(self, f: np.ndarray, part: slice = slice(None)) -> np.ndarray:
         """Margins or residuals of values f."""
@@ -388,9 +406,10 @@ class RegularisedRisk:
             quadratic = 0.0
         else:
             quadratic = 0.5 * float(self.penalised @ combined**2)
-        with np.errstate(invalid="ignore"):
-            losses = self.cost * self.loss.conjugate(s)
-        losses = float(np.sum(losses[self.cost > 0]))
+        conjugate = self.loss.conjugate(s)
+        if not self.all_cost:  # what costs nothing may be infinite
+            conjugate = np.where(self.cost > 0, conjugate, 0.0)
+        losses = float(self.cost @ conjugate)
         return (0.0 if self.of_margins else float(beta @ self.y)) - quadratic - losses
 
     def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
@@ -421,7 +440,7 @@ class RegularisedRisk:
         self, theta: np.ndarray, s: np.ndarray, status: Status, tol: float
     ) -> GapCertificate:
         """Look at an answer again: recompute both objectives from the data."""
-        f = self.design.values(theta)
+        f = self.values(theta)
         primal, dual = self.primal(theta, f), self.bound(theta, f, s)
         return GapCertificate.of(primal, dual, self.rounding, status, tol)
 

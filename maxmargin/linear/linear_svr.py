@@ -176,8 +176,8 @@ class LinearSVR(RiskMachine, LinearRegressor):
         X, weight, y = with_weight(X, weight, np.asarray(y, dtype=np.float64).ravel())
         return self._risks(X, [y], weight, self._loss, "l2")
 
-    def _solve(self, problems: list) -> None:
-        self._minimise(problems)
+    def _solve(self, problems: list, again: bool = False) -> None:
+        self._minimise(problems, again)
         self.coef_ = self.coef_[0]
 
     def _refuse_contradictions(self) -> None:

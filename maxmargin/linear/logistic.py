@@ -198,9 +198,9 @@ class LogisticRegression(RiskClassifier):
     def _loss(self) -> Loss:
         return Logistic()
 
-    def _solve(self, problems: list) -> None:
+    def _solve(self, problems: list, again: bool = False) -> None:
         if len(self.classes_) == 2:
-            self._minimise(problems)
+            self._minimise(problems, again)
         else:
             self._minimise_softmax(problems[0])
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)

@@ -51,17 +51,17 @@ def C_path(
             f"{type(machine).__name__}. For kernel machines, maxmargin.selection searches C."
         )
     costs = np.array([float(C) for C in Cs])
-    at: Any = clone(machine).set_params(C=1.0, warm_start=True)
-    at._validate_params()
+    at: Any = clone(machine).set_params(C=float(costs.min(initial=np.inf)), warm_start=True)
+    at._validate_params()  # the lowest cost is allowed only if all are
     problems = at._pose(X, y, sample_weight)
     found: dict[int, Any] = {}
     for k in np.argsort(costs, kind="stable").tolist():
-        at = copy.copy(at).set_params(C=float(costs[k]))
-        at._validate_params()
+        at = copy.copy(at)
+        at.C = float(costs[k])
         at._refuse_contradictions()
-        at._solve(problems)
+        at._solve(problems, again=True)
         at._warn_unfinished(level=3)
         found[k] = at
     for fitted in found.values():
-        fitted.set_params(warm_start=machine.warm_start)
+        fitted.warm_start = machine.warm_start
     return [found[k] for k in range(len(costs))]

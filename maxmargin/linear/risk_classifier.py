@@ -41,9 +41,9 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         X, weight, index = with_weight(X, weight, index)
         return self._problems(X, index, weight)
 
-    def _solve(self, problems: list) -> None:
+    def _solve(self, problems: list, again: bool = False) -> None:
         """Solve problems that are posed."""
-        self._minimise(problems)
+        self._minimise(problems, again)
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Go on with a stream, or begin one."""

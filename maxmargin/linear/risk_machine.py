@@ -78,14 +78,19 @@ class RiskMachine(LinearMachine):
         "sgd": Pegasos,
     }
 
-    def _minimise(self, problems: list[RegularisedRisk]) -> None:
-        """Solve problems that are posed at C = 1; sets the attributes of the answers."""
+    def _minimise(self, problems: list[RegularisedRisk], again: bool = False) -> None:
+        """Solve problems that are posed at C = 1; sets the attributes of the answers.
+
+        Where they will be solved again, at another C, what was found out is kept.
+        """
         weight = float(problems[0].cost.sum())
         risks = [risk.times(cost_per_weight(self.C, self.lam, weight)) for risk in problems]
         with self._watching(len(risks)) as monitor:
             answers = []
             for k, risk in enumerate(risks):
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
+                if not again:
+                    risk.known.forget()
                 monitor.finished()
             self._answers = [_kept(solution, self.warm_start) for _, solution, _ in answers]
             self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))

@@ -92,12 +92,15 @@ class NewtonSteps:
         self.limit = max_iter if max_iter >= 0 else _PASSES
         self.direct = risk.design.width <= DIRECT
         self.passes, self.theta = 0, theta
-        self.f = risk.design.values(theta) if theta.any() else np.zeros(risk.n)
+        self.f = risk.values(theta) if theta.any() else np.zeros(risk.n)
         self.objective = abs(risk.primal(theta, self.f))
         self.length = 1.0  # of the last step
 
     def down(self, rows: Rows, enough: float, most: int = _PASSES) -> Status | None:
-        """Step until one promised less than is enough, or often enough; or say what stopped it."""
+        """Step until one promised less than is enough, or often enough; or say what stopped it.
+
+        A whole step leaves about as much as the slope at its end, times its length.
+        """
         for _ in range(most):
             if self.passes >= self.limit:
                 return Status.MAX_ITER
@@ -109,7 +112,7 @@ class NewtonSteps:
             step, promise = self._step(slope, curvature)
             along = self._go(rows, step, promise)
             self.model, self.promise = (slope, curvature, along), promise
-            if not promise > enough:
+            if not (promise if self.length < 1 else min(promise, abs(self.end))) > enough:
                 return None
             if self.monitor.due():
                 over = promise / max(self.objective, np.finfo(np.float64).tiny)
@@ -170,7 +173,9 @@ class NewtonSteps:
         does not allow is cut off.
         """
         slope, curvature, along = self.model
-        cost = np.where(self.risk.cost > 0, self.risk.cost, 1.0)
+        cost = self.risk.cost
+        if not self.risk.all_cost:
+            cost = np.where(cost > 0, cost, 1.0)
         s = self.risk.along_values((slope + curvature * along) / cost)
         return np.clip(s, *self.risk.loss.slopes)
 
@@ -181,24 +186,25 @@ class NewtonSteps:
         base = float((penalised * self.theta + self.tilt) @ step)
         bend = float(penalised * step @ step)
 
-        def left(t: float) -> float:
+        def slope(t: float) -> float:
             return float(rows.slope(self.f + t * along) @ along) + base + t * bend
 
-        low, high, t = (0.0, -promise), (1.0, left(1.0)), 1.0
-        while high[1] < -_STEEP * promise and t < _FAR:  # it still falls: go on
-            low, t = high, t * _ON
-            high = t, left(t)
-        if high[1] > _FLAT * promise:
+        low, t, end = (0.0, -promise), 1.0, slope(1.0)
+        while end < -_STEEP * promise and t < _FAR:  # it still falls: go on
+            low, t = (t, end), t * _ON
+            end = slope(t)
+        if end > _FLAT * promise:
+            high = t, end
             for k in range(_TRIES):  # the secant, and now and then the middle
                 share = 0.5 if k % 3 == 2 else low[1] / (low[1] - high[1])
                 t = low[0] + share * (high[0] - low[0])
-                slope = left(t)
-                if abs(slope) <= _FLAT * promise:
+                end = slope(t)
+                if abs(end) <= _FLAT * promise:
                     break
-                low, high = ((t, slope), high) if slope < 0 else (low, (t, slope))
+                low, high = ((t, end), high) if end < 0 else (low, (t, end))
         self.theta = self.theta + t * step
         self.f = self.f + t * along
-        self.length = t
+        self.length, self.end = t, end
         return along
 
 
