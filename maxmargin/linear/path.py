@@ -51,8 +51,10 @@ def C_path(
             f"{type(machine).__name__}. For kernel machines, maxmargin.selection searches C."
         )
     costs = np.array([float(C) for C in Cs])
-    at: Any = clone(machine).set_params(C=float(costs.min(initial=np.inf)), warm_start=True)
-    at._validate_params()  # the lowest cost is allowed only if all are
+    at: Any = clone(machine).set_params(warm_start=True)
+    for C in (costs.min(initial=1.0), costs.max(initial=1.0)):  # between the two, all are allowed
+        at.set_params(C=float(C))._validate_params()
+    at.C = 1.0
     problems = at._pose(X, y, sample_weight)
     found: dict[int, Any] = {}
     for k in np.argsort(costs, kind="stable").tolist():
