@@ -69,8 +69,10 @@ class Design:
 
         def fill(part: slice) -> None:
             if self.sparse:
-                room = np.zeros(self.features)
-                _csr_squared_norms(rows_of(self.X), w, part.start, part.stop, room, out)
+                rows = rows_of(self.X)
+                if not _csr_squared_norms(rows, w, part.start, part.stop, out):
+                    room = np.zeros(self.features)
+                    _csr_parted_norms(rows, w, part.start, part.stop, room, out)
             else:
                 for chunk in self._chunks(part):
                     out[chunk] = np.square(self._wide(chunk)) @ w
@@ -258,7 +260,23 @@ def _mirror(matrix):
 
 
 @njit(cache=True, nogil=True)
-def _csr_squared_norms(rows, scale, start, stop, room, out):
+def _csr_squared_norms(rows, scale, start, stop, out):
+    """Squared lengths of rows; says whether all have their entries in order, each in one part."""
+    data, indices, indptr = rows
+    for i in range(start, stop):
+        total, before = 0.0, -1
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            column = indices[k]
+            if column <= before:
+                return False
+            before = column
+            total += scale[np.uint64(column)] * data[k] * data[k]
+        out[i] = total
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _csr_parted_norms(rows, scale, start, stop, room, out):
     """Squared lengths of rows whose entries may come in several parts; ``room`` is zeros."""
     data, indices, indptr = rows
     for i in range(start, stop):
