@@ -300,8 +300,10 @@ class RegularisedRisk:
 
     def values(self, theta: np.ndarray) -> np.ndarray:
         """``Z theta``, or what is known of it."""
-        if self.known.values is None or self.known.values[0] is not theta:
-            self.known.values = theta, self.design.values(theta)
+        known = self.known.values
+        if known is not None and np.array_equal(known[0], theta):
+            return known[1]
+        self.known.values = theta.copy(), self.design.values(theta)
         return self.known.values[1]
 
     def arguments(self, f: np.ndarray, part: slice = slice(None)) -> np.ndarray:
@@ -337,7 +339,7 @@ class RegularisedRisk:
     def look(self, theta: np.ndarray) -> Look:
         """Read every row once, or not at all where it was done at these weights last."""
         known = self.known.look
-        if known is not None and known.theta is theta:
+        if known is not None and np.array_equal(known.theta, theta):
             return known.times(self.factor)
         f, s, sums = np.empty(self.n), np.empty(self.n), []
 

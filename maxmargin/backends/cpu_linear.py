@@ -115,23 +115,23 @@ class Design:
     ) -> np.ndarray:
         """``Z' slope(Z theta)``, every row read once; ``slope`` gets some rows and their values."""
 
+        w, b = self._split(theta)
+        f, along = np.empty(self.n), np.empty(self.n)
+
         def total(part: slice) -> np.ndarray:
             sums = np.zeros(self.features + 1)
             for chunk in self._chunks(part):
                 if self.sparse:
                     _csr_values(rows_of(self.X), w, b, chunk.start, chunk.stop, f)
-                    beta[chunk] = slope(chunk, f[chunk])
-                    _csr_combination(rows_of(self.X), beta, chunk.start, chunk.stop, sums)
-                    sums[-1] += beta[chunk].sum()
+                    along[chunk] = slope(chunk, f[chunk])
+                    _csr_combination(rows_of(self.X), along, chunk.start, chunk.stop, sums)
                 else:
                     rows = self._wide(chunk)
-                    along = slope(chunk, rows @ w + b)
-                    sums[:-1] += along @ rows
-                    sums[-1] += along.sum()
+                    along[chunk] = slope(chunk, rows @ w + b)
+                    sums[:-1] += along[chunk] @ rows
+                sums[-1] += along[chunk].sum()
             return sums
 
-        w, b = self._split(theta)
-        f, beta = (np.empty(self.n), np.empty(self.n)) if self.sparse else (None, None)
         sums = self._total(total, self.entries)
         return self._joined(sums[:-1], float(sums[-1]))
 

@@ -22,29 +22,6 @@ def rows_of(X: Any) -> tuple[np.ndarray, ...]:
     return (X.data, X.indices, X.indptr) if sp.issparse(X) else (X,)
 
 
-def taken(rows: tuple, chosen: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the arrays of some rows, side by side."""
-    if len(rows) == 1:
-        return (rows[0][chosen],)
-    values, columns, begin = rows
-    return _csr_taken(values, columns, begin, chosen)
-
-
-@njit(cache=True, nogil=True)
-def _csr_taken(values, columns, begin, chosen):
-    starts = np.zeros(len(chosen) + 1, dtype=begin.dtype)
-    for place in range(len(chosen)):
-        i = chosen[place]
-        starts[place + 1] = starts[place] + begin[i + 1] - begin[i]
-    own_values = np.empty(starts[-1], dtype=values.dtype)
-    own_columns = np.empty(starts[-1], dtype=columns.dtype)
-    for place in range(len(chosen)):
-        i, to = chosen[place], starts[place]
-        own_values[to : starts[place + 1]] = values[begin[i] : begin[i + 1]]
-        own_columns[to : starts[place + 1]] = columns[begin[i] : begin[i + 1]]
-    return own_values, own_columns, starts
-
-
 def dot(rows: tuple, i: int, w: np.ndarray) -> float:
     """``x_i . w``, in compiled code."""
     raise NotImplementedError

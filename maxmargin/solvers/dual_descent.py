@@ -10,9 +10,11 @@ lacks of it is its part of the duality gap: a sweep adds these up as it goes. Wh
 fallen far enough all rows are looked at, and until the next look only those are visited that are
 free or violate a condition.
 
-An intercept without a penalty adds ``sum_i beta_i = 0``, which no single coordinate can keep. It is
-the method of multipliers again: the intercept is a weight on a constant, penalised for leaving a
-centre, and the centre follows it.
+An intercept couples all rows; without a penalty it even adds ``sum_i beta_i = 0``, which no single
+coordinate can keep. So it is the method of multipliers again: the intercept is held, with another
+penalty for leaving that place, which follows it after every sweep. Rows are less coupled then, and
+half the sweeps are enough with a penalty, too. Without one it is of no account where rows begin:
+they are taken from their mean, which is not written down.
 
 Reference: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, JMLR 13, 2012
 (regression).
@@ -33,6 +35,7 @@ from maxmargin.solvers.risk_solver import RiskSolver
 _PASSES = 100_000
 _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are chosen
 _FALLEN, _TURNS = 0.05, 6  # share of the gap at which, and turns after which, to look again
+_TRIES, _CLOSE = 60, 1e-9  # for the first intercept
 _STALE = 200  # looks in a row without a smaller gap
 
 
@@ -98,37 +101,69 @@ class _State:
         self.low, self.high = np.nan_to_num(ends.min(axis=0)), np.nan_to_num(ends.max(axis=0))
         self.threshold = shape.threshold
         self.free = risk.free_intercept
-        squared = design.squared_norms() - design.constant**2
-        self.constant = design.constant
-        if self.free:  # any positive number will do; this one is in the units of the data
-            self.constant = max(float(np.mean(squared)), np.finfo(np.float64).tiny) ** 0.5
-        self.norms = squared + self.constant**2
+        self._centre()
         self.known = start is not None and len(start.s) == risk.n
-        self.beta = np.zeros(risk.n)
-        self.theta = np.zeros(design.features)
-        self.bias = np.zeros(2)  # where the intercept is held, and its weight on the constant
+        self.beta, self.theta = np.zeros(risk.n), np.zeros(design.features)
+        self.bias = np.zeros(3)  # where the intercept is held; sum of beta; weights . mean
+        self.balanced = self.known
         if start is not None and self.known:
             self.beta = risk.beta(start.s)
             self.theta = design.combination(self.beta)[: design.features]
-            self.bias[1] = self.constant * self.beta.sum()
-            if self.free:
-                self.bias[0] = design.constant * start.theta[-1] - self.constant * self.bias[1]
+            total = float(self.beta.sum())
+            self.bias[1] = total
+            self.bias[2] = float(self.theta @ self.mean) - total * float(self.mean @ self.mean)
+            if design.constant:
+                b = design.constant * float(start.theta[-1]) + self.bias[2]
+                self.bias[0] = b - self.stiff * total
         self.gap = self.objective = risk.empirical(np.zeros(risk.n))  # at the last look
         self.order = np.arange(risk.n)  # of the rows to visit
         self.moved = np.zeros(risk.n)  # by how much each lowered the objective last, twice
         self.seed = random.integers(1, 1 << 63, size=1, dtype=np.uint64)
 
+    def _centre(self) -> None:
+        """Set how stiff an intercept is held, the mean of the rows, and their lengths from there.
+
+        With a penalty on the intercept, a mean would change the problem.
+        """
+        design = self.risk.design
+        self.mean, self.along = np.zeros(design.features), np.zeros(design.n)  # mean . row
+        squared = design.squared_norms() - design.constant**2
+        if self.free:
+            mean = design.combination(np.full(design.n, 1.0 / design.n))
+            mean[-1] = 0.0
+            self.along, self.mean = design.values(mean), mean[:-1]
+            squared = np.maximum(squared - 2.0 * self.along + mean @ mean, 0.0)
+        self.penalty, self.stiff, self.follows = 0.0, 0.0, 0.0
+        if design.constant:  # 1 / stiff is the penalty on it, and that for leaving where it is held
+            self.penalty = 0.0 if self.free else design.constant**-2
+            width = float(np.mean(squared)) / design.n**0.5
+            if not width:
+                width = np.finfo(np.float64).tiny if self.free else design.constant**2
+            self.stiff = 1.0 / (self.penalty + 1.0 / width)
+            self.follows = self.stiff / width
+        self.norms = squared + self.stiff
+
     def look(self) -> None:
-        """Look at all rows: the duality gap and the objective; choose whom to visit."""
+        """Look at all rows: the duality gap and the objective; choose whom to visit.
+
+        At the first one the intercept is put where it is best for the weights as they are.
+        """
         risk, self.seen = self.risk, self.weights()
         f = risk.values(self.seen)
-        gap, loss, self.order = _looked(
-            f, self.beta, self.target, self.bend, self.low, self.high, self.threshold
-        )
+        limits = self.target, self.bend, self.low, self.high, self.threshold
+        if risk.design.constant and not self.balanced:
+            self.balanced = True
+            shift = _balance(f, self._intercept(), self.penalty, *limits)
+            self.bias[0] += shift
+            f, self.seen = f + shift, self.weights()
+            risk.known.values = self.seen, f
+        gap, loss, self.order = _looked(f, self.beta, *limits)
         self.objective = risk.norm(self.seen) + loss
         self.gap = gap
         if self.free:  # the variables must be made to meet the constraint first
             self.gap = max(self.objective - risk.dual(risk.feasible(self.slopes())), 0.0)
+        else:
+            self.gap += self._lag()
 
     def turn(self, before: int) -> float:
         """Visit the liveliest rows some times, then all chosen ones; returns their part of the gap.
@@ -139,7 +174,10 @@ class _State:
             rows_of(self.risk.design.X),
             self.theta,
             self.bias,
-            self.constant,
+            self.stiff,
+            self.follows,
+            self.mean @ self.mean,
+            self.along,
             self.beta,
             self.target,
             self.bend,
@@ -151,17 +189,27 @@ class _State:
             self.moved,
             self.seed,
             before,
-            self.free,
         )
         self.order = self.order[self.moved[self.order] > 0]
-        return gap
+        return gap + self._lag()
 
     def weights(self) -> np.ndarray:
         """Weights of the risk, its intercept last."""
         if not self.risk.design.constant:
             return self.theta.copy()
-        b = self.bias[0] + self.constant * self.bias[1]
-        return np.append(self.theta, b / self.risk.design.constant)
+        b = self._intercept() / self.risk.design.constant
+        return np.append(self.theta - self.bias[1] * self.mean, b)
+
+    def _lag(self) -> float:
+        """Part of the gap that an intercept with a penalty has, as long as it does not follow."""
+        constant = self.risk.design.constant
+        if self.free or not constant:
+            return 0.0
+        return 0.5 * (self._intercept() / constant - constant * float(self.bias[1])) ** 2
+
+    def _intercept(self) -> float:
+        held, total, middle = self.bias
+        return float(held + self.stiff * total - middle)
 
     def slopes(self) -> np.ndarray:
         """Slopes that the variables stand for."""
@@ -208,6 +256,38 @@ def _looked(f, beta, target, bend, low, high, threshold):
 
 
 @njit(cache=True, nogil=True)
+def _excess(shift, f, b, penalty, target, bend, low, high, threshold):
+    """Sum of the variables that fit shifted values best, less the penalty's; it falls."""
+    total = -penalty * (b + shift)
+    for i in range(len(f)):
+        total += _least(f[i] + shift - target[i], bend[i], low[i], high[i], threshold)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _balance(f, b, penalty, target, bend, low, high, threshold):
+    """Shift of all values, and of the intercept b, that is best."""
+    left = _excess(0.0, f, b, penalty, target, bend, low, high, threshold)
+    sign, near, far = (1.0 if left > 0 else -1.0), 0.0, 0.1 * np.mean(np.abs(f - target)) + 1e-300
+    left, beyond = sign * left, 0.0
+    for _ in range(_TRIES):
+        beyond = sign * _excess(sign * far, f, b, penalty, target, bend, low, high, threshold)
+        if beyond <= 0:
+            break
+        near, left, far = far, beyond, 4.0 * far
+    for k in range(_TRIES):  # the secant, and now and then the middle
+        if left <= 0 or beyond == 0 or far - near <= _CLOSE * far:
+            break
+        at = near + (0.5 if k % 2 else left / (left - beyond)) * (far - near)
+        value = sign * _excess(sign * at, f, b, penalty, target, bend, low, high, threshold)
+        if value > 0:
+            near, left = at, value
+        else:
+            far, beyond = at, value
+    return sign * far if left > 0 else 0.0
+
+
+@njit(cache=True, nogil=True)
 def _shuffle(rows, seed):
     """Put rows in random order (xorshift); changes both."""
     state = seed[0]
@@ -238,7 +318,10 @@ def _turn(
     data,
     theta,
     bias,
-    constant,
+    stiff,
+    follows,
+    mean,
+    along,
     beta,
     target,
     bend,
@@ -250,12 +333,13 @@ def _turn(
     moved,
     seed,
     before,
-    free,
 ):
     """Solve for the variable of each row in turn; changes theta, bias, beta, order, moved and seed.
 
-    Some times for the liveliest rows, then once for all. Returns the sum of what each row had as
-    its part of the gap when it was visited last.
+    Some times for the liveliest rows, then once for all. The weights are those of rows less their
+    mean, of squared length ``mean`` and products ``along`` with them; ``theta`` is the sum of the
+    rows as they are. Returns the sum of what each row had as its part of the gap when it was
+    visited last.
     """
     room, gap = np.empty(len(order), dtype=np.int64), 0.0
     for time in range(before + 1):
@@ -264,7 +348,8 @@ def _turn(
         gap = 0.0
         for i in rows:
             old, q = beta[i], bend[i]
-            pull = dot(data, i, theta) + bias[0] + constant * bias[1] - target[i]
+            middle = bias[2] + bias[1] * along[i]
+            pull = dot(data, i, theta) - middle + bias[0] + stiff * bias[1] - target[i]
             best = _least(pull, q, low[i], high[i], threshold)
             gap += _height(old, pull, q, threshold) - _height(best, pull, q, threshold)
             new = _least(pull - norms[i] * old, norms[i] + q, low[i], high[i], threshold)
@@ -272,8 +357,8 @@ def _turn(
             moved[i] = (norms[i] + q) * step * step
             if step != 0:
                 beta[i] = new
-                bias[1] += constant * step
+                bias[1] += step
+                bias[2] += step * (along[i] - mean)
                 add(data, i, step, theta)
-        if free:
-            bias[0] += constant * bias[1]
+        bias[0] = follows * (bias[0] + stiff * bias[1])
     return gap

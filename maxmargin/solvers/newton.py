@@ -15,7 +15,7 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton_steps import Losses, NewtonSteps
 from maxmargin.solvers.risk_solver import RiskSolver
-from maxmargin.solvers.surrogate import by_part, many
+from maxmargin.solvers.surrogate import by_part, from_sample, many
 
 _FINER = 0.03  # from one look at the gap to the next, what a step may promise
 _LEAST = 1e-15  # promise, over the objective, below which a step is rounding
@@ -28,11 +28,13 @@ class Newton(RiskSolver):
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
         theta, passes = np.zeros(risk.design.width) if start is None else start.theta, 0
-        if many(risk):
+        if many(risk) and risk.penalty is not None:
             found = by_part(self, risk, start)
             if found.status is not Status.STALLED:
                 return found
             theta, passes = found.theta, found.n_iter
+        elif many(risk) and start is None:
+            theta = from_sample(self, risk)
         steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
         steps.passes = passes
         rows, wanted = Losses(risk), self.tol

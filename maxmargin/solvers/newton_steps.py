@@ -94,7 +94,7 @@ class NewtonSteps:
         self.passes, self.theta = 0, theta
         self.f = risk.values(theta) if theta.any() else np.zeros(risk.n)
         self.objective = abs(risk.primal(theta, self.f))
-        self.length = 1.0  # of the last step
+        self.length, self.promise = 1.0, np.inf  # of the last step
 
     def down(self, rows: Rows, enough: float, most: int = _PASSES) -> Status | None:
         """Step until one promised less than is enough, or often enough; or say what stopped it.

@@ -48,7 +48,7 @@ _LOOKS, _SLOW = 12, 0.5  # passes, and the share of what was left that one may l
 def many(risk: RegularisedRisk) -> bool:
     """Whether a part of the rows is much less than all, and enough."""
     enough = _LEAST_SHARE * _PER_WEIGHT * risk.design.width <= risk.n
-    return enough and risk.design.entries >= _MANY and risk.penalty is not None
+    return enough and risk.design.entries >= _MANY
 
 
 def from_sample(solver: RiskSolver, risk: RegularisedRisk) -> np.ndarray:
@@ -151,9 +151,9 @@ class _Standing:
         look, risk, own = self.look, self.risk, self.part.own
         losses, steps = self._tilted(own)
         steps.down(losses, _FINE * self.objective, _STEPS)
-        others = steps.tilt
+        others = np.asarray(steps.tilt)
         drift = -float(others[-1]) / own.design.constant if own.free_intercept else 0.0
-        s = own.feasible(steps.predicted(), drift)
+        s = own.feasible(steps.predicted() if steps.passes else self.s, drift)
         combined = own.design.combination(own.beta(s)) - others
         nothing = np.zeros(len(combined))
         offset = look.offset + own.dual(self.s, nothing) - own.dual(s, nothing)
