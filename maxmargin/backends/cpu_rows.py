@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numba.extending import overload
 
 FAST = {"contract", "reassoc"}
