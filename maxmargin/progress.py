@@ -21,6 +21,7 @@ class Progress:
     """Where a fit is; handed to every listener a few times a second.
 
     Every kind of solver adds what it knows: see :class:`DualProgress`,
+    :class:`~maxmargin.solvers.risk_solver.RiskProgress`,
     :class:`~maxmargin.solvers.gradient_descent.DescentProgress` and
     :class:`~maxmargin.solvers.perceptron_passes.PassProgress`.
 

@@ -14,12 +14,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
+import maxmargin.backends.cpu_linear
 import maxmargin.risk
 import maxmargin.solvers.softmax
 from maxmargin import SVC, SVR, LinearSVC, LinearSVR, LogisticRegression
 from maxmargin.linear.path import C_path
-from maxmargin.progress import Monitor, Progress
+from maxmargin.progress import Monitor
 from maxmargin.solution import Status
+from maxmargin.solvers import surrogate
+from maxmargin.solvers.risk_solver import RiskProgress
 
 RANDOM = np.random.default_rng(11)
 N = 60
@@ -332,6 +335,17 @@ def test_class_weights_are_weights():
         np.testing.assert_allclose(by_class.coef_, by_row.coef_)
 
 
+def test_balanced_classes_weigh_the_same_with_their_rows_weights(random):
+    weight = random.uniform(0.1, 3.0, size=N)
+    for machine in (LinearSVC(), LogisticRegression()):
+        machine = clone(machine).set_params(tol=1e-9)
+        mass = {k: weight[k == THREE].sum() for k in range(3)}
+        by_class = {k: weight.sum() / (3 * mass[k]) for k in range(3)}
+        balanced = clone(machine).set_params(class_weight="balanced").fit(X, THREE, weight)
+        written = clone(machine).set_params(class_weight=by_class).fit(X, THREE, weight)
+        np.testing.assert_allclose(balanced.coef_, written.coef_)
+
+
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7], ["a", "b", "c"]])
 def test_labels_of_any_type(labels):
     y = np.array(labels)[THREE % len(labels)]
@@ -418,6 +432,26 @@ def test_nasty_data_are_solved(machine, y, data, C):
     sparse = clone(model).fit(sp.csr_matrix(NASTY[data]), y)
     primal = totals(model.certificate_)[0]
     assert totals(sparse.certificate_)[0] == pytest.approx(primal, rel=2e-4)
+
+
+@pytest.mark.parametrize("data", [name for name in NASTY if "1e6" not in name])
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_row_by_row_it_is_the_same_wherever_the_rows_lie(data, intercept):
+    if data in ("far from zero", "constant columns") and intercept != "free":
+        pytest.skip("a problem of its own: rows that are all alike")
+    for machine, y in [
+        (LinearSVC(), TWO),
+        (LinearSVC(loss="hinge"), TWO),
+        (LinearSVR(epsilon=0.1), NUMBERS),
+        (LinearSVR(epsilon=0.1, loss="squared_epsilon_insensitive"), NUMBERS),
+    ]:
+        for C in (1e-8, 1.0):
+            options = {"C": C, "max_iter": 2000, **INTERCEPTS[intercept]}
+            model = clone(machine).set_params(solver="dual_descent", **options).fit(NASTY[data], y)
+            other = clone(machine).set_params(**options).fit(NASTY[data], y)
+            assert model.certificate_.converged
+            primal = totals(other.certificate_)[0]
+            assert totals(model.certificate_)[0] == pytest.approx(primal, rel=2e-4)
 
 
 def test_one_point_of_each_class():
@@ -528,7 +562,8 @@ def test_a_fit_that_is_stopped_leaves_a_model_that_says_so(machine, y, eager):
         assert not model.certificate_.converged
         assert f"{status}: not optimal" in str(model.certificate_)
         assert np.isfinite(model.predict(X)).all()
-    assert all(isinstance(progress, Progress) for progress in seen)
+    assert all(isinstance(progress, RiskProgress) for progress in seen)
+    assert all("relative gap" in str(progress) for progress in seen)
 
 
 @solvers
@@ -711,3 +746,94 @@ def test_a_path_checks_what_it_gets():
     with pytest.raises(ValueError, match="Give one of C, lam and norm_bound"):
         C_path(LinearSVC(norm_bound=0.1), X, TWO, [0.5, 2.0])
     assert C_path(LinearSVC(), X, TWO, []) == []
+
+
+# -- many rows ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parts(monkeypatch):
+    """A part of the rows is taken of few rows, too."""
+    monkeypatch.setattr(surrogate, "_MANY", 1)
+    monkeypatch.setattr(surrogate, "_PER_WEIGHT", 50)
+    monkeypatch.setattr(surrogate, "_LEAST_SHARE", 4)
+
+
+def _many_rows(random):
+    """Rows, two classes, numbers and weights; one column has three rows, another is constant."""
+    rows = random.normal(size=(4000, 6))
+    rows[:, 4] = 0.0
+    rows[[5, 50, 500], 4] = [30.0, -40.0, 25.0]
+    rows[:, 5] = 1.0
+    value = rows @ [1.0, -1.0, 0.5, 0.0, 0.1, 0.3] + random.normal(size=4000)
+    weight = 10.0 ** random.uniform(-1.0, 1.0, size=4000)
+    return rows, np.where(value > 0, 1, -1), value, weight
+
+
+SMOOTH = [
+    LinearSVC(C=0.1),
+    LinearSVC(C=100.0),
+    LogisticRegression(),
+    LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.5),
+]
+
+
+@pytest.mark.parametrize("machine", SMOOTH, ids=str)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_a_part_of_the_rows_leads_to_the_minimum_of_all(machine, intercept, random, monkeypatch):
+    if intercept == "penalised" and isinstance(machine, LogisticRegression):
+        pytest.skip("scikit-learn's is free")
+    rows, signs, numbers, weight = _many_rows(random)
+    y = numbers if isinstance(machine, LinearSVR) else signs
+    machine = clone(machine).set_params(**INTERCEPTS[intercept])
+    exact = clone(machine).set_params(tol=1e-10).fit(rows, y, weight).certificate_
+    parts.__wrapped__(monkeypatch)
+    looks, seen = [], []
+    certify = surrogate._Standing.certificate
+
+    def watched(self):
+        judged, slopes = certify(self)
+        seen.append((judged.primal, judged.dual))
+        return judged, slopes
+
+    monkeypatch.setattr(surrogate._Standing, "certificate", watched)
+    for data in (rows, sp.csr_array(rows)):
+        for tol in (1e-2, 1e-4, 1e-8):
+            model = clone(machine).set_params(tol=tol).fit(data, y, weight)
+            assert model.certificate_.converged
+            assert model.certificate_.primal <= exact.primal * (1 + tol)
+            assert model.certificate_.dual <= exact.primal * (1 + 1e-10)
+            looks.append(int(np.max(model.n_iter_)))
+    assert max(looks[:2]) <= 6
+    assert seen
+    assert all(dual <= exact.primal * (1 + 1e-10) <= primal * (1 + 1e-9) for primal, dual in seen)
+
+
+def test_a_path_over_many_rows_reads_few_of_them(parts, random, monkeypatch):
+    rows, y, _, weight = _many_rows(random)
+    passes = []
+    pulled = maxmargin.backends.cpu_linear.Design.pulled
+
+    def counted(self, theta, slope):
+        passes.append(self.n)
+        return pulled(self, theta, slope)
+
+    monkeypatch.setattr(maxmargin.backends.cpu_linear.Design, "pulled", counted)
+    Cs = np.geomspace(1.0, 1e3, 6)
+    path = C_path(LinearSVC(), rows, y, Cs, weight)
+    assert passes.count(len(rows)) < 2 * len(Cs)
+    for C, model in zip(Cs, path, strict=True):
+        alone = LinearSVC(C=C).fit(rows, y, weight)
+        primal = alone.certificate_.primal
+        assert model.certificate_.converged
+        assert model.certificate_.primal == pytest.approx(primal, rel=1e-4)
+
+
+@pytest.mark.parametrize("stop", [{"max_iter": 1}, {"max_iter": 2}, {"time_limit": 1e-9}], ids=str)
+def test_looks_at_many_rows_can_be_stopped(parts, stop, random):
+    rows, y, _, weight = _many_rows(random)
+    with pytest.warns(ConvergenceWarning):
+        model = LinearSVC(tol=1e-13, **stop).fit(rows, y, weight)
+    assert not model.certificate_.converged
+    assert np.isfinite(model.coef_).all()
+    assert model.n_iter_ <= stop.get("max_iter", 1)

@@ -30,7 +30,7 @@ from numba import njit
 from maxmargin.backends.cpu_rows import add, dot, rows_of
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.risk_solver import RiskSolver
+from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _PASSES = 100_000
 _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are chosen
@@ -78,9 +78,7 @@ class DualDescent(RiskSolver):
                 status = Status.CONVERGED
             elif status is None and stale > _STALE:
                 status = Status.STALLED
-            if self.monitor.due():
-                over = state.gap / max(state.objective, np.finfo(np.float64).tiny)
-                self.monitor.report(passes, over, self.tol, state.gap, state.beta)
+            report(self.monitor, passes, state.gap, state.objective, self.tol)
             if status is not None:
                 return LinearSolution(state.seen, state.slopes(), passes, status)
 

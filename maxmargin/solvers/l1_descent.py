@@ -25,8 +25,8 @@ from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import solved
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.newton import Losses
-from maxmargin.solvers.risk_solver import RiskSolver
+from maxmargin.solvers.newton_steps import Losses
+from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _PASSES, _STALE, _SWEEPS = 100_000, 50, 5
 _DIRECT, _FEW = 1500, 400  # weights up to which the model's matrix is made, of all or of some
@@ -59,8 +59,7 @@ class L1Descent(RiskSolver):
                 status = Status.MAX_ITER
             elif status is None and stale > _STALE:
                 status = Status.STALLED
-            if self.monitor.due():
-                self.monitor.report(passes, least, self.tol, certificate.gap, s)
+            report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
             if status is not None:
                 return LinearSolution(theta, s, passes, status)
             theta, taken = model.improved(theta, f)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.risk_solver import RiskSolver
+from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _GRADIENTS = 10.0 ** -np.arange(3.0, 15.0)  # to reach one after the other, until the gap is small
 
@@ -82,7 +82,7 @@ class LBFGS(RiskSolver):
             best = theta.copy()
             if self.monitor.due():
                 seen = certify(best)
-                self.monitor.report(passes, seen.relative_gap, self.tol, seen.gap, best)
+                report(self.monitor, passes, seen.gap, seen.primal, self.tol)
 
         for small in _GRADIENTS:
             if certify(best).converged and passes:

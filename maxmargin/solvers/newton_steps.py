@@ -22,6 +22,7 @@ from maxmargin.backends.systems import DIRECT
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.risk_solver import report
 
 _FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
 _TRIES = 25
@@ -74,8 +75,8 @@ class NewtonSteps:
         Where to begin.
     tol, max_iter, monitor
         As of a :class:`RiskSolver`.
-    tilt : array or float
-        A linear term.
+    tilt : array, optional
+        A linear term. With one, the steps are part of something larger, which reports itself.
     """
 
     def __init__(
@@ -85,10 +86,10 @@ class NewtonSteps:
         tol: float,
         max_iter: int,
         monitor: ProblemMonitor,
-        tilt: np.ndarray | float = 0.0,
+        tilt: np.ndarray | None = None,
     ) -> None:
         self.risk, self.design, self.tol, self.monitor = risk, risk.design, tol, monitor
-        self.tilt = tilt
+        self.part, self.tilt = tilt is not None, np.zeros(len(theta)) if tilt is None else tilt
         self.limit = max_iter if max_iter >= 0 else _PASSES
         self.direct = risk.design.width <= DIRECT
         self.passes, self.theta = 0, theta
@@ -114,9 +115,8 @@ class NewtonSteps:
             self.model, self.promise = (slope, curvature, along), promise
             if not (promise if self.length < 1 else min(promise, abs(self.end))) > enough:
                 return None
-            if self.monitor.due():
-                over = promise / max(self.objective, np.finfo(np.float64).tiny)
-                self.monitor.report(self.passes, over, self.tol, promise, slope)
+            if not self.part:
+                report(self.monitor, self.passes, promise, self.objective, self.tol)
         return None
 
     def _step(self, slope: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, float]:

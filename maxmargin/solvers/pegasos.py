@@ -21,7 +21,7 @@ import numpy as np
 
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.risk_solver import RiskSolver
+from maxmargin.solvers.risk_solver import RiskSolver, report
 from maxmargin.solvers.softmax import SoftmaxRisk
 
 ROWS, _CALL = 64, 1 << 12  # rows of a step, and between two looks at the clock
@@ -116,9 +116,7 @@ class Pegasos(RiskSolver):
                 status = Status.CONVERGED
             elif status is None and passes >= limit:
                 status = Status.MAX_ITER
-            if self.monitor.due():
-                over = certificate.relative_gap
-                self.monitor.report(passes, over, self.tol, certificate.gap, s)
+            report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
             if status is not None:
                 return LinearSolution(theta.copy(), s, passes, status)
             order = self.random.permutation(risk.n)

@@ -25,6 +25,7 @@ from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import ROUNDING, GapCertificate
 from maxmargin.solution import Status
 from maxmargin.solvers.lbfgs import LBFGS
+from maxmargin.solvers.risk_solver import report
 
 _NEWTON = 400  # weights of all classes up to which Newton's matrix is made
 _STEPS = 200
@@ -210,9 +211,7 @@ class Softmax:
         passes, (value, gradient, P) = 0, risk.look(W)
         while True:
             certificate = risk.certificate(W, Status.CONVERGED, self.tol)
-            if self.monitor.due():
-                over = certificate.relative_gap
-                self.monitor.report(passes, over, self.tol, certificate.gap, W)
+            report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
             if certificate.converged and passes:
                 return W, passes, Status.CONVERGED
             status = self.monitor.stopped() or (Status.MAX_ITER if passes >= limit else None)

@@ -26,7 +26,7 @@ import numpy as np
 from maxmargin.risk import GapCertificate, LinearSolution, Look, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk_solver import RiskSolver
+from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _MANY = 1 << 20  # entries from which a part is taken
 _SHARE, _PER_WEIGHT = 32, 64  # how many parts all rows would make, and a part's rows for a weight
@@ -151,7 +151,7 @@ class _Standing:
         look, risk, own = self.look, self.risk, self.part.own
         losses, steps = self._tilted(own)
         steps.down(losses, _FINE * self.objective, _STEPS)
-        others = np.asarray(steps.tilt)
+        others = steps.tilt
         drift = -float(others[-1]) / own.design.constant if own.free_intercept else 0.0
         s = own.feasible(steps.predicted() if steps.passes else self.s, drift)
         combined = own.design.combination(own.beta(s)) - others
@@ -191,9 +191,7 @@ def by_part(
         nearer = best is None or standing.nearer(best)
         if best is None or standing.objective <= best.objective:
             best = standing
-        if solver.monitor.due():
-            over = best.left / best.objective
-            solver.monitor.report(passes, over, solver.tol, best.left, best.look.s)
+        report(solver.monitor, passes, best.left, best.objective, solver.tol)
         status = solver.monitor.stopped()
         if status is None and passes >= limit:
             status = Status.STALLED if solver.max_iter < 0 else Status.MAX_ITER
