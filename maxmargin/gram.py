@@ -251,8 +251,8 @@ class Gram:
         scale = self.program.product_scale
         if scale is not None and np.count_nonzero(coefficients) > _FACTORED * self._rows.features:
             # X (X' coefficients): two products with the data in place of one with the matrix
-            weights = Design(self._rows.X, 0.0, workers).combination(coefficients)
-            out = scale * Design(self._rows.X, 0.0, workers).values(weights)
+            design = Design(self._rows.X, 0.0, workers)
+            out = scale * design.values(design.combination(coefficients))
             return cpu.finite(out if rows is None else out[np.asarray(rows)], self.kernel)
         active = np.flatnonzero(coefficients)
         rows = np.arange(self.n) if rows is None else np.asarray(rows, dtype=np.int64)

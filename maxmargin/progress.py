@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -174,7 +174,11 @@ class Monitor:
 
 @contextmanager
 def watched(
-    time_limit: float | None, callback: Listener | None, verbose: Any, problems: int = 1
+    time_limit: float | None,
+    callback: Listener | None,
+    verbose: Any,
+    problems: int = 1,
+    others: Iterable[Listener] = (),
 ) -> Iterator[Monitor]:
     """Watch over a fit: its time limit, callback, progress bar and Ctrl-C.
 
@@ -184,6 +188,8 @@ def watched(
         The parameters of a machine.
     problems : int, default=1
         Problems that the fit solves.
+    others : iterable of callable
+        More listeners.
 
     Yields
     ------
@@ -197,7 +203,8 @@ def watched(
     ...     monitor.stopped() is None
     True
     """
-    monitor = Monitor(time_limit, [] if callback is None else [callback], problems=problems)
+    listeners = [*([] if callback is None else [callback]), *others]
+    monitor = Monitor(time_limit, listeners, problems=problems)
     with monitor.watching(verbose):
         yield monitor
 

@@ -368,6 +368,11 @@ class RegularisedRisk:
         """``-c_i s_i du_i/df_i``."""
         return -self.cost * self.along_values(s)
 
+    def slopes(self, beta: np.ndarray) -> np.ndarray:
+        """Slopes of given ``beta``; zero where a row costs nothing."""
+        cost = self.cost if self.all_cost else np.where(self.cost > 0, self.cost, np.inf)
+        return -self.along_values(beta / cost)
+
     def feasible(self, s: np.ndarray, others: float = 0.0) -> np.ndarray:
         """Return slopes near these that meet the constraint of an intercept without a penalty.
 
@@ -386,9 +391,8 @@ class RegularisedRisk:
             between = (s > shape.low) & (s < shape.high) & (self.cost > 0)
             room = np.where(between, np.abs(beta - wall), 0.0)
             if room.sum() > abs(drift):
-                given = beta - drift * (room / room.sum())
-                cost = np.where(self.cost > 0, self.cost, 1.0)
-                s = np.clip(-self.along_values(given / cost), shape.low, shape.high)
+                s = self.slopes(beta - drift * (room / room.sum()))
+                s = np.clip(s, shape.low, shape.high)
                 beta = self.beta(s)
         plus, minus = beta[beta > 0].sum(), -beta[beta < 0].sum()
         drift = plus - minus + others

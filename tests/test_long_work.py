@@ -14,7 +14,16 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_info
 
-from maxmargin import SVC, SVR, NuSVC, OneClassSVM, duals
+from maxmargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    MCEClassifier,
+    NuSVC,
+    OneClassSVM,
+    Perceptron,
+    duals,
+)
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.progress import DualProgress, Monitor, ProgressBar, watched
 from maxmargin.solution import Status
@@ -295,7 +304,18 @@ def test_whoever_watches_says_how_it_ended(capsys):
     assert [word in shown for word in ("time_limit", "mine", "failed")] == [True] * 3
 
 
-def test_scikit_learn_callbacks_are_called():
+@pytest.mark.filterwarnings("ignore:Maximum number")
+@pytest.mark.parametrize(
+    ("machine", "slow"),
+    [
+        (SVC(C=10.0), SVC(**SLOW)),
+        (LinearSVC(loss="hinge"), LinearSVC(solver="sgd", tol=1e-12, max_iter=10_000)),
+        (MCEClassifier(), MCEClassifier(tol=1e-15, max_iter=10_000)),
+        (Perceptron(max_iter=3), Perceptron(tol=None, max_iter=10_000)),
+    ],
+    ids=["SVC", "LinearSVC", "MCEClassifier", "Perceptron"],
+)
+def test_scikit_learn_callbacks_are_called(machine, slow):
     pytest.importorskip("sklearn.callback")
 
     class Counting:
@@ -318,9 +338,9 @@ def test_scikit_learn_callbacks_are_called():
             return self.stop
 
     counting = Counting()
-    SVC(C=10.0).set_callbacks(counting).fit(X, y)
+    machine.set_callbacks(counting).fit(X, y)
     assert counting.calls[:2] == ["setup", "begin fit"]
     assert counting.calls[-2:] == ["end fit", "teardown"]
     assert counting.calls.count("begin report") == counting.calls.count("end report") > 0
     with pytest.warns(ConvergenceWarning, match="callback"):
-        SVC(**SLOW).set_callbacks(Counting(stop=True)).fit(X, y)
+        slow.set_callbacks(Counting(stop=True)).fit(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from numbers import Real
 from typing import Any
 
@@ -20,10 +21,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.progress import Monitor, watched
+
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
-class LinearMachine(BaseEstimator):
+class LinearMachine(CallbackSupportMixin, BaseEstimator):
     """A machine ``f(x) = w . x + b`` with ``coef_`` and ``intercept_``.
 
     Data may be dense or CSR, float32 or float64, and stay as they are.
@@ -31,6 +35,9 @@ class LinearMachine(BaseEstimator):
 
     coef_: np.ndarray
     intercept_: Any
+    time_limit: float | None
+    callback: Any
+    verbose: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -56,6 +63,12 @@ class LinearMachine(BaseEstimator):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         return weight
 
+    def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
+        """Have someone between a fit and its solvers, for so many problems."""
+        return watched(
+            self.time_limit, self.callback, self.verbose, problems, scikit_learn_listeners(self)
+        )
+
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
         check_is_fitted(self)
@@ -63,7 +76,7 @@ class LinearMachine(BaseEstimator):
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 
     def _warn(self, message: str) -> None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
 class LinearClassifier(ClassifierMixin, LinearMachine):

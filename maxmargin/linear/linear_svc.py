@@ -8,6 +8,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.callbacks import observed
 from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
 from maxmargin.linear.stream import takes_streams
@@ -68,8 +69,9 @@ class LinearSVC(RiskClassifier):
     warm_start : bool, default=False
         Begin where the last fit of this object has ended.
     callback : callable, optional
-        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True.
+        Called with a :class:`~maxmargin.solvers.risk_solver.RiskProgress` some times a second;
+        stops the fit by returning True. (scikit-learn's callbacks are set with
+        ``set_callbacks``.)
 
     Attributes
     ----------
@@ -151,6 +153,7 @@ class LinearSVC(RiskClassifier):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
         """Fit the machine to labelled data.
 

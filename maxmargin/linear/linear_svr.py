@@ -10,6 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.callbacks import observed
 from maxmargin.linear.base import LinearRegressor
 from maxmargin.linear.linear_svc import refuse_solver, refuse_two_forms
 from maxmargin.linear.risk_machine import RiskMachine, solver_names, with_weight
@@ -125,6 +126,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
         """Fit the machine to numbers.
 

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.callbacks import observed
 from maxmargin.linear.linear_svc import refuse_two_forms
 from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
@@ -66,8 +67,9 @@ class LogisticRegression(RiskClassifier):
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     callback : callable, optional
-        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True.
+        Called with a :class:`~maxmargin.solvers.risk_solver.RiskProgress` some times a second;
+        stops the fit by returning True. (scikit-learn's callbacks are set with
+        ``set_callbacks``.)
 
     Attributes
     ----------
@@ -149,6 +151,7 @@ class LogisticRegression(RiskClassifier):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
         """Fit the machine to labelled data.
 

@@ -33,9 +33,10 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.callbacks import observed
 from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.losses import MinimumClassificationError
-from maxmargin.progress import Monitor, watched
+from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
 from maxmargin.solvers.gradient_descent import Descent, GradientDescent, advice, report
@@ -262,6 +263,7 @@ class MCEClassifier(LinearClassifier):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MCEClassifier:
         """Fit the machine.
 
@@ -285,7 +287,7 @@ class MCEClassifier(LinearClassifier):
         if (weight == 0).any():
             X, index, weight = X[weight > 0], index[weight > 0], weight[weight > 0]
         starts = self.n_restarts + 1
-        with watched(self.time_limit, self.callback, self.verbose, starts) as monitor:
+        with self._watched(starts) as monitor:
             error = SmoothedError(
                 Columns(X, weight, centre=self.fit_intercept),
                 index,

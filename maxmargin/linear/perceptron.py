@@ -25,11 +25,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import Workers
+from maxmargin.callbacks import observed
 from maxmargin.kernels import Kernel
 from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
 from maxmargin.linear.perceptron_form import Form, PrimalForm, Start, learns_in_parts
-from maxmargin.progress import watched
 from maxmargin.solvers.perceptron_passes import Ending, Outcome, Step
 
 
@@ -238,6 +238,7 @@ class Perceptron(LinearClassifier):
     # -- fitting -------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(
         self,
         X: Any,
@@ -345,7 +346,7 @@ class Perceptron(LinearClassifier):
         signs, step = self._signs(index), self.eta0 * weight
         self.coef_init_, self.intercept_init_ = start
         self._step = step[0] if (step == step[0]).all() and self.penalty is None else None
-        with watched(self.time_limit, self.callback, self.verbose, len(signs)) as monitor:
+        with self._watched(len(signs)) as monitor:
             all_passes = form.passes(weight, index, len(signs), passes)
             walks = form.walks(X, signs, step, start)
 

@@ -21,9 +21,10 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.callbacks import observed
 from maxmargin.linear.base import POSITIVE, LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.losses import Squared
-from maxmargin.progress import Monitor, watched
+from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
 from maxmargin.solvers.gradient_descent import GradientDescent, advice
@@ -146,7 +147,7 @@ class _LeastSquaresMachine(LinearMachine):
         solver = self._chosen(X)
         if (weight == 0).any():
             X, Y, weight = X[weight > 0], Y[weight > 0], weight[weight > 0]
-        with watched(self.time_limit, self.callback, self.verbose) as monitor:
+        with self._watched() as monitor:
             columns = Columns(X, weight, centre=self.fit_intercept)
             mean = columns.weight @ Y if self.fit_intercept else np.zeros(Y.shape[1])
             size = np.sqrt(columns.weight @ (Y - mean) ** 2)
@@ -328,6 +329,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearRegression:
         """Fit the machine.
 
@@ -416,6 +418,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         self.callback = callback
 
     @_fit_context(prefer_skip_nested_validation=True)
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LeastSquaresClassifier:
         """Fit the machine.
 

@@ -20,7 +20,7 @@ from maxmargin.linear.base import POSITIVE, LinearMachine
 from maxmargin.linear.norm_bound import within
 from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
-from maxmargin.progress import Monitor, ProblemMonitor, watched
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk, cost_per_weight
 from maxmargin.solution import Status
 from maxmargin.solvers.dual_descent import DualDescent
@@ -120,7 +120,7 @@ class RiskMachine(LinearMachine):
     @contextmanager
     def _watching(self, problems: int = 1) -> Iterator[Monitor]:
         """Have someone between a fit and its solvers; ends with the certificate on the bar."""
-        with watched(self.time_limit, self.callback, self.verbose, problems) as monitor:
+        with self._watched(problems) as monitor:
             yield monitor
             monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
         end_stream(self)
@@ -170,7 +170,7 @@ class RiskMachine(LinearMachine):
         if design.constant:
             self.intercept_ = design.constant * thetas[:, -1]
 
-    def _warn_unfinished(self, level: int = 4) -> None:
+    def _warn_unfinished(self, level: int = 5) -> None:
         """Warn the one who called fit when a problem did not converge."""
         if not self.certificate_.converged:
             warnings.warn(self._unfinished(), ConvergenceWarning, stacklevel=level)

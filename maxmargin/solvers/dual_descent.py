@@ -80,7 +80,7 @@ class DualDescent(RiskSolver):
                 status = Status.STALLED
             report(self.monitor, passes, state.gap, state.objective, self.tol)
             if status is not None:
-                return LinearSolution(state.seen, state.slopes(), passes, status)
+                return LinearSolution(state.seen, risk.slopes(state.beta), passes, status)
 
 
 class _State:
@@ -159,7 +159,7 @@ class _State:
         self.objective = risk.norm(self.seen) + loss
         self.gap = gap
         if self.free:  # the variables must be made to meet the constraint first
-            self.gap = max(self.objective - risk.dual(risk.feasible(self.slopes())), 0.0)
+            self.gap = max(self.objective - risk.dual(risk.feasible(risk.slopes(self.beta))), 0.0)
         else:
             self.gap += self._lag()
 
@@ -208,12 +208,6 @@ class _State:
     def _intercept(self) -> float:
         held, total, middle = self.bias
         return float(held + self.stiff * total - middle)
-
-    def slopes(self) -> np.ndarray:
-        """Slopes that the variables stand for."""
-        risk = self.risk
-        cost = np.maximum(risk.cost, np.finfo(np.float64).tiny)
-        return -risk.along_values(self.beta / cost)
 
 
 @njit(cache=True, nogil=True)

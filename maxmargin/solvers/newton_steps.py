@@ -173,11 +173,7 @@ class NewtonSteps:
         does not allow is cut off.
         """
         slope, curvature, along = self.model
-        cost = self.risk.cost
-        if not self.risk.all_cost:
-            cost = np.where(cost > 0, cost, 1.0)
-        s = self.risk.along_values((slope + curvature * along) / cost)
-        return np.clip(s, *self.risk.loss.slopes)
+        return np.clip(self.risk.slopes(-slope - curvature * along), *self.risk.loss.slopes)
 
     def _go(self, rows: Rows, step: np.ndarray, promise: float) -> np.ndarray:
         """Go along a step until it hardly falls any more; returns the values along it."""

@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 from maxmargin import memory
 from maxmargin.backends.device import DeviceError, Placement, place
 from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.duals import DualProblem
@@ -36,7 +37,6 @@ from maxmargin.kernels import Input, Kernel, Linear, as_kernel
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import linear_road
-from maxmargin.svm.callbacks import CallbackSupportMixin, scikit_learn_listeners
 
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
 POSITIVE = Interval(Real, 0.0, None, closed="neither")

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
@@ -22,7 +23,6 @@ from maxmargin.multiclass import OneVsOne
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
-from maxmargin.svm.callbacks import observed
 from maxmargin.svm.probability import couple, platt, sigmoid
 from maxmargin.svm.tensors import takes_tensors
 

@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from maxmargin import duals
+from maxmargin.callbacks import observed
 from maxmargin.svm.base import SingleMachine, with_the_cpu_in_reserve
-from maxmargin.svm.callbacks import observed
 from maxmargin.svm.tensors import takes_tensors
 
 

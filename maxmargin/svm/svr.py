@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
+from maxmargin.callbacks import observed
 from maxmargin.risk import cost_per_weight
 from maxmargin.svm.base import POSITIVE, SingleMachine, with_the_cpu_in_reserve
-from maxmargin.svm.callbacks import observed
 from maxmargin.svm.tensors import takes_tensors
 
 

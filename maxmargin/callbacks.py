@@ -28,19 +28,19 @@ def observed(fit: Any) -> Any:
     """Let scikit-learn's callbacks see a fit begin and end."""
 
     @with_callbacks
-    def told(machine: Any, X: Any, y: Any, sample_weight: Any) -> Any:
+    def told(machine: Any, X: Any, y: Any, *args: Any, **options: Any) -> Any:
         context = machine._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=machine, X=X, y=y)
-        fit(machine, X, y, sample_weight)
+        fit(machine, X, y, *args, **options)
         context.call_on_fit_task_end(
             estimator=machine, X=X, y=y, reconstruction_attributes=lambda: _fitted(machine)
         )
         return machine
 
     @wraps(fit)
-    def observed_fit(machine: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    def observed_fit(machine: Any, X: Any, y: Any = None, *args: Any, **options: Any) -> Any:
         listening = getattr(machine, "_skl_callbacks", None)
-        return (told if listening else fit)(machine, X, y, sample_weight)
+        return (told if listening else fit)(machine, X, y, *args, **options)
 
     return observed_fit
 
