@@ -87,8 +87,9 @@ class LinearClassifier(ClassifierMixin, LinearMachine):
     def _classes_of(self, y: Any) -> np.ndarray:
         """Set ``classes_``; returns the index of each row's class. Labels may be of any type."""
         labels = column_or_1d(y, warn=True)
+        if labels.dtype.kind not in "biuSU":  # whose labels cannot be anything else
+            check_classification_targets(labels)
         self.classes_ = np.unique(labels)
-        check_classification_targets(self.classes_)  # as good as all labels, which may be millions
         if len(self.classes_) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
@@ -102,7 +103,7 @@ class LinearClassifier(ClassifierMixin, LinearMachine):
         weight = self._validated_weight(sample_weight, X)
         if class_weight == "balanced":
             mass = np.bincount(index, weights=weight, minlength=len(self.classes_))
-            factors = weight.sum() / (len(mass) * np.maximum(mass, np.finfo(np.float64).tiny))
+            factors = weight.sum() / (len(mass) * np.where(mass > 0, mass, np.inf))
         else:
             factors = compute_class_weight(class_weight, classes=self.classes_, y=self.classes_)
         if not (factors >= 0).all():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from maxmargin.linear.risk_machine import RiskMachine
+from maxmargin.linear.risk_machine import RiskMachine, kept
 
 
 def C_path(
@@ -66,4 +66,6 @@ def C_path(
         found[k] = at
     for fitted in found.values():
         fitted.warm_start = machine.warm_start
+        if hasattr(fitted, "_answers"):
+            fitted._answers = [kept(answer, machine.warm_start) for answer in fitted._answers]
     return [found[k] for k in range(len(costs))]

@@ -92,7 +92,7 @@ class RiskMachine(LinearMachine):
                 if not again:
                     risk.known.forget()
                 monitor.finished()
-            self._answers = [_kept(solution, self.warm_start) for _, solution, _ in answers]
+            self._answers = [kept(solution, self.warm_start) for _, solution, _ in answers]
             self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))
             totals = np.array([risk.cost.sum() for risk, _, _ in answers])
             self.C_, self.lam_ = totals / weight, 0.5 / totals
@@ -161,7 +161,9 @@ class RiskMachine(LinearMachine):
         known = getattr(self, "_answers", None)
         if not self.warm_start or known is None or k >= len(known):
             return None
-        return known[k] if len(known[k].theta) == risk.design.width else None
+        if len(known[k].theta) != risk.design.width:
+            return None
+        return replace(known[k], s=np.clip(known[k].s, *risk.loss.slopes))  # of another loss, maybe
 
     def _keep(self, design: Design, thetas: np.ndarray) -> None:
         """Set the attributes of some weights, one row for each machine."""
@@ -196,7 +198,7 @@ def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
     return X[used], weight[used], *(array[used] for array in arrays)
 
 
-def _kept(solution: LinearSolution, whole: bool) -> LinearSolution:
+def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     """Return what a later fit may start from: without need, not one number for each row."""
     return replace(solution, s=solution.s if whole else np.empty(0), certificate=None)
 

@@ -36,6 +36,8 @@ _PASSES = 100_000
 _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are chosen
 _FALLEN, _TURNS = 0.05, 6  # share of the gap at which, and turns after which, to look again
 _TRIES, _CLOSE = 60, 1e-9  # for the first intercept
+_ROUNDING = 1e-14  # of a difference of squares
+_LONG = 1 << 23  # entries of a sweep from which a call is for one of them
 _STALE = 200  # looks in a row without a smaller gap
 
 
@@ -57,15 +59,14 @@ class DualDescent(RiskSolver):
         """Minimise a regularised risk from an earlier answer, or from zero."""
         state = _State(risk, start, self.random)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
-        passes, stale, least, status = 0, 0, np.inf, None
+        stale, least, status = 0, np.inf, None
         turns = 0 if state.known else _TURNS  # an earlier answer is looked at first
         while True:
             for _ in range(turns):
-                if passes >= limit:
+                if state.passes >= limit:
                     status = Status.MAX_ITER
                     break
-                before = min(_BEFORE if passes and not risk.loss.smooth else 0, limit - passes - 1)
-                part, passes = state.turn(before), passes + 1 + before
+                part = state.turn()
                 status = self.monitor.stopped()
                 fallen = max(_FALLEN * state.gap, self.tol * state.objective)
                 if status is not None or part <= fallen:
@@ -78,8 +79,9 @@ class DualDescent(RiskSolver):
                 status = Status.CONVERGED
             elif status is None and stale > _STALE:
                 status = Status.STALLED
-            report(self.monitor, passes, state.gap, state.objective, self.tol)
+            report(self.monitor, state.passes, state.gap, state.objective, self.tol)
             if status is not None:
+                passes = min(state.passes, limit)
                 return LinearSolution(state.seen, risk.slopes(state.beta), passes, status)
 
 
@@ -115,6 +117,7 @@ class _State:
                 self.bias[0] = b - self.stiff * total
         self.gap = self.objective = risk.empirical(np.zeros(risk.n))  # at the last look
         self.order = np.arange(risk.n)  # of the rows to visit
+        self.visits = 0
         self.moved = np.zeros(risk.n)  # by how much each lowered the objective last, twice
         self.seed = random.integers(1, 1 << 63, size=1, dtype=np.uint64)
 
@@ -125,12 +128,15 @@ class _State:
         """
         design = self.risk.design
         self.mean, self.along = np.zeros(design.features), np.zeros(design.n)  # mean . row
-        squared = design.squared_norms() - design.constant**2
+        scale = np.ones(design.width)
+        scale[design.features :] = 0.0
+        squared = design.squared_norms(scale)
         if self.free:
             mean = design.combination(np.full(design.n, 1.0 / design.n))
             mean[-1] = 0.0
             self.along, self.mean = design.values(mean), mean[:-1]
-            squared = np.maximum(squared - 2.0 * self.along + mean @ mean, 0.0)
+            rounding = _ROUNDING * (squared + mean @ mean)
+            squared = np.maximum(squared - 2.0 * self.along + mean @ mean, rounding)
         self.penalty, self.stiff, self.follows = 0.0, 0.0, 0.0
         if design.constant:  # 1 / stiff is the penalty on it, and that for leaving where it is held
             self.penalty = 0.0 if self.free else design.constant**-2
@@ -163,18 +169,32 @@ class _State:
         else:
             self.gap += self._lag()
 
-    def turn(self, before: int) -> float:
-        """Visit the liveliest rows some times, then all chosen ones; returns their part of the gap.
+    @property
+    def passes(self) -> int:
+        """Visits of rows, over all rows."""
+        return -(-self.visits // self.risk.n)
+
+    def turn(self) -> float:
+        """Visit the chosen rows, some more often; returns their part of the gap at the last visit.
 
         Those that have not moved then wait for the next look.
         """
-        gap = _turn(
+        if self.visits and not self.risk.loss.smooth:
+            large = len(self.order) * self.risk.design.entries > _LONG * self.risk.n
+            for _ in range(_BEFORE if large else 1):  # a compiled call must not take long
+                self._sweeps(1 if large else _BEFORE, True)
+        gap = self._sweeps(1, False)
+        self.order = self.order[self.moved[self.order] > 0]
+        return gap + self._lag()
+
+    def _sweeps(self, times: int, lively: bool) -> float:
+        gap, visits = _sweeps(
             rows_of(self.risk.design.X),
             self.theta,
             self.bias,
             self.stiff,
             self.follows,
-            self.mean @ self.mean,
+            float(self.mean @ self.mean),
             self.along,
             self.beta,
             self.target,
@@ -186,10 +206,11 @@ class _State:
             self.order,
             self.moved,
             self.seed,
-            before,
+            times,
+            lively,
         )
-        self.order = self.order[self.moved[self.order] > 0]
-        return gap + self._lag()
+        self.visits += visits
+        return gap
 
     def weights(self) -> np.ndarray:
         """Weights of the risk, its intercept last."""
@@ -299,14 +320,14 @@ def _lively(order, moved, room):
     for i in order:
         total += moved[i]
     for i in order:
-        if moved[i] * len(order) > total:
+        if moved[i] * len(order) >= total:
             room[count] = i
             count += 1
     return room[:count]
 
 
 @njit(cache=True, nogil=True)
-def _turn(
+def _sweeps(
     data,
     theta,
     bias,
@@ -324,20 +345,23 @@ def _turn(
     order,
     moved,
     seed,
-    before,
+    times,
+    lively,
 ):
     """Solve for the variable of each row in turn; changes theta, bias, beta, order, moved and seed.
 
-    Some times for the liveliest rows, then once for all. The weights are those of rows less their
-    mean, of squared length ``mean`` and products ``along`` with them; ``theta`` is the sum of the
-    rows as they are. Returns the sum of what each row had as its part of the gap when it was
-    visited last.
+    So many times, for all rows of ``order`` or the liveliest of them. The weights are those of rows
+    less their mean, of squared length ``mean`` and products ``along`` with them; ``theta`` is the
+    sum of the rows as they are. Returns the sum of what each row had as its part of the gap when it
+    was visited last, and the number of visits.
     """
-    room, gap = np.empty(len(order), dtype=np.int64), 0.0
-    for time in range(before + 1):
-        rows = _lively(order, moved, room) if time < before else order
+    room, gap, visits = np.empty(len(order), dtype=np.int64), 0.0, 0
+    for _ in range(times):
+        rows = _lively(order, moved, room) if lively else order
+        if lively and not len(rows):
+            break  # only a sweep over all rows moves an intercept on its own
         _shuffle(rows, seed)
-        gap = 0.0
+        gap, visits = 0.0, visits + len(rows)
         for i in rows:
             old, q = beta[i], bend[i]
             middle = bias[2] + bias[1] * along[i]
@@ -353,4 +377,4 @@ def _turn(
                 bias[2] += step * (along[i] - mean)
                 add(data, i, step, theta)
         bias[0] = follows * (bias[0] + stiff * bias[1])
-    return gap
+    return gap, visits

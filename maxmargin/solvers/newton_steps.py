@@ -25,7 +25,7 @@ from maxmargin.solution import Status
 from maxmargin.solvers.risk_solver import report
 
 _FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
-_TRIES = 25
+_TRIES = 60
 _STEEP, _ON, _FAR = 0.3, 2.0, 8.0  # a step goes on where its end is as steep, up to so far
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
 _PASSES = 1000
@@ -190,14 +190,17 @@ class NewtonSteps:
             low, t = (t, end), t * _ON
             end = slope(t)
         if end > _FLAT * promise:
-            high = t, end
-            for k in range(_TRIES):  # the secant, and now and then the middle
-                share = 0.5 if k % 3 == 2 else low[1] / (low[1] - high[1])
-                t = low[0] + share * (high[0] - low[0])
+            high, rising = (t, end), True
+            for _ in range(_TRIES):  # the secant; an end that stays counts half the next time
+                t = low[0] + low[1] / (low[1] - high[1]) * (high[0] - low[0])
                 end = slope(t)
                 if abs(end) <= _FLAT * promise:
                     break
-                low, high = ((t, end), high) if end < 0 else (low, (t, end))
+                if end < 0:
+                    low, high = (t, end), high if rising else (high[0], 0.5 * high[1])
+                else:
+                    low, high = (low[0], 0.5 * low[1]) if rising else low, (t, end)
+                rising = end > 0
         self.theta = self.theta + t * step
         self.f = self.f + t * along
         self.length, self.end = t, end

@@ -36,12 +36,13 @@ _ROUGH = 1e-2  # relative gap to which that is solved
 _EVEN = 0.2  # more rows, drawn without looking at them
 _STRAIGHT = 0.05  # curvature that a row without any counts for, over the largest: it may get some
 _UNSEEN = 1e-6  # squares of a column, over the mean, that a small sample may not have seen
+_NOTHING = 1e-200  # squares that are none
 _ROUNDS = 8
 _NEARER = 1e-2  # promise over the first one, to which a surrogate is solved
 _FINE = 1e-8  # promise over the objective, to which a bound is
 _STEPS = 12  # for either
-_DRIFT = 1e-10  # of the others' pull on an intercept without a penalty, that may be left
-_DRAWS = 2
+_DRIFT = 1e-11  # of the part's pull on an intercept without a penalty, that may be left
+_DRAWS = 2  # of parts
 _LOOKS, _SLOW = 12, 0.5  # passes, and the share of what was left that one may leave
 
 
@@ -52,7 +53,14 @@ def many(risk: RegularisedRisk) -> bool:
 
 
 def from_sample(solver: RiskSolver, risk: RegularisedRisk) -> np.ndarray:
-    """Weights that some rows ask for, by the same solver."""
+    """Weights that some rows ask for, by the same solver; zero where these are no better."""
+    theta = _from_sample(solver, risk)
+    if risk.primal(theta, risk.values(theta)) > risk.nothing:
+        return np.zeros(risk.design.width)  # a class may have been missing, for example
+    return theta
+
+
+def _from_sample(solver: RiskSolver, risk: RegularisedRisk) -> np.ndarray:
     rows = _sample(risk.n, max(risk.n // _FIRST, _PER_WEIGHT * risk.design.width))
     part = risk.take(rows)
     mass = float(part.cost.sum())
@@ -84,10 +92,10 @@ class Part:
     standing: RegularisedRisk
 
     @classmethod
-    def drawn(cls, risk: RegularisedRisk, look: Look) -> Part:
-        """Draw rows by what a look has found; from then on they are known."""
+    def drawn(cls, risk: RegularisedRisk, look: Look, draw: int) -> Part:
+        """Draw rows by what a look has found, for the so-manieth time; then they are known."""
         chance = _chances(risk, look)
-        rows = np.flatnonzero(np.random.default_rng(1).random(risk.n) < chance)
+        rows = np.flatnonzero(np.random.default_rng(draw).random(risk.n) < chance)
         part = risk.take(rows)
         own = part.cost / risk.factor
         known = cls(rows, part.with_cost(own), part.with_cost(own / chance[rows]))
@@ -106,7 +114,7 @@ def _chances(risk: RegularisedRisk, look: Look) -> np.ndarray:
     weight = risk.cost * (curvature + _STRAIGHT * risk.bend)
     some = _sample(risk.n, count // 4)
     squares = design.take(some).gram(weight[some]).diagonal()
-    least = _UNSEEN * max(float(squares.mean()), np.finfo(np.float64).tiny)
+    least = max(_UNSEEN * float(squares.mean()), _NOTHING)
     share = weight * design.squared_norms(1.0 / np.maximum(squares, least))
     sure = np.zeros(risk.n, dtype=bool)
     for _ in range(_ROUNDS):  # what is certain to be drawn leaves so much to the others
@@ -158,7 +166,8 @@ class _Standing:
         nothing = np.zeros(len(combined))
         offset = look.offset + own.dual(self.s, nothing) - own.dual(s, nothing)
         bound = -0.5 * float(risk.penalised @ combined**2) - offset
-        if own.free_intercept and abs(combined[-1]) > _DRIFT * float(np.abs(others).max()):
+        mass = own.design.constant * float(np.abs(own.beta(s)).sum())
+        if own.free_intercept and abs(combined[-1]) > _DRIFT * mass:
             bound = -np.inf  # the part alone cannot make up for the others
         slopes = look.s.copy()
         slopes[self.part.rows] = s
@@ -175,14 +184,17 @@ def by_part(
 
     Where looks bring it no nearer, the answer's status is "stalled" and it is the best one seen.
     """
-    theta = from_sample(solver, risk) if start is None else start.theta
-    limit = _LOOKS if solver.max_iter < 0 else max(solver.max_iter, 1)
+    theta = _from_sample(solver, risk) if start is None else start.theta
+    limit = solver.max_iter if solver.max_iter >= 0 else np.inf
     part = None if risk.known.part is None else risk.known.part.times(risk.factor)
     passes, draws, best = 0, 0, None
     while True:
         look, passes = risk.look(theta), passes + 1
+        if start is None and passes == 1 and risk.norm(theta) + look.loss > risk.nothing:
+            theta = np.zeros(risk.design.width)
+            look = risk.look(theta)
         if part is None:
-            part, draws = Part.drawn(risk, look), draws + 1
+            part, draws = Part.drawn(risk, look, draws), draws + 1
         standing = _Standing(solver, risk, part, look)
         if standing.left <= solver.tol * standing.objective:
             certificate, s = standing.certificate()
@@ -191,16 +203,15 @@ def by_part(
         nearer = best is None or standing.nearer(best)
         if best is None or standing.objective <= best.objective:
             best = standing
-        report(solver.monitor, passes, best.left, best.objective, solver.tol)
         status = solver.monitor.stopped()
         if status is None and passes >= limit:
-            status = Status.STALLED if solver.max_iter < 0 else Status.MAX_ITER
-        if status is None and not nearer:
-            if draws == _DRAWS:
-                status = Status.STALLED
-            else:
-                part, draws = Part.drawn(risk, best.look), draws + 1
-                best = _Standing(solver, risk, part, best.look)
+            status = Status.MAX_ITER
+        if status is None and (passes >= _LOOKS or (not nearer and draws == _DRAWS)):
+            status = Status.STALLED
         if status is not None:
             return LinearSolution(best.look.theta, best.look.s, passes, status)
+        if not nearer:
+            part, draws = Part.drawn(risk, best.look, draws), draws + 1
+            best = _Standing(solver, risk, part, best.look)
+        report(solver.monitor, passes, best.left, best.objective, solver.tol)
         theta = best.next()
