@@ -118,9 +118,9 @@ class Answer(NamedTuple):
 
 
 def fits(
-    make: Callable, settings: tuple, data: Data, value: Callable, repeats: int
+    make: Callable, settings: tuple, data: Data, value: Callable, enough: float, repeats: int
 ) -> list[Answer]:
-    """Fit at one setting after another until more passes change nothing or time is up."""
+    """Fit at one setting after another until it is near enough or time is up."""
     answers: list[Answer] = []
     spent = 0.0
     for setting in settings:
@@ -137,8 +137,7 @@ def fits(
         answers.append(Answer(float(np.median(times)), value(model), named))
         if spent > LIMIT or min(times) > LIMIT / 4:
             break
-        stuck = len(answers) > 2 and answers[-3].objective <= answers[-1].objective * (1 + 1e-7)
-        if stuck and not isinstance(setting, float):
+        if answers[-1].objective <= enough:
             break
     return answers
 
@@ -151,11 +150,11 @@ def compare(
     def value(model: object) -> float:
         return objective(model, data, loss, penalised)
 
-    ours(1e-3).fit(*data)  # compiles
-    found = {"maxmargin": fits(ours, OUR_TOLERANCES, data, value, repeats)}
+    exact = ours(1e-8).fit(*data)  # compiles, too
+    enough = value(exact) * (1 + NEAR)
+    found = {"maxmargin": fits(ours, OUR_TOLERANCES, data, value, enough, repeats)}
     for peer, (make, settings) in peers.items():
-        found[peer] = fits(make, settings, data, value, repeats)
-    exact = ours(1e-8).fit(*data)
+        found[peer] = fits(make, settings, data, value, enough, repeats)
     best = min([value(exact), *(a.objective for answers in found.values() for a in answers)])
     reached = {
         library: next((a for a in answers if a.objective <= best * (1 + NEAR)), None)
