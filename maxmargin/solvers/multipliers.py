@@ -32,6 +32,7 @@ _WHOLE = 0.9  # of a Newton step: the next centre is due
 _EASY, _HARD, _FACTOR = 2, 5, 2.0  # steps, up to and from which the width changes by this factor
 _STALE = 60  # centres in a row without a smaller gap
 _KNOWN = 16.0  # times as wide it begins where the slopes of an earlier answer are known
+_SHARE = 16  # of the rows, that it begins with where they are many
 _ZONE = 4.0  # spreads over which a kink is rounded at first
 
 
@@ -72,7 +73,7 @@ class Multipliers(RiskSolver):
         assert shape is not None
         theta = np.zeros(risk.design.width) if start is None else start.theta
         if start is None and many(risk):
-            theta = from_sample(self, risk)
+            theta = from_sample(self, risk, _SHARE)
         steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
         width = _first_width(risk, shape, steps.f)
         s = np.full(risk.n, 0.5 * (shape.low + shape.high))

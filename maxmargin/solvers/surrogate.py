@@ -52,16 +52,16 @@ def many(risk: RegularisedRisk) -> bool:
     return enough and risk.design.entries >= _MANY
 
 
-def from_sample(solver: RiskSolver, risk: RegularisedRisk) -> np.ndarray:
+def from_sample(solver: RiskSolver, risk: RegularisedRisk, share: int = _FIRST) -> np.ndarray:
     """Weights that some rows ask for, by the same solver; zero where these are no better."""
-    theta = _from_sample(solver, risk)
+    theta = _from_sample(solver, risk, share)
     if risk.primal(theta, risk.values(theta)) > risk.nothing:
         return np.zeros(risk.design.width)  # a class may have been missing, for example
     return theta
 
 
-def _from_sample(solver: RiskSolver, risk: RegularisedRisk) -> np.ndarray:
-    rows = _sample(risk.n, max(risk.n // _FIRST, _PER_WEIGHT * risk.design.width))
+def _from_sample(solver: RiskSolver, risk: RegularisedRisk, share: int = _FIRST) -> np.ndarray:
+    rows = _sample(risk.n, max(risk.n // share, _PER_WEIGHT * risk.design.width))
     part = risk.take(rows)
     mass = float(part.cost.sum())
     if not mass:
