@@ -11,10 +11,14 @@ fallen far enough all rows are looked at, and until the next look only those are
 free or violate a condition.
 
 An intercept couples all rows; without a penalty it even adds ``sum_i beta_i = 0``, which no single
-coordinate can keep. So it is the method of multipliers again: the intercept is held, with another
-penalty for leaving that place, which follows it after every sweep. Rows are less coupled then, and
-half the sweeps are enough with a penalty, too. Without one it is of no account where rows begin:
-they are taken from their mean, which is not written down.
+coordinate can keep. So it is the method of multipliers again: the intercept is held at a place that
+follows it after every sweep, with another penalty for leaving it,
+
+    penalty b^2 / 2 + (b - place)^2 / (2 width)  ->  b = follows place + stiff sum_i beta_i
+
+where ``1 / stiff = penalty + 1 / width`` and ``follows = stiff / width``. Rows are less coupled
+then, and half the sweeps are enough with a penalty, too. Without one it is of no account where rows
+begin: they are taken from their mean, which is not written down.
 
 Reference: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, JMLR 13, 2012
 (regression).
@@ -104,7 +108,7 @@ class _State:
         self._centre()
         self.known = start is not None and len(start.s) == risk.n
         self.beta, self.theta = np.zeros(risk.n), np.zeros(design.features)
-        self.bias = np.zeros(3)  # where the intercept is held; sum of beta; weights . mean
+        self.bias = np.zeros(3)  # follows place; sum of beta; weights . mean
         self.balanced = self.known
         if start is not None and self.known:
             self.beta = risk.beta(start.s)
@@ -333,7 +337,7 @@ def _sweeps(
     bias,
     stiff,
     follows,
-    mean,
+    mean_squared,
     along,
     beta,
     target,
@@ -351,9 +355,9 @@ def _sweeps(
     """Solve for the variable of each row in turn; changes theta, bias, beta, order, moved and seed.
 
     So many times, for all rows of ``order`` or the liveliest of them. The weights are those of rows
-    less their mean, of squared length ``mean`` and products ``along`` with them; ``theta`` is the
-    sum of the rows as they are. Returns the sum of what each row had as its part of the gap when it
-    was visited last, and the number of visits.
+    less their mean, whose products with rows are ``along`` and with itself ``mean_squared``;
+    ``theta`` is the sum of the rows as they are. Returns the sum of what each row had as its part
+    of the gap when it was visited last, and the number of visits.
     """
     room, gap, visits = np.empty(len(order), dtype=np.int64), 0.0, 0
     for _ in range(times):
@@ -374,7 +378,7 @@ def _sweeps(
             if step != 0:
                 beta[i] = new
                 bias[1] += step
-                bias[2] += step * (along[i] - mean)
+                bias[2] += step * (along[i] - mean_squared)
                 add(data, i, step, theta)
         bias[0] = follows * (bias[0] + stiff * bias[1])
     return gap, visits

@@ -95,7 +95,8 @@ class NewtonSteps:
         self.passes, self.theta = 0, theta
         self.f = risk.values(theta) if theta.any() else np.zeros(risk.n)
         self.objective = abs(risk.primal(theta, self.f))
-        self.length, self.promise = 1.0, np.inf  # of the last step
+        self.length, self.promise, self.end = 1.0, np.inf, np.inf  # of the last step
+        self.model: tuple[np.ndarray, ...] = ()  # slopes, curvatures, and values along it
 
     def down(self, rows: Rows, enough: float, most: int = _PASSES) -> Status | None:
         """Step until one promised less than is enough, or often enough; or say what stopped it.

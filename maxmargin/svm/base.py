@@ -336,15 +336,15 @@ def with_the_cpu_in_reserve(fit: F) -> F:
     """Let a fit begin again on the CPU where the GPU that ``device="auto"`` chose has failed."""
 
     @wraps(fit)
-    def fitted(machine: KernelMachine, *args: Any) -> Any:
+    def fitted(machine: KernelMachine, *args: Any, **options: Any) -> Any:
         try:
-            return fit(machine, *args)
+            return fit(machine, *args, **options)
         except DeviceError as error:
             if machine.device != "auto":
                 raise
             machine._gpu_failed = str(error)
         try:
-            return fit(machine, *args)
+            return fit(machine, *args, **options)
         finally:
             del machine._gpu_failed
 

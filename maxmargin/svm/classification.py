@@ -105,7 +105,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         weight = self._validated_weight(sample_weight, X)
         if len(np.unique(index[weight > 0])) < 2:
             raise ValueError(
-                "Invalid input - all samples with positive weights belong to the same class."
+                "Invalid input - all samples with positive weights belong to the same class: give "
+                "rows of another class a positive sample_weight."
             )
         weight = weight * self.class_weight_[index]
         self._refuse_empty_class(index, weight)
