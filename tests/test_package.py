@@ -17,7 +17,7 @@ LAYERS = [
     {"gram", "risk"},
     {"duals"},
     {"certificate", "progress"},
-    {"checkpoint"},
+    {"callbacks", "checkpoint"},
     {"solvers"},
     {"expansion", "multiclass"},
     {"bounds"},
