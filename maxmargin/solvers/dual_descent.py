@@ -38,7 +38,8 @@ from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _PASSES = 100_000
 _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are chosen
-_FALLEN, _TURNS = 0.05, 6  # share of the gap at which, and turns after which, to look again
+_FALLEN, _SMOOTHLY = 0.05, 0.01  # share of the gap at which to look again, with kinks and without
+_TURNS = 6  # after which to look in any case
 _TRIES, _CLOSE = 60, 1e-9  # for the first intercept
 _ROUNDING = 1e-14  # of a difference of squares
 _LONG = 1 << 23  # entries of a sweep from which a call is for one of them
@@ -64,6 +65,7 @@ class DualDescent(RiskSolver):
         state = _State(risk, start, self.random)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         stale, least, status = 0, np.inf, None
+        share = _SMOOTHLY if risk.loss.smooth else _FALLEN
         turns = 0 if state.known else _TURNS  # an earlier answer is looked at first
         while True:
             for _ in range(turns):
@@ -72,8 +74,7 @@ class DualDescent(RiskSolver):
                     break
                 part = state.turn()
                 status = self.monitor.stopped()
-                fallen = max(_FALLEN * state.gap, self.tol * state.objective)
-                if status is not None or part <= fallen:
+                if status is not None or part <= max(share * state.gap, self.tol * state.objective):
                     break
             state.look()
             turns = _TURNS
