@@ -55,7 +55,9 @@ class GapCertificate:
     >>> from maxmargin import LinearSVC
     >>> X, y = load_iris(return_X_y=True)
     >>> certificate = LinearSVC(C=0.1).fit(X[:100], y[:100]).certificate_
-    >>> 0.0 <= certificate.gap <= certificate.tol * certificate.primal
+    >>> certificate.dual <= certificate.primal
+    True
+    >>> certificate.gap <= certificate.tol * certificate.primal
     True
     >>> print(certificate)  # doctest: +ELLIPSIS
     converged: optimal to a relative gap of ...
@@ -90,6 +92,10 @@ class GapCertificate:
         cls, primal: float, dual: float, least: float, status: Status, tol: float
     ) -> GapCertificate:
         """Judge two objectives; ``least`` is the size below which they are rounding."""
+        if (
+            primal < dual <= primal + ROUNDING * abs(primal)
+        ):  # by rounding; a lower one is a bound, too
+            dual = primal
         gap = max(primal - dual, 0.0)
         relative = gap / max(abs(primal), abs(dual), least)
         if relative <= tol:

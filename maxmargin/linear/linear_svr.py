@@ -163,7 +163,8 @@ class LinearSVR(RiskMachine, LinearRegressor):
         -------
         self : object
         """
-        learn(self, self._pose(X, y, sample_weight, reset=not hasattr(self, "_streams")))
+        X, y, weight = self._checked(X, y, sample_weight, reset=not hasattr(self, "_streams"))
+        learn(self, self._problems(X, y, weight))
         self.coef_ = self.coef_[0]
         return self
 
@@ -171,11 +172,18 @@ class LinearSVR(RiskMachine, LinearRegressor):
     def _loss(self) -> Loss:
         return _LOSSES[self.loss](self.epsilon)
 
-    def _pose(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> list:
+    def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
         self._refuse_contradictions()
         X, y = self._validated(X, y, reset, y_numeric=True)
         weight = self._validated_weight(sample_weight, X)
-        X, weight, y = with_weight(X, weight, np.asarray(y, dtype=np.float64).ravel())
+        return X, np.asarray(y, dtype=np.float64).ravel(), weight
+
+    def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
+        X, y, weight = self._checked(X, y, sample_weight)
+        X, weight, y = with_weight(X, weight, y)
+        return self._problems(X, y, weight)
+
+    def _problems(self, X: Any, y: np.ndarray, weight: np.ndarray) -> list:
         return self._risks(X, [y], weight, self._loss, "l2")
 
     def _solve(self, problems: list, again: bool = False) -> None:
