@@ -11,13 +11,23 @@ import scipy.sparse as sp
 import sklearn.linear_model
 import sklearn.svm
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight
 
 import maxmargin.backends.cpu_linear
 import maxmargin.risk
 import maxmargin.solvers.softmax
-from maxmargin import SVC, SVR, LinearSVC, LinearSVR, LogisticRegression
+from maxmargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    MCEClassifier,
+    Perceptron,
+)
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.linear.path import C_path
 from maxmargin.losses import SquaredHinge
@@ -298,8 +308,6 @@ def test_a_free_intercept_is_the_lectures_problem(intercept):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_logistic_regression_is_scikit_learns(y, class_weight, intercept, random):
     weight = random.uniform(0.1, 2.0, size=N)
-    if class_weight == "balanced":  # scikit-learn 1.9 balances the weights, we the rows
-        weight = np.ones(N)
     same = {"C": 0.8, "class_weight": class_weight, "fit_intercept": intercept}
     peer = sklearn.linear_model.LogisticRegression(**same, tol=1e-10, max_iter=10_000)
     peer.fit(X, y, weight)
@@ -337,6 +345,60 @@ def test_class_weights_are_weights():
         by_class = clone(machine).set_params(class_weight={-1: 3.0, 1: 0.5}, tol=1e-9).fit(X, TWO)
         by_row = clone(machine).set_params(tol=1e-9).fit(X, TWO, np.where(TWO < 0, 3.0, 0.5))
         np.testing.assert_allclose(by_class.coef_, by_row.coef_)
+
+
+IMBALANCED = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-1.0, 1.2])  # 5, 47 and 8 rows
+
+
+@pytest.mark.parametrize("weights", [None, "drawn"])
+@pytest.mark.parametrize("class_weight", [{0: 1.0, 1: 5.0, 2: 1.0}, {0: 3.0}, "balanced"], ids=str)
+@pytest.mark.parametrize("data", ["iris", "imbalanced"])
+def test_a_class_weighs_in_its_own_machine_as_in_liblinear(data, class_weight, weights, random):
+    rows, y = load_iris(return_X_y=True) if data == "iris" else (X, IMBALANCED)
+    weight = None if weights is None else random.uniform(0.1, 3.0, size=len(y))
+    same = {"class_weight": class_weight, "intercept_scaling": 1.0, "C": 0.5}
+    ours = LinearSVC(**same, tol=1e-10).fit(rows, y, weight)
+    theirs = sklearn.svm.LinearSVC(**same, tol=1e-8, dual=False, max_iter=10**5)
+    theirs.fit(rows, y, weight)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+
+
+def test_weighing_the_rows_of_a_class_everywhere_has_a_name():
+    factors = {0: 1.0, 1: 5.0, 2: 1.0}
+    by_row = np.array([factors[k] for k in THREE])
+    named = LinearSVC(class_weight=factors, class_weight_on="rows", tol=1e-9).fit(X, THREE)
+    written = LinearSVC(tol=1e-9).fit(X, THREE, by_row)
+    np.testing.assert_allclose(named.coef_, written.coef_, atol=1e-7)
+    positive = LinearSVC(class_weight=factors, tol=1e-9).fit(X, THREE)
+    assert np.abs(positive.coef_ - written.coef_).max() > 1e-3
+
+
+def test_a_class_weighs_in_its_own_machine_with_lambda_and_in_a_stream():
+    machine = LinearSVC(class_weight={0: 4.0}, lam=0.05, loss="hinge")
+    exact = clone(machine).set_params(tol=1e-8).fit(X, THREE)
+    for k in range(3):
+        weight = np.where((k == THREE) & (k == 0), 4.0, 1.0)
+        alone = LinearSVC(lam=0.05, loss="hinge", tol=1e-8).fit(X, k == THREE, weight)
+        np.testing.assert_allclose(exact.coef_[k], alone.coef_[0], atol=1e-5)
+        assert exact.C_[k] == pytest.approx(alone.C_[0])
+    stream = batches(clone(machine), X, THREE, epochs=200)
+    np.testing.assert_allclose(stream.coef_, exact.coef_, atol=0.1)
+
+
+def test_every_machine_reads_balanced_alike(random):
+    weight = random.uniform(0.1, 3.0, size=N)
+    factors = compute_class_weight(
+        "balanced", classes=np.arange(3), y=IMBALANCED, sample_weight=weight
+    )
+    np.testing.assert_allclose(
+        SVC(class_weight="balanced").fit(X, IMBALANCED, weight).class_weight_, factors
+    )
+    for machine in (SVC(), LinearSVC(), LogisticRegression(), Perceptron(), MCEClassifier()):
+        balanced = clone(machine).set_params(class_weight="balanced")
+        written = clone(machine).set_params(class_weight=dict(enumerate(factors)))
+        fits = [m.fit(X, IMBALANCED, sample_weight=weight) for m in (balanced, written)]
+        np.testing.assert_allclose(*[m.decision_function(X) for m in fits], rtol=1e-6, atol=1e-9)
 
 
 def test_balanced_classes_weigh_the_same_with_their_rows_weights(random):

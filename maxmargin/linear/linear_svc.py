@@ -46,7 +46,11 @@ class LinearSVC(RiskClassifier):
         By default the intercept has no penalty. A number is LIBLINEAR's problem: the intercept is
         a weight on a column of this number, penalised like the others.
     class_weight : dict, "balanced" or None, default=None
-        Factors of C for each class.
+        Factors of C for each class; ``"balanced"`` makes all classes equally heavy.
+    class_weight_on : {"positive", "rows"}, default="positive"
+        What they count on where there are more than two classes: ``"positive"``, as in scikit-learn
+        and LIBLINEAR, the rows of a class in its own machine, where it is the positive one;
+        ``"rows"``, the rows of a class in every machine.
     verbose : bool or int, default=0
         Show a progress bar.
     random_state : int, RandomState or None, default=None
@@ -106,6 +110,7 @@ class LinearSVC(RiskClassifier):
         "dual": ["boolean", StrOptions({"auto"})],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "class_weight_on": [StrOptions({"positive", "rows"})],
         "solver": solver_names("newton", "multipliers", "dual_descent", "l1_descent", "sgd"),
     }
 
@@ -131,6 +136,7 @@ class LinearSVC(RiskClassifier):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
+        class_weight_on: str = "positive",
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -151,6 +157,7 @@ class LinearSVC(RiskClassifier):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callback = callback
+        self.class_weight_on = class_weight_on
 
     @_fit_context(prefer_skip_nested_validation=True)
     @observed

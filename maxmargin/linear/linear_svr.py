@@ -184,7 +184,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         return self._problems(X, y, weight)
 
     def _problems(self, X: Any, y: np.ndarray, weight: np.ndarray) -> list:
-        return self._risks(X, [y], weight, self._loss, "l2")
+        return self._risks(X, [y], [weight], self._loss, "l2")
 
     def _solve(self, problems: list, again: bool = False) -> None:
         self._minimise(problems, again)

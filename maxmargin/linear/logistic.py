@@ -208,10 +208,10 @@ class LogisticRegression(RiskClassifier):
             self._minimise_softmax(problems[0])
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
 
-    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
+    def _problems(self, X: Any, index: np.ndarray, weights: list[np.ndarray]) -> list:
         if len(self.classes_) == 2:
-            return super()._problems(X, index, weight)
-        return [SoftmaxRisk(self._design(X), index, len(self.classes_), weight, self.penalty)]
+            return super()._problems(X, index, weights)
+        return [SoftmaxRisk(self._design(X), index, len(self.classes_), weights[0], self.penalty)]
 
     def _refuse_contradictions(self) -> None:
         refuse_two_forms(self)

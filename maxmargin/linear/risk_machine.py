@@ -83,8 +83,11 @@ class RiskMachine(LinearMachine):
 
         Where they will be solved again, at another C, what was found out is kept.
         """
-        weight = float(problems[0].cost.sum())
-        risks = [risk.times(cost_per_weight(self.C, self.lam, weight)) for risk in problems]
+        weights = np.array([risk.cost.sum() for risk in problems])
+        risks = [
+            risk.times(cost_per_weight(self.C, self.lam, float(weight)))
+            for risk, weight in zip(problems, weights, strict=True)
+        ]
         with self._watching(len(risks)) as monitor:
             answers = []
             for k, risk in enumerate(risks):
@@ -95,7 +98,7 @@ class RiskMachine(LinearMachine):
             self._answers = [kept(solution, self.warm_start) for _, solution, _ in answers]
             self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))
             totals = np.array([risk.cost.sum() for risk, _, _ in answers])
-            self.C_, self.lam_ = totals / weight, 0.5 / totals
+            self.C_, self.lam_ = totals / weights, 0.5 / totals
             self.n_iter_: Any = max(solution.n_iter for _, solution, _ in answers)
             self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
 
@@ -103,13 +106,16 @@ class RiskMachine(LinearMachine):
         self,
         X: Any,
         targets: list[np.ndarray],
-        weight: np.ndarray,
+        weights: list[np.ndarray],
         loss: Loss,
         penalty: str | None,
     ) -> list[RegularisedRisk]:
-        """Problems at C = 1, one for each target."""
+        """Problems at C = 1, one for each target and the weights of its rows."""
         design, penalised = self._design(X), self.intercept_scaling is not None
-        return [RegularisedRisk(design, y, weight, loss, penalised, penalty) for y in targets]
+        return [
+            RegularisedRisk(design, y, weight, loss, penalised, penalty)
+            for y, weight in zip(targets, weights, strict=True)
+        ]
 
     def _design(self, X: Any) -> Design:
         """Rows of X with the intercept's column."""
