@@ -13,6 +13,7 @@ from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
 from maxmargin.linear.stream import takes_streams
 from maxmargin.losses import Hinge, Loss, SquaredHinge
+from maxmargin.risk import L1, L2, Penalty
 
 _LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
 
@@ -212,6 +213,10 @@ class LinearSVC(RiskClassifier):
     def _loss(self) -> Loss:
         return _LOSSES[self.loss]
 
+    @property
+    def _penalty(self) -> Penalty:
+        return L1 if self.penalty == "l1" else L2
+
     def _refuse_contradictions(self) -> None:
         if self.multi_class == "crammer_singer":
             raise ValueError(
@@ -222,13 +227,13 @@ class LinearSVC(RiskClassifier):
             raise ValueError(
                 "penalty='l1' goes with loss='squared_hinge': the hinge is not smooth."
             )
-        refuse_solver(self.solver, self.dual, self.penalty, self._loss.smooth)
+        refuse_solver(self.solver, self.dual, self._penalty, self._loss.smooth)
         refuse_two_forms(self)
 
 
-def refuse_solver(solver: str, dual: Any, penalty: str | None, smooth: bool) -> None:
+def refuse_solver(solver: str, dual: Any, penalty: Penalty, smooth: bool) -> None:
     """Refuse a solver that cannot solve the problem that was asked for."""
-    if penalty == "l1":
+    if penalty.l1:
         if dual is True or solver not in ("auto", "l1_descent"):
             raise ValueError(
                 "penalty='l1' is solved in the primal: use solver='auto' or 'l1_descent', and "
@@ -255,7 +260,7 @@ def refuse_two_forms(machine: RiskMachine) -> None:
             "Give one of C, lam and norm_bound: each states how much the weights are held back; "
             f"got C={machine.C!r}, lam={machine.lam!r} and norm_bound={machine.norm_bound!r}."
         )
-    if getattr(machine, "penalty", "l2") != "l2":
+    if machine._penalty != L2:
         raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
     if machine.solver == "sgd":
         raise ValueError(

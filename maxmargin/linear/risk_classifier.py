@@ -11,8 +11,8 @@ from maxmargin.linear.base import LinearClassifier
 from maxmargin.linear.risk_machine import RiskMachine, with_weight
 from maxmargin.linear.stream import (
     classes_in_stream,
-    learn,
     factors_in_stream,
+    learn,
 )
 from maxmargin.losses import Loss
 from maxmargin.multiclass import weights_of_machines
@@ -63,4 +63,4 @@ class RiskClassifier(RiskMachine, LinearClassifier):
 
     def _problems(self, X: Any, index: np.ndarray, weights: list[np.ndarray]) -> list:
         """Problems of some rows, at C = 1."""
-        return self._risks(X, self._signs(index), weights, self._loss, self.penalty)
+        return self._risks(X, self._signs(index), weights, self._loss)

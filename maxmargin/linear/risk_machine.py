@@ -21,7 +21,14 @@ from maxmargin.linear.norm_bound import within
 from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk, cost_per_weight
+from maxmargin.risk import (
+    L2,
+    GapCertificate,
+    LinearSolution,
+    Penalty,
+    RegularisedRisk,
+    cost_per_weight,
+)
 from maxmargin.solution import Status
 from maxmargin.solvers.dual_descent import DualDescent
 from maxmargin.solvers.l1_descent import L1Descent
@@ -78,6 +85,26 @@ class RiskMachine(LinearMachine):
         "sgd": Pegasos,
     }
 
+    @property
+    def _penalty(self) -> Penalty:
+        """What holds the weights back."""
+        return L2
+
+    @property
+    def _cost(self) -> float:
+        """Cost of a row of weight one, without ``lam``."""
+        return self.C
+
+    @property
+    def _road(self) -> str:
+        """Our name of the solver."""
+        return self.solver
+
+    @property
+    def _penalised_intercept(self) -> float | None:
+        """Value of the column whose weight is the intercept and penalised; None where it is not."""
+        return self.intercept_scaling
+
     def _minimise(self, problems: list[RegularisedRisk], again: bool = False) -> None:
         """Solve problems that are posed at C = 1; sets the attributes of the answers.
 
@@ -85,7 +112,7 @@ class RiskMachine(LinearMachine):
         """
         weights = np.array([risk.cost.sum() for risk in problems])
         risks = [
-            risk.times(cost_per_weight(self.C, self.lam, float(weight)))
+            risk.times(cost_per_weight(self._cost, self.lam, float(weight)))
             for risk, weight in zip(problems, weights, strict=True)
         ]
         with self._watching(len(risks)) as monitor:
@@ -108,18 +135,17 @@ class RiskMachine(LinearMachine):
         targets: list[np.ndarray],
         weights: list[np.ndarray],
         loss: Loss,
-        penalty: str | None,
     ) -> list[RegularisedRisk]:
         """Problems at C = 1, one for each target and the weights of its rows."""
-        design, penalised = self._design(X), self.intercept_scaling is not None
+        design, penalised = self._design(X), self._penalised_intercept is not None
         return [
-            RegularisedRisk(design, y, weight, loss, penalised, penalty)
+            RegularisedRisk(design, y, weight, loss, penalised, self._penalty)
             for y, weight in zip(targets, weights, strict=True)
         ]
 
     def _design(self, X: Any) -> Design:
         """Rows of X with the intercept's column."""
-        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+        scaling = 1.0 if self._penalised_intercept is None else float(self._penalised_intercept)
         constant = scaling if self.fit_intercept else 0.0
         return Design(X, constant, Workers(thread_count(self.n_jobs)))
 
@@ -153,12 +179,12 @@ class RiskMachine(LinearMachine):
 
     def _solver_for(self, risk: RegularisedRisk) -> str:
         """Name of the solver: the one that was asked for, or by the shape of the data."""
-        if self.solver != "auto":
-            return self.solver
-        if risk.penalty == "l1":
+        if self._road != "auto":
+            return self._road
+        if risk.penalty.l1:
             return "l1_descent"
-        by_rows = risk.design.width > _WIDE if self.dual == "auto" else bool(self.dual)
-        if risk.loss.shape is not None and risk.penalty is not None and by_rows:
+        by_rows = risk.design.width > _WIDE if isinstance(self.dual, str) else bool(self.dual)
+        if risk.loss.shape is not None and not risk.penalty.none and by_rows:
             return "dual_descent"
         return "newton" if risk.loss.smooth else "multipliers"
 

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from maxmargin.multiclass import class_weights
+from maxmargin.risk import L2
 from maxmargin.solvers.pegasos import Stream
 
 _OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers", "_weights")
@@ -26,9 +27,10 @@ def takes_streams(machine: Any) -> bool:
             "for C to be weighed against. Use lam = 1 / (2 N C) with the N that you expect; got "
             f"lam={machine.lam!r}, C={machine.C!r} and norm_bound={machine.norm_bound!r}."
         )
-    if getattr(machine, "penalty", "l2") != "l2":
+    if machine._penalty != L2:
         raise AttributeError(
-            f"partial_fit goes with penalty='l2'; got penalty={machine.penalty!r}. Use fit."
+            f"partial_fit goes with the l2 penalty; these parameters say {machine._penalty}. Use "
+            "fit."
         )
     if getattr(machine, "class_weight", None) == "balanced":
         raise AttributeError(
