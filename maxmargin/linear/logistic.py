@@ -328,9 +328,7 @@ class LogisticRegression(RiskClassifier):
             raise ValueError("solver='sgd' takes its steps from the penalty: use a finite C.")
         if penalty is None and self.C not in (1.0, np.inf):
             self._say("Setting penalty=None will ignore the C and l1_ratio parameters")
-        if (penalty == "l2" and ratio not in (0, None)) or (
-            penalty == "l1" and ratio not in (0, 1)
-        ):
+        if penalty in ("l1", "l2") and ratio not in (0, None, int(penalty == "l1")):
             self._say(f"Inconsistent values: penalty={penalty} with l1_ratio={ratio}.")
 
     def _say(self, message: str) -> None:
@@ -363,8 +361,8 @@ class LogisticRegression(RiskClassifier):
                 "Without a penalty the likelihood has no maximum where the classes can be "
                 "separated: longer weights are always better. These have a norm of "
                 f"{np.linalg.norm(self.coef_):.3g} and stopped growing for want of digits or "
-                "passes. Use penalty='l2' and a finite C; maxmargin.is_separable tells whether that is "
-                "the case."
+                "passes. Use penalty='l2' and a finite C; maxmargin.is_separable tells whether "
+                "that is the case."
             )
         return super()._unfinished()
 

@@ -5,10 +5,10 @@ With ``theta = Z' beta`` kept up to date, the dual of :mod:`maxmargin.risk` in o
     1/2 ||z_i||^2 d^2 + f_i d + h_i(beta_i + d),   h_i(b) = q_i b^2 / 2 - t_i b + threshold |b|
 
 in an interval, or with the entropy for h_i, which is solved exactly; then ``theta`` moves along the
-row. Rows are visited in random order. The loss of a row is the largest ``-f_i b - h_i(b)``, so that what its own variable
-lacks of it is its part of the duality gap: a sweep adds these up as it goes. Where the sum has
-fallen far enough all rows are looked at, and until the next look only those are visited that are
-free or violate a condition.
+row. Rows are visited in random order. The loss of a row is the largest ``-f_i b - h_i(b)``, so that
+what its own variable lacks of it is its part of the duality gap: a sweep adds these up as it goes.
+Where the sum has fallen far enough all rows are looked at, and until the next look only those are
+visited that are free or violate a condition.
 
 An intercept couples all rows; without a penalty it even adds ``sum_i beta_i = 0``, which no single
 coordinate can keep. So it is the method of multipliers again: the intercept is held at a place that

@@ -26,16 +26,20 @@ from numba import njit
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import solved
+from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import GapCertificate, LinearSolution, Penalty, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton_steps import Losses
 from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _PASSES, _STALE = 100_000, 50
-_DIRECT = 1500  # weights up to which the model's matrix is made
+_DIRECT, _FEW = 1500, 1000  # weights up to which the model's matrix is made, of all or of some
 _MOST = 0.5  # share of the weights from which all of them are taken
-_FACES, _INNER, _HALVINGS = 100, 30, 40  # of a model: faces, sweeps for each; of a step
-_COLUMN_SWEEPS, _SETTLED = 20, 1e-3  # over columns; what the last may gain of all that was gained
+_FACES, _INNER, _HALVINGS = 100, 200, 40  # of a model: faces, sweeps for each; of a step
+_TURNS = 3  # faces after each other, before coordinates are looked at again
+_WORK = 50_000_000  # products of these sweeps at most: a compiled call must not take long
+_EXACT, _ROUGH = 1e-13, 1e-3  # of what a model has gained, by its last sweep: at best, at first
+_COLUMN_SWEEPS = 20  # of a model that has no matrix
 _FALLS = 1e-9  # part of the objective by which it must fall to count as falling
 _FLOOR = 1e-13  # curvature of a column, over what it would be about zero, that is rounding
 _SINGULAR = (
@@ -50,7 +54,7 @@ class L1Descent(RiskSolver):
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""
         theta = np.zeros(risk.design.width) if start is None else start.theta.copy()
-        model = _Model(risk)
+        model = _Model(risk, self.monitor)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         passes, stale, least, lowest, status = 0, 0, np.inf, np.inf, None
         predicted: list[np.ndarray] = []
@@ -58,7 +62,8 @@ class L1Descent(RiskSolver):
             f = risk.values(theta)
             at = [risk.loss.slope(risk.arguments(f)), *predicted]
             certificate, s = self._judged(risk, theta, at)
-            falling = certificate.primal < (1.0 - _FALLS) * lowest
+            fallen = lowest / max(certificate.primal, np.finfo(np.float64).tiny) - 1.0
+            falling = fallen > _FALLS
             stale = 0 if falling or certificate.relative_gap < least else stale + 1
             least = min(least, certificate.relative_gap)
             lowest = min(lowest, certificate.primal)
@@ -71,7 +76,9 @@ class L1Descent(RiskSolver):
             report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
             if status is not None:
                 return LinearSolution(theta, s, passes, status, certificate)
-            theta, slopes = model.improved(theta, f)
+            theta, slopes = model.improved(
+                theta, f, float(np.clip(_ROUGH * fallen, _EXACT, _ROUGH))
+            )
             predicted, passes = [slopes], passes + 1
             status = self.monitor.stopped()
 
@@ -86,17 +93,22 @@ class L1Descent(RiskSolver):
 class _Model:
     """The losses as quadratics at the weights, over the weights that are worth it."""
 
-    def __init__(self, risk: RegularisedRisk) -> None:
-        self.risk, self.losses = risk, Losses(risk)
+    def __init__(self, risk: RegularisedRisk, monitor: ProblemMonitor) -> None:
+        self.risk, self.losses, self.monitor = risk, Losses(risk), monitor
         self.columns: _Columns | None = None  # made when they are needed
         self.taken = np.empty(0, dtype=np.intp), risk.design
 
-    def improved(self, theta: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Weights that lower the objective, and the slopes that the whole step predicts."""
+    def improved(
+        self, theta: np.ndarray, f: np.ndarray, exact: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights that lower the objective, and the slopes that the whole step predicts.
+
+        The model is solved until a sweep gains no more than an ``exact`` part of what all have.
+        """
         risk = self.risk
         slope, curvature = self.losses.slope_and_curvature(f)
         gradient = risk.design.combination(slope)
-        step = self._step(theta, gradient, curvature)
+        step = self._step(theta, gradient, curvature, exact)
         along, value = risk.design.values(step), risk.primal(theta, f)
         predicted = np.clip(risk.slopes(-slope - curvature * along), *risk.loss.slopes)
         promise = float(gradient @ step) + risk.norm(theta + step) - risk.norm(theta)
@@ -108,7 +120,9 @@ class _Model:
             length *= 0.5
         return theta, predicted
 
-    def _step(self, theta: np.ndarray, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    def _step(
+        self, theta: np.ndarray, gradient: np.ndarray, curvature: np.ndarray, exact: float
+    ) -> np.ndarray:
         """Step to the minimum of the model plus the penalty."""
         risk, width = self.risk, self.risk.design.width
         held = risk.penalised > 0
@@ -116,15 +130,15 @@ class _Model:
         if width <= _DIRECT and len(chosen) > _MOST * width:
             chosen = np.arange(width)
         penalised, step = risk.penalised[chosen], np.zeros(width)
-        if len(chosen) <= _DIRECT:
+        if len(chosen) <= (_DIRECT if width <= _DIRECT else _FEW):
             matrix = self._of(chosen).gram(curvature)
             step[chosen] = model_step(
-                matrix, gradient[chosen], theta[chosen], penalised, risk.penalty
+                matrix, gradient[chosen], theta[chosen], penalised, risk.penalty, exact
             )
         else:
             if self.columns is None:
                 self.columns = _Columns(risk.design)
-            step = self.columns.step(risk, chosen, theta, gradient, curvature)
+            step = self.columns.step(risk, chosen, theta, gradient, curvature, exact, self.monitor)
         return step
 
     def _of(self, chosen: np.ndarray) -> Design:
@@ -146,11 +160,13 @@ def model_step(
     theta: np.ndarray,
     penalised: np.ndarray,
     penalty: Penalty,
+    exact: float = _EXACT,
 ) -> np.ndarray:
     """Step to the minimum of ``gradient . d + d' matrix d / 2`` plus the penalty on ``theta + d``.
 
     Weights that are not ``penalised``, the intercepts, are solved for first: what is left are
     columns about their means, which coordinates can go along however far from zero the data are.
+    The last sweep gains no more than an ``exact`` part of what all have.
 
     Examples
     --------
@@ -163,7 +179,7 @@ def model_step(
     floor = _FLOOR * np.diag(matrix) + 1e-300
     held, free = np.flatnonzero(penalised), np.flatnonzero(penalised == 0)
     if not len(free):
-        return _by_faces(matrix, gradient, theta, penalty, floor)
+        return _by_faces(matrix, gradient, theta, penalty, floor, exact)
     across, corner = matrix[np.ix_(free, held)], matrix[np.ix_(free, free)]
     inverse = np.linalg.pinv(corner, rcond=_SINGULAR, hermitian=True)
     shift = inverse @ across
@@ -174,6 +190,7 @@ def model_step(
         theta[held],
         penalty,
         floor[held],
+        exact,
     )
     step[free] = -inverse @ (gradient[free] + across @ step[held])
     return step
@@ -185,6 +202,7 @@ def _by_faces(
     theta: np.ndarray,
     penalty: Penalty,
     floor: np.ndarray,
+    exact: float,
 ) -> np.ndarray:
     """Step to the minimum of the model: by coordinates, and along faces where these crawl.
 
@@ -194,12 +212,16 @@ def _by_faces(
     if l2:
         matrix = matrix.copy()
         matrix.flat[:: len(matrix) + 1] += l2
-    step, slope = np.zeros(len(theta)), gradient + l2 * theta
+    step, slope, total = np.zeros(len(theta)), gradient + l2 * theta, 0.0
+    sweeps = max(min(_INNER, _WORK // max(len(theta) ** 2, 1)), 1)
     for _ in range(_FACES):
-        if _by_coordinates(matrix, slope, theta, step, l1, floor, _INNER):
+        gained, last = _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, total, exact)
+        total += gained
+        if last <= exact * total:
             break
-        while _along_face(matrix, slope, theta, step, l1, floor):
-            pass  # a weight less
+        for _ in range(_TURNS):
+            if not _along_face(matrix, slope, theta, step, l1, floor):
+                break
     return step
 
 
@@ -213,7 +235,9 @@ def _along_face(
 ) -> bool:
     """Go to the minimum with the signs as they are; changes step and slope.
 
-    Returns whether a weight has met zero on the way, where it ends.
+    Weights that would change their sign end at zero: all of them at once where that lowers the
+    model, otherwise the first ones that meet it, where the step ends. Returns whether there were
+    any.
     """
     w = theta + step
     face = np.flatnonzero(w)
@@ -221,18 +245,26 @@ def _along_face(
     change = -solved(inside, slope[face] + l1 * np.sign(w[face]))
     with np.errstate(divide="ignore", invalid="ignore"):
         meets = np.where(change * w[face] < 0, -w[face] / change, np.inf)
-    length = min(1.0, float(meets.min(initial=1.0)))
-    at_zero = meets <= length
-    moved = np.where(at_zero, -w[face], length * change)
+    for length in (1.0, min(1.0, float(meets.min(initial=1.0)))):
+        at_zero = meets <= length
+        moved = np.where(at_zero, -w[face], length * change)
+        turned = matrix[:, face] @ moved
+        grown = l1 * float((np.abs(w[face] + moved) - np.abs(w[face])).sum())
+        if float(moved @ (slope[face] + 0.5 * turned[face])) + grown <= 0:
+            break
     step[face] = np.where(at_zero, -theta[face], step[face] + moved)
-    slope += matrix[:, face] @ moved
+    slope += turned
     return bool(at_zero.any())
 
 
 @njit(cache=True, nogil=True)
-def _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps):
-    """Minimise over each coordinate in turn; changes step and slope. Says if it is done."""
-    width, total = len(theta), 0.0
+def _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, before, exact):
+    """Minimise over each coordinate in turn; changes step and slope.
+
+    Returns what was gained, twice, in all and by the last sweep; ``before`` is what was gained
+    before.
+    """
+    width, total, gained = len(theta), 0.0, 0.0
     for _ in range(sweeps):
         gained = 0.0
         for j in range(width):
@@ -246,9 +278,9 @@ def _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps):
                     slope[k] += change * matrix[j, k]
                 gained += bend * change * change
         total += gained
-        if gained <= 1e-16 * total:
-            return True
-    return False
+        if gained <= exact * (before + total):
+            break
+    return total, gained
 
 
 class _Columns:
@@ -273,6 +305,8 @@ class _Columns:
         theta: np.ndarray,
         gradient: np.ndarray,
         curvature: np.ndarray,
+        exact: float,
+        monitor: ProblemMonitor,
     ) -> np.ndarray:
         """Lower the model plus the penalty by sweeps over some of the weights."""
         design, penalty = risk.design, risk.penalty
@@ -301,7 +335,7 @@ class _Columns:
                 order,
             )
             total += gained
-            if gained <= _SETTLED * total:
+            if gained <= exact * total or monitor.stopped() is not None:
                 break
         if free:
             step[-1] = -(pull + sums[0]) / max(mass, 1e-300) / design.constant
