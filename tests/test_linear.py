@@ -635,6 +635,17 @@ def test_row_by_row_it_is_the_same_wherever_the_rows_lie(data, intercept):
             assert totals(model.certificate_)[0] == pytest.approx(primal, rel=2e-4)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_where_rows_one_by_one_crawl_the_primal_takes_over(loss):
+    rows, y = load_iris(return_X_y=True)
+    same = {"class_weight": {1: 5.0}, "intercept_scaling": 1.0, "loss": loss, "tol": 1e-7}
+    model = LinearSVC(**same, dual=True, random_state=0).fit(rows, y)
+    assert model.certificate_.converged
+    assert "dual_descent" in model.solver_
+    assert model.n_iter_ <= model.max_iter
+    np.testing.assert_allclose(model.coef_, LinearSVC(**same).fit(rows, y).coef_, atol=1e-2)
+
+
 def test_three_rows_are_enough_for_rows_one_by_one(random):
     for _ in range(30):
         rows = random.normal(size=(3, 2))

@@ -36,6 +36,8 @@ class LinearSVC(RiskClassifier):
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     dual : "auto" or bool, default="auto"
         Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features.
+        Where rows crawl and features are few, the primal takes over for the last half of
+        ``max_iter``.
     tol : float, default=1e-4
         Relative duality gap of an answer that counts as converged.
     C : float, default=1.0

@@ -43,6 +43,7 @@ def class_weights(
     array([5., 1.])
     """
     if isinstance(class_weight, str):
+        assert index is not None
         mass = np.bincount(index, weights=weight, minlength=len(classes))
         factors = np.zeros(len(classes))
         return np.divide(weight.sum(), len(classes) * mass, out=factors, where=mass > 0)

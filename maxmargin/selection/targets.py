@@ -151,6 +151,7 @@ class Labels(Targets):
         rows, signs = self.tasks[k]
         weight = fold.weight[rows]
         if machine.class_weight is not None:
+            assert self.classes is not None
             factors = class_weights(
                 machine.class_weight, self.classes, self.index[fold.train], fold.weight[fold.train]
             )
