@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
@@ -79,7 +80,7 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
         warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
-class LinearClassifier(ClassifierMixin, LinearMachine):
+class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
     """A linear machine for two classes, or one for each of several."""
 
     classes_: np.ndarray

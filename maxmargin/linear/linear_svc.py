@@ -6,12 +6,11 @@ from typing import Any
 
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from maxmargin.callbacks import observed
 from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
-from maxmargin.linear.stream import takes_streams
+from maxmargin.linear.stream import available_where, takes_streams
 from maxmargin.losses import Hinge, Loss, SquaredHinge
 from maxmargin.risk import L1, L2, Penalty
 
@@ -61,7 +60,8 @@ class LinearSVC(RiskClassifier):
     max_iter : int, default=1000
         Passes over the data allowed for each machine; -1 for no limit.
     lam : float, optional
-        The lambda form in place of C.
+        The lambda form in place of C. ``partial_fit`` is there only where it is given: a stream has
+        no number of rows for C to be weighed against.
     norm_bound : float, optional
         The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to.
         An intercept that is penalised counts in the norm.
@@ -92,7 +92,7 @@ class LinearSVC(RiskClassifier):
         Cost of a row of weight one, and what it is in the lambda form.
     solver_ : str
     t_ : int
-        Steps of ``partial_fit``.
+        Rows that ``partial_fit`` has seen.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -184,17 +184,17 @@ class LinearSVC(RiskClassifier):
         self._warn_unfinished()
         return self
 
-    @available_if(takes_streams)
+    @available_where(takes_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
     ) -> LinearSVC:
         """Learn from some rows of a stream, which are not kept.
 
-        Stochastic steps on some rows at a time approach the answer of ``fit`` with the same
-        ``lam``. It needs ``lam``; the solver and its limits belong to ``fit``. There is no
-        ``certificate_``, since no one has all rows; ``t_`` counts the steps. The first call after
-        a ``fit`` begins anew.
+        A step on each row, in the order in which they come, and the average of the weights
+        approach the answer of ``fit`` with the same ``lam`` (:mod:`maxmargin.solvers.pegasos`). It
+        needs ``lam``; the solver and its limits belong to ``fit``. There is no ``certificate_``,
+        since no one has all rows; ``t_`` counts them. The first call after a ``fit`` begins anew.
 
         Parameters
         ----------

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from maxmargin.callbacks import observed
 from maxmargin.linear.base import LinearRegressor
 from maxmargin.linear.linear_svc import refuse_solver, refuse_two_forms
 from maxmargin.linear.risk_machine import RiskMachine, solver_names, with_weight
-from maxmargin.linear.stream import learn, takes_streams
+from maxmargin.linear.stream import available_where, learn, takes_streams
 from maxmargin.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 
 _LOSSES = {
@@ -64,7 +63,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
     C_, lam_ : arrays of shape (1,)
     solver_ : str
     t_ : int
-        Steps of ``partial_fit``.
+        Rows that ``partial_fit`` has seen.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -146,7 +145,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self._warn_unfinished()
         return self
 
-    @available_if(takes_streams)
+    @available_where(takes_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
         """Learn from some rows of a stream, which are not kept.

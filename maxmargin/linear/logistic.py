@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.callbacks import observed
@@ -18,7 +17,7 @@ from maxmargin.linear.base import POSITIVE
 from maxmargin.linear.linear_svc import refuse_two_forms
 from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine
-from maxmargin.linear.stream import takes_streams
+from maxmargin.linear.stream import available_where, takes_streams
 from maxmargin.losses import Logistic, Loss
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import L2, NO_PENALTY, Penalty, cost_per_weight
@@ -117,7 +116,7 @@ class LogisticRegression(RiskClassifier):
         Cost of a row of weight one, and what it is in the lambda form.
     solver_ : str
     t_ : int
-        Steps of ``partial_fit``.
+        Rows that ``partial_fit`` has seen.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -224,7 +223,7 @@ class LogisticRegression(RiskClassifier):
         self._warn_unfinished()
         return self
 
-    @available_if(takes_streams)
+    @available_where(takes_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import Workers
@@ -29,6 +28,7 @@ from maxmargin.kernels import Kernel
 from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
 from maxmargin.linear.perceptron_form import Form, PrimalForm, Start, learns_in_parts
+from maxmargin.linear.stream import available_where
 from maxmargin.multiclass import class_weights, weights_of_machines
 from maxmargin.solvers.perceptron_passes import Ending, Outcome, Step
 
@@ -288,7 +288,7 @@ class Perceptron(LinearClassifier):
             )
         return self
 
-    @available_if(learns_in_parts)
+    @available_where(learns_in_parts)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None

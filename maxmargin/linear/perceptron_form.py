@@ -22,8 +22,8 @@ from maxmargin.solvers.perceptron_walk import LinearWalk, Penalty, Walk, Weights
 Start = tuple[Any, np.ndarray]  # weights, where there are any, and biases
 
 
-def learns_in_parts(machine: Any) -> bool:
-    """Whether a machine can learn from parts of the data; raises an error that says what cannot."""
+def learns_in_parts(machine: Any) -> None:
+    """Raise an error that says why where a machine cannot learn from parts of the data."""
     wants = {
         "variant": machine.variant != "last",
         "early_stopping": machine.early_stopping,
@@ -36,7 +36,6 @@ def learns_in_parts(machine: Any) -> bool:
             f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use fit, "
             "or leave the parameter at its default."
         )
-    return True
 
 
 class Form(ABC):

@@ -6,6 +6,9 @@ its problems. A stream has no number of rows, so the weights are held back by ``
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import update_wrapper
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -15,12 +18,35 @@ from maxmargin.multiclass import class_weights
 from maxmargin.risk import L2
 from maxmargin.solvers.pegasos import Stream
 
+
+class available_where:
+    """Have a method only where a check of the object raises nothing, and say why it is not there.
+
+    As scikit-learn's ``available_if``, whose error leaves the reason to its cause.
+    """
+
+    def __init__(self, check: Callable[[Any], Any]) -> None:
+        self.check = check
+
+    def __call__(self, method: Callable) -> available_where:
+        """Take the method."""
+        self.method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+        return self
+
+    def __get__(self, machine: Any, owner: type | None = None) -> Any:
+        if machine is None:
+            return self.method
+        self.check(machine)
+        return MethodType(self.method, machine)
+
+
 _OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers", "_weights")
 _OF_A_STREAM = ("_streams", "t_")
 
 
-def takes_streams(machine: Any) -> bool:
-    """Whether the parameters say what to learn from a stream; otherwise raises why not."""
+def takes_streams(machine: Any) -> None:
+    """Raise an error that says why where the parameters do not say what to learn from a stream."""
     if machine.lam is None or machine.C != 1.0 or machine.norm_bound is not None:
         raise AttributeError(
             "partial_fit needs lam, and neither C nor norm_bound: a stream has no number of rows "
@@ -37,7 +63,6 @@ def takes_streams(machine: Any) -> bool:
             "class_weight='balanced' needs to see all labels, which a stream cannot. Give a dict, "
             "for example of sklearn.utils.compute_class_weight over labels that you have."
         )
-    return True
 
 
 def learn(machine: Any, risks: list) -> None:
@@ -48,12 +73,12 @@ def learn(machine: Any, risks: list) -> None:
     if not hasattr(machine, "_streams"):
         machine._streams = [Stream(risk.shape, machine.lam) for risk in risks]
         _forget(machine, _OF_A_FIT)
-    order = np.arange(risks[0].design.n)
+    order, norms = np.arange(risks[0].design.n), risks[0].design.squared_norms()
     for stream, risk in zip(machine._streams, risks, strict=True):
         stream.lam = machine.lam
-        stream.learn_in_turn(risk, order)
+        stream.learn(risk, order, norms)
     machine._keep(risks[0].design, np.vstack([stream.average for stream in machine._streams]))
-    machine.t_ = machine._streams[0].steps
+    machine.t_ = machine._streams[0].rows
     machine.n_iter_ = 1
 
 

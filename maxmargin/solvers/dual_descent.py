@@ -34,6 +34,7 @@ from numba import njit
 from maxmargin.backends.cpu_rows import add, dot, rows_of
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.dual_variable import height, least
 from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _PASSES = 100_000
@@ -41,7 +42,6 @@ _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are cho
 _FALLEN, _SMOOTHLY = 0.05, 0.01  # share of the gap at which to look again, with kinks and without
 _TURNS = 6  # after which to look in any case
 _TRIES, _CLOSE = 60, 1e-9  # for the first intercept
-_LOGITS, _SAME_LOGIT = 60, 1e-12  # steps for a logit, and one that is too short to count
 _ROUNDING = 1e-14  # of a difference of squares
 _LONG = 1 << 23  # entries of a sweep from which a call is for one of them
 _STALE = 200  # looks in a row without a smaller gap
@@ -239,67 +239,15 @@ class _State:
 
 
 @njit(cache=True, nogil=True)
-def _least(pull, bend, low, high, threshold, entropy):
-    """Where ``pull b + bend b^2 / 2 + threshold |b|``, or with the entropy, is least."""
-    if entropy > 0:
-        return _least_entropy(pull, bend, low, high, entropy)
-    if bend > 0:
-        b, cut = -pull / bend, threshold / bend
-        b = b - cut if b > cut else (b + cut if b < -cut else 0.0)
-    else:
-        b = high if pull < -threshold else (low if pull > threshold else 0.0)
-    return min(max(b, low), high)
-
-
-@njit(cache=True, nogil=True)
-def _least_entropy(pull, bend, low, high, entropy):
-    """Where ``pull b + bend b^2 / 2`` plus the entropy of b's place in an interval is least.
-
-    With ``b = low + span p`` and the logit z of p, ``entropy z + pull + bend b = 0``: Newton's
-    method, kept within bounds.
-    """
-    span = high - low
-    if span <= 0:
-        return low
-    at_low, rise = pull + bend * low, bend * span
-    below, above = -(at_low + rise) / entropy, -at_low / entropy
-    z = 0.5 * (below + above)
-    for _ in range(_LOGITS):
-        p = 1.0 / (1.0 + np.exp(-z)) if z > -700.0 else 0.0
-        value = entropy * z + at_low + rise * p
-        if value < 0:
-            below = z
-        else:
-            above = z
-        step = value / (entropy + rise * p * (1.0 - p))
-        if abs(step) <= _SAME_LOGIT * max(abs(z), 1.0):
-            break
-        z -= step
-        if not below < z < above:
-            z = 0.5 * (below + above)
-    return low + span * (1.0 / (1.0 + np.exp(-z)) if z > -700.0 else 0.0)
-
-
-@njit(cache=True, nogil=True)
-def _height(b, pull, bend, low, high, threshold, entropy):
-    """``pull b + bend b^2 / 2 + threshold |b|``, and the entropy of b's place in an interval."""
-    value = b * (pull + 0.5 * bend * b) + threshold * abs(b)
-    if entropy > 0 and low < b < high:
-        p = (b - low) / (high - low)
-        value += entropy * (high - low) * (p * np.log(p) + (1.0 - p) * np.log1p(-p))
-    return value
-
-
-@njit(cache=True, nogil=True)
 def _looked(f, beta, target, bend, low, high, threshold, entropy):
     """Duality gap, sum of losses, and rows that are free or that violate a condition."""
     rows, count = np.empty(len(f), dtype=np.int64), 0
     gap = loss = 0.0
     for i in range(len(f)):
         pull, ends = f[i] - target[i], (low[i], high[i], threshold, entropy)
-        best = _height(_least(pull, bend[i], *ends), pull, bend[i], *ends)
+        best = height(least(pull, bend[i], *ends), pull, bend[i], *ends)
         loss -= best
-        gap += _height(beta[i], pull, bend[i], *ends) - best
+        gap += height(beta[i], pull, bend[i], *ends) - best
         gradient = pull + bend[i] * beta[i]
         right = gradient + (threshold if beta[i] >= 0 else -threshold)
         left = gradient - (threshold if beta[i] <= 0 else -threshold)
@@ -317,7 +265,7 @@ def _excess(shift, f, b, penalty, target, bend, low, high, threshold, entropy):
     total = -penalty * (b + shift)
     for i in range(len(f)):
         pull = f[i] + shift - target[i]
-        total += _least(pull, bend[i], low[i], high[i], threshold, entropy)
+        total += least(pull, bend[i], low[i], high[i], threshold, entropy)
     return total
 
 
@@ -413,9 +361,9 @@ def _sweeps(
             old, q, ends = beta[i], bend[i], (low[i], high[i], threshold, entropy)
             middle = bias[2] + bias[1] * along[i]
             pull = dot(data, i, theta) - middle + bias[0] + stiff * bias[1] - target[i]
-            best = _least(pull, q, *ends)
-            gap += _height(old, pull, q, *ends) - _height(best, pull, q, *ends)
-            new = _least(pull - norms[i] * old, norms[i] + q, *ends)
+            best = least(pull, q, *ends)
+            gap += height(old, pull, q, *ends) - height(best, pull, q, *ends)
+            new = least(pull - norms[i] * old, norms[i] + q, *ends)
             step = new - old
             moved[i] = (norms[i] + q) * step * step
             if step != 0:

@@ -1,16 +1,26 @@
-"""Pegasos and its kin: stochastic steps on some rows at a time, and the average of the weights.
+"""Stochastic steps, one row at a time, and the average of the weights: Pegasos and its kin.
 
-In the lambda form, mean loss plus ``lam ||w||^2``, the t-th step with some rows drawn at random is
+In the lambda form, mean loss plus ``lam ||w||^2``, the t-th row takes the weights to
 
-    w <- w - eta_t (2 lam w + mean slope of the rows),      eta_t = 1 / (2 lam t + L)
+    w <- argmin_v  ||v - w||^2 / 2 + eta_t (lam ||v||^2 + V_i(v)),      eta_t = 1 / (2 lam t + L)
 
-with L the curvature of the loss along the longest row seen, so that early steps are not too long.
+with L a part of the loss's largest curvature along a row of mean length. The step is implicit, with
+the slope of the loss at its end: none goes beyond the minimum of its row's own loss, however large
+eta is, so that steps are long on short rows (text) and safe on long ones. For a loss whose
+conjugate has a shape it is one variable of the dual (:mod:`maxmargin.solvers.dual_variable`); of
+the hinge, passive-aggressive learning with steps that shrink. The weights are shrunk after every
+few rows.
+
+The logistic loss has slopes between zero and one, and the one at the end of a long step is far too
+small: the first rows would be all but forgotten. Its steps take the slope at a part of the way.
+
 It needs nothing but those rows: data may come as a stream that never fits into memory. What is
 returned is the average of the weights, later ones counting for more. It is not exact: every answer
-still carries its duality gap.
+of a fit still carries its duality gap.
 
-References: Shalev-Shwartz, Singer, Srebro and Cotter, Math. Programming 127, 2011; Shamir and
-Zhang, ICML 2013 (the averages).
+References: Shalev-Shwartz, Singer, Srebro and Cotter, Math. Programming 127, 2011 (Pegasos); Kulis
+and Bartlett, ICML 2010 (implicit steps); Crammer et al., JMLR 7, 2006 (passive-aggressive); Shamir
+and Zhang, ICML 2013 (the averages).
 """
 
 from __future__ import annotations
@@ -18,15 +28,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 
+from maxmargin.backends.cpu_rows import add, dot, rows_of
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.dual_variable import least
 from maxmargin.solvers.risk_solver import RiskSolver, report
 from maxmargin.solvers.softmax import SoftmaxRisk
 
-ROWS, _CALL = 64, 1 << 12  # rows of a step, and between two looks at the clock
+_ROWS, _CALL = 64, 1 << 12  # rows from one average to the next, and between two looks at the clock
+_HELD = 0.2  # of the largest curvature along a row: what holds back the first steps
+_WAY = 0.2  # along a step, where the slope of a logistic loss is taken (Reuters, a9a, eight others)
 _LATE = 3.0  # power of the averaging: 0 counts all weights alike
 _EPOCHS = 100_000
+_LEVELS, _LOGARITHMS, _CLOSE = 50, 50, 1e-12  # of a softmax: Newton's steps, and the last ones
 
 
 class Stream:
@@ -43,8 +59,8 @@ class Stream:
     ----------
     average : float array
         The weights that it has come to.
-    steps, rows : int
-        Steps taken, and rows seen.
+    rows : int
+        Rows seen, a step for each.
 
     Examples
     --------
@@ -55,41 +71,160 @@ class Stream:
     >>> from maxmargin.solvers.pegasos import Stream
     >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
     >>> risk = RegularisedRisk(Design(X), 3 * X[:, 0] + 1, np.ones(50), Squared())
-    >>> stream = Stream((2,), lam=1e-6)
-    >>> for _ in range(500):
-    ...     stream.learn(risk)
+    >>> stream, norms = Stream((2,), lam=1e-6), risk.design.squared_norms()
+    >>> for _ in range(20):
+    ...     stream.learn(risk, np.arange(50), norms)
     >>> stream.average.round(2)
     array([3., 1.])
     """
 
     def __init__(self, shape: tuple[int, ...], lam: float) -> None:
-        self.lam, self.steps, self.longest = lam, 0, 0.0
-        self.rows, self.mass = 0, 0.0
+        self.lam, self.rows, self.averaged = lam, 0, 0
+        self.mass = self.squares = 0.0
         self.theta, self.average = np.zeros(shape), np.zeros(shape)
 
-    def learn(self, part: RegularisedRisk | SoftmaxRisk) -> None:
-        """Take one step on a problem of a few rows; costs count against those of all rows seen."""
-        self.rows += part.design.n
-        self.mass += float(part.cost.sum())
+    def learn(
+        self, risk: RegularisedRisk | SoftmaxRisk, order: np.ndarray, norms: np.ndarray
+    ) -> None:
+        """Take a step on each of some rows of a problem, in an order.
+
+        ``norms`` are the squared lengths of its rows. Costs count against those of all rows seen.
+        """
+        for first in range(0, len(order), _ROWS):
+            self._learn(risk, order[first : first + _ROWS], norms)
+
+    def _learn(
+        self, risk: RegularisedRisk | SoftmaxRisk, order: np.ndarray, norms: np.ndarray
+    ) -> None:
+        before, self.rows = self.rows, self.rows + len(order)
+        self.mass += float(risk.cost[order].sum())
+        self.squares += float(norms[order].sum())
         if self.mass <= 0:
             return
-        self.steps += 1
-        gradient = part.pull(self.theta) * (self.rows / self.mass / part.design.n)
-        gradient += 2.0 * self.lam * part.penalised * self.theta
-        self.longest = max(self.longest, float(part.design.squared_norms().max()))
-        self.theta -= gradient / (2.0 * self.lam * self.steps + part.bend * self.longest)
-        share = (_LATE + 1.0) / (self.steps + _LATE)
+        held = _HELD * risk.bend * self.squares / self.rows
+        times = np.arange(before + 1, self.rows + 1)
+        eta = 1.0 / (2.0 * self.lam * times + max(held, np.finfo(np.float64).tiny))
+        cost = eta * risk.cost[order] * (self.rows / self.mass)
+        self._step(risk, order, cost, norms[order])
+        shrunk = np.exp(-np.log1p(2.0 * self.lam * eta).sum())
+        self.theta *= 1.0 + (shrunk - 1.0) * risk.penalised
+        self.averaged += 1
+        share = (_LATE + 1.0) / (self.averaged + _LATE)
         self.average += min(share, 1.0) * (self.theta - self.average)
 
-    def learn_in_turn(self, risk: RegularisedRisk | SoftmaxRisk, order: np.ndarray) -> None:
-        """Take steps on the rows of a problem, in an order, some at a time."""
-        for first in range(0, len(order), ROWS):
-            self.learn(risk.take(order[first : first + ROWS]))
+    def _step(
+        self,
+        risk: RegularisedRisk | SoftmaxRisk,
+        order: np.ndarray,
+        cost: np.ndarray,
+        norms: np.ndarray,
+    ) -> None:
+        """Take the steps in place."""
+        rows, constant = rows_of(risk.design.X), float(risk.design.constant)
+        if isinstance(risk, SoftmaxRisk):
+            index = risk.index[order]
+            _softmax_steps(rows, order, constant, _WAY * norms, cost, index, self.theta)
+            return
+        shape = risk.loss.shape
+        assert shape is not None
+        norms = (_WAY if shape.entropy else 1.0) * norms
+        y = risk.y[order]
+        sign = y if risk.of_margins else np.ones(len(y))
+        target = shape.linear * y if risk.of_margins else y
+        _steps(rows, order, constant, norms, cost, sign, target, *shape, self.theta)
+
+
+@njit(cache=True, nogil=True)
+def _steps(
+    rows,
+    order,
+    constant,
+    norms,
+    cost,
+    sign,
+    target,
+    low,
+    high,
+    linear,
+    threshold,
+    quadratic,
+    entropy,
+    theta,
+):
+    """Take an implicit step on each row, at its cost; changes theta, whose last is the intercept.
+
+    ``linear`` is in the targets already.
+    """
+    last = len(theta) - 1
+    for k in range(len(order)):
+        i, c = order[k], cost[k]
+        if c > 0:
+            f = dot(rows, i, theta) if constant == 0 else dot(rows, i, theta[:last])
+            f += constant * theta[last] if constant != 0 else 0.0
+            a, b = -c * sign[k] * low, -c * sign[k] * high
+            bend = norms[k] + quadratic / c
+            step = least(f - target[k], bend, min(a, b), max(a, b), threshold, entropy)
+            if step != 0:
+                if constant == 0:
+                    add(rows, i, step, theta)
+                else:
+                    add(rows, i, step, theta[:last])
+                    theta[last] += step * constant
+
+
+@njit(cache=True, nogil=True)
+def _softmax_steps(rows, order, constant, norms, cost, index, theta):
+    """Take an implicit step on each row, at its cost; changes theta (K, width)."""
+    classes, width = theta.shape
+    features = width if constant == 0 else width - 1
+    f, p = np.empty(classes), np.empty(classes)
+    for k in range(len(order)):
+        i, c, own = order[k], cost[k], index[k]
+        if c > 0:
+            for j in range(classes):
+                f[j] = dot(rows, i, theta[j, :features])
+                f[j] += constant * theta[j, features] if constant != 0 else 0.0
+            _implicit_softmax(f, own, c * norms[k], p)
+            for j in range(classes):
+                step = c * ((1.0 if j == own else 0.0) - p[j])
+                add(rows, i, step, theta[j, :features])
+                if constant != 0:
+                    theta[j, features] += step * constant
+
+
+@njit(cache=True, nogil=True)
+def _implicit_softmax(f, own, q, p):
+    """Solve ``p = softmax(f + q (e_own - p))``; writes p, changes f.
+
+    That is ``log p_k + q p_k = f_k - level`` for each, with the level at which they sum to one.
+    Newton's method from the left goes there straight, for the level and for each logarithm.
+    """
+    f[own] += q
+    largest = f.max()
+    level = largest + np.log(np.exp(f - largest).sum()) - q
+    for _ in range(_LEVELS):
+        total, fall = -1.0, 0.0
+        for k in range(len(f)):
+            a = f[k] - level
+            z = min(a, 0.0)
+            for _ in range(_LOGARITHMS):
+                grown = q * np.exp(z)
+                step = (z + grown - a) / (1.0 + grown)
+                z -= step
+                if step <= _CLOSE:
+                    break
+            p[k] = np.exp(z)
+            total += p[k]
+            fall += p[k] / (1.0 + q * p[k])
+        if total <= _CLOSE:
+            break
+        level += total / fall
+    p /= p.sum()
 
 
 @dataclass(frozen=True)
 class Pegasos(RiskSolver):
-    """Solver for any convex loss with the l2 penalty, by stochastic steps.
+    """Solver for a loss whose conjugate has a shape, with the l2 penalty, by stochastic steps.
 
     Parameters
     ----------
@@ -107,7 +242,7 @@ class Pegasos(RiskSolver):
         if start is not None:
             stream.theta, stream.average = start.theta.copy(), start.theta.copy()
         limit = self.max_iter if self.max_iter >= 0 else _EPOCHS
-        passes, status = 0, None
+        norms, passes, status = risk.design.squared_norms(), 0, None
         while True:
             theta = stream.average
             s = risk.loss.slope(risk.arguments(risk.design.values(theta)))
@@ -121,7 +256,7 @@ class Pegasos(RiskSolver):
                 return LinearSolution(theta.copy(), s, passes, status)
             order = self.random.permutation(risk.n)
             for first in range(0, risk.n, _CALL):
-                stream.learn_in_turn(risk, order[first : first + _CALL])
+                stream.learn(risk, order[first : first + _CALL], norms)
                 status = self.monitor.stopped()
                 if status is not None:
                     break
