@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
@@ -123,6 +124,10 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         """Labels -1 and +1 of each machine: one for two classes, else each against the rest."""
         positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
         return [np.where(index == k, 1.0, -1.0) for k in positive]
+
+    def _dense_coef(self) -> np.ndarray:
+        """``coef_`` to go on from, also after ``sparsify``."""
+        return self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values of the machine, or of one for each class.

@@ -281,7 +281,7 @@ class MCEClassifier(LinearClassifier):
         """
         self._refuse_what_a_solver_lacks()
         X, y = self._validated(X, y)
-        last = getattr(self, "coef_", None), getattr(self, "intercept_", None)
+        last = (self._dense_coef(), self.intercept_) if hasattr(self, "coef_") else (None, None)
         index = self._classes_of(y)
         weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
         if (weight == 0).any():

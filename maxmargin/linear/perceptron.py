@@ -317,7 +317,7 @@ class Perceptron(LinearClassifier):
         weight = self._validated_weight(sample_weight, X)
         factors = class_weights(self.class_weight, self.classes_, None, weight)
         weights = weights_of_machines(weight, factors, index, self.class_weight_on)
-        start = form.start(X) if first else (self.coef_, self.intercept_)
+        start = form.start(X) if first else (self._dense_coef(), self.intercept_)
         self._learn(form, X, index, weights, start, passes=1)
         return self
 

@@ -177,7 +177,7 @@ class PrimalForm(Form):
         count = 1 if len(machine.classes_) == 2 else len(machine.classes_)
         shape = (count, X.shape[1])
         if machine.warm_start and hasattr(machine, "coef_") and coef is None and intercept is None:
-            coef, intercept = machine.coef_, machine.intercept_
+            coef, intercept = machine._dense_coef(), machine.intercept_
         elif machine.init == "random":
             random = check_random_state(machine.random_state)
             coef = random.standard_normal(shape) if coef is None else coef
