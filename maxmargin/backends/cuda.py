@@ -23,6 +23,7 @@ import torch
 from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends import program as op
 from maxmargin.backends.cpu import canonical, look
+from maxmargin.backends.cuda_interior import MATRICES
 from maxmargin.backends.device import interpreted
 from maxmargin.backends.program import Program
 
@@ -437,13 +438,26 @@ class Matrix(Bounded):
     def _whole(self) -> torch.Tensor:
         if self._gaussian:
             return kernels.gaussian_square(self._split_rows())
-        K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.device)
-        everything = self.points.side(slice(None), torch.float32)
-        step = self._rows_at_once(self.n)
-        for start in range(0, self.n, step):
-            part = slice(start, min(start + step, self.n))
-            K[part] = values(self.program, everything[part], everything, self.points)
+        return self._among(slice(None), torch.float32)
+
+    def among(self, rows: torch.Tensor) -> torch.Tensor:
+        """Values between some points and themselves, in float64 on the device."""
+        return self._among(rows, torch.float64)
+
+    def _among(self, rows: Any, dtype: torch.dtype) -> torch.Tensor:
+        side = self.points.side(rows, dtype)
+        n = self.n if isinstance(rows, slice) else len(rows)
+        K = torch.empty((n, n), dtype=dtype, device=self.device)
+        step = self._rows_at_once(n)
+        for start in range(0, n, step):
+            part = slice(start, min(start + step, n))
+            K[part] = values(self.program, side[part], side, self.points)
         return K
+
+    @property
+    def largest_system(self) -> int:
+        """Variables whose Newton steps have room in the part of the memory for working sets."""
+        return int((_SETS_SHARE * self.memory / (8 * MATRICES)) ** 0.5)
 
     def square(self, rows: torch.Tensor) -> torch.Tensor:
         """Values among the points of each row of ``rows`` (p, q), shape (p, q, q)."""

@@ -25,6 +25,7 @@ from maxmargin.solvers.smo import SMO
 from maxmargin.solvers.working_set import WorkingSet
 
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
+_DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
 _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
@@ -48,9 +49,10 @@ class Solver(Protocol):
 class Auto:
     """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
 
-    A Gram matrix on a GPU has a solver of its own, for problems of any size.
     SMO works in float64 and ends exactly on its face. It also takes over where the engine's
     float32 has come to its end, and has the hard margin, huge and tiny kernel values to itself.
+    A Gram matrix on a GPU has a solver of its own, for problems of any size; where that one gives
+    up, the others go on from there on the host.
     """
 
     max_iter: int = -1
@@ -66,12 +68,12 @@ class Auto:
         self, gram: Gram, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
     ) -> Solver:
         """Solver for the k-th round on a problem."""
+        engine = not problem.hard and gram.fits_float32
         if isinstance(gram, DeviceGram):
-            if k < _ENGINE_ROUNDS and not problem.hard and gram.fits_float32:
+            if engine and k < _DEVICE_ROUNDS:
                 return ParallelSets(self.max_iter, self.monitor, [monitor.problem])
-            return SMO(self.max_iter, self.shrinking, monitor)
-        large = len(problem.sign) >= _ENGINE_FROM and not problem.hard
-        if large and k < _ENGINE_ROUNDS and gram.fits_float32:
+            k -= _DEVICE_ROUNDS
+        if engine and k < _ENGINE_ROUNDS and len(problem.sign) >= _ENGINE_FROM:
             return WorkingSet(self.max_iter, monitor, workers)
         gram.forget_narrow_rows()
         gram.scratch.release()
