@@ -32,12 +32,13 @@ from pathlib import Path
 
 import numpy as np
 from dual import examine
-from libraries import INTELEX, OURS, SETTINGS, SKLEARN, SLACK, TOL, listening
+from libraries import INTELEX, OURS, SETTINGS, SKLEARN, SLACK, TOL, AbsentError, listening
 from libraries import estimator as build
 from verdict import WORSE, geometric_mean
 from workloads import _part as part
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))  # where nothing is installed
 GPU = "maxmargin on the GPU"
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 GAMMAS = (1 / 3, 1.0, 3.0)  # times gamma="scale"
@@ -46,6 +47,7 @@ CLASSES += ("letter", "satimage", "usps", "shuttle")
 REALS = ("california_housing", "gp_kin40k", "gp_protein", "bike_sharing_hour", "gp_pol")
 SHORT, REPEATS = 0.5, 3
 STARTING = 300.0  # seconds for a side to load, compile and warm up
+DEATHS = 3  # of the process of a side, before the run is given up
 
 
 def load(name: str, folder: Path, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -107,6 +109,11 @@ def work(side: str, folder: Path, rows: int) -> None:
     answers, sys.stdout = sys.stdout, sys.stderr  # a library may print what it likes
     warnings.simplefilter("ignore")
     loaded: tuple[str, tuple] = ("", ())
+    try:
+        machine(side, CLASSES[0], 1.0, 1.0)
+    except AbsentError as error:
+        print(json.dumps({"absent": str(error)}), file=answers, flush=True)
+        return
     print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin:
         name, C, factor = json.loads(line)
@@ -127,6 +134,7 @@ class Side:
     def __init__(self, name: str, options: argparse.Namespace) -> None:
         self.name, self.options = name, options
         self.process: subprocess.Popen | None = None
+        self.absent, self.deaths = "", 0
 
     def _begin(self) -> None:
         options = self.options
@@ -143,7 +151,7 @@ class Side:
             lines.put(None)
 
         threading.Thread(target=read, args=(self.process.stdout, self.lines), daemon=True).start()
-        self._answer(STARTING)
+        self.absent = self._answer(STARTING).get("absent", "")
 
     def _answer(self, seconds: float) -> dict:
         line = self.lines.get(timeout=seconds)
@@ -156,6 +164,8 @@ class Side:
         try:
             if self.process is None:
                 self._begin()
+            if self.absent:
+                return {"status": self.absent, "converged": False}
             assert self.process is not None
             assert self.process.stdin is not None
             self.process.stdin.write(json.dumps(cell) + "\n")
@@ -167,6 +177,9 @@ class Side:
             found = {"limit": limit, "status": f"not done after {limit:g} s"}
         except (RuntimeError, OSError) as error:
             found = {"status": str(error)}
+            self.deaths += 1
+            if self.deaths > DEATHS:
+                raise
         self.end()
         return {**found, "converged": False}
 
@@ -339,9 +352,8 @@ def main() -> None:
                     results[key] = cell
                     path.write_text(json.dumps(results, indent=1) + "\n")
                     found = ratio(cell, ours, others)
-                    times = [
-                        f"{c.get('seconds', c.get('limit', np.nan)):.2f}" for c in cell.values()
-                    ]
+                    times = [c.get("seconds", c.get("limit", np.nan)) for c in cell.values()]
+                    times = [f"{seconds:.2f}" for seconds in times]
                     words = f"{found[1]}{found[0]:.1f}" if found else "no ratio"
                     print(f"{key}: {words} ({', '.join(times)} s)", flush=True)
     finally:
