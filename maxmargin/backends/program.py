@@ -126,6 +126,20 @@ class Program:
         return any(primitive.kind == FUNCTION for primitive in self.primitives)
 
     @cached_property
+    def rates(self) -> list[float]:
+        """For each primitive ``r`` where all that is made of it is ``exp(-c t)``, ``c <= r``.
+
+        Infinite for a primitive that is used in another way.
+        """
+        rates = [0.0] * len(self.primitives)
+        for place, (opcode, primitive, _, _) in enumerate(self.code):
+            if opcode == PUSH:
+                after = self.code[place + 1 : place + 3]
+                decays = [step[0] for step in after] == [SCALE, EXP] and after[0][3] <= 0
+                rates[primitive] = max(rates[primitive], -after[0][3] if decays else np.inf)
+        return rates
+
+    @cached_property
     def gaussian_rate(self) -> float | None:
         """``-gamma`` where the whole programme is ``exp(-gamma * squared distance)``."""
         opcodes = [step[0] for step in self.code]
