@@ -225,6 +225,11 @@ class Gram:
         """``K_ii`` for every i, shape (n,)."""
         return cpu.finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
 
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
+        return self.points.rounding(self.program)
+
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
         rows = np.asarray(rows, dtype=np.int64)

@@ -224,7 +224,7 @@ class Vectors(ABC):
         if self.kind == op.DOT or self.dtype == np.float32:
             return False  # what float32 loses, the certificate finds
         largest = panel.sizes.max(initial=0.0) + self.sizes[start:stop].max(initial=0.0)
-        return not largest * self.rate <= _EXPONENT
+        return not largest <= self._limit
 
     @property
     def _limit(self) -> float:
@@ -241,7 +241,9 @@ class Vectors(ABC):
         terms = self._terms() + 6.0
         if self.kind == op.DOT:
             return terms
-        largest = 2.0 * float(self.sizes.max(initial=0.0)) * min(self.rate, np.finfo(float).max)
+        if not np.isfinite(self.rate):
+            return terms * (1.0 + 2.0 * _CANCELLED)
+        largest = 2.0 * float(self.sizes.max(initial=0.0)) * self.rate
         return terms * (1.0 + 2.0 * min(_EXPONENT, largest))
 
     @abstractmethod
@@ -607,6 +609,11 @@ class Operand:
         vectors = [points for points in self.primitives if isinstance(points, Vectors)]
         largest = [float(points.sizes.max(initial=0.0)) for points in vectors]
         return all(value == 0.0 or 1e-30 < value < 1e30 for value in largest)
+
+    def rounding(self, program: Program) -> float:
+        """Bound on the error of a kernel value: see :meth:`Program.rounding`."""
+        vectors = (points if isinstance(points, Vectors) else None for points in self.primitives)
+        return program.rounding([0.0 if v is None else v.rounding for v in vectors])
 
     @property
     def entry_time(self) -> float:
