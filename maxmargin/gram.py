@@ -512,6 +512,11 @@ class DeviceGram(Gram):
             return cuda.patiently(work, self.matrix)
 
     @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
+        return self.matrix.rounding
+
+    @cached_property
     def store(self) -> RowStore:  # type: ignore[override]
         """Rows that SMO has made on the host."""
         return RowStore(self.n, (self.n,), _capacity(self.n, self.n, self.memory))

@@ -26,11 +26,11 @@ from maxmargin.backends.threads import ALONE, Workers
 
 # Sizes of a pair, times the kernel's rate, up to which a distance need not be exact: what cancels
 # in it is then a rounding of so many units in the exponent. Beyond, distances count that are less
-# than 1 / (e _EXPONENT) of the sizes; the exponential of larger ones is small enough. Lower is
+# than 1 / (e EXPONENT) of the sizes; the exponential of larger ones is small enough. Lower is
 # more exact, and sends more pairs of ordinary data through differences.
-_EXPONENT = 32.0
-_CANCELLED = math.e * _EXPONENT
-_REACH32 = 2.0**17  # the same for float32 tiles, which need not be exact, only near
+EXPONENT = 32.0
+CANCELLED = math.e * EXPONENT
+REACH32 = 2.0**17  # the same for float32 tiles, which need not be exact, only near
 DEVIATION32 = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # of a value near one, rounded
 TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
@@ -118,7 +118,7 @@ class Vectors(ABC):
         if like is not None:
             return kept(X, kind, like.centre, rate)
         if kind == op.SQUARED_DISTANCE:
-            return kept(X, kind, _centre(X), rate)
+            return kept(X, kind, centre_of(X), rate)
         return kept(X, kind, None, rate)
 
     @property
@@ -142,7 +142,7 @@ class Vectors(ABC):
 
         Where float32 would not know distances that matter, float64 makes them for float32 tiles.
         """
-        if self.kind != op.DOT and _too_far_for_float32(self.rate, self.sizes):
+        if self.kind != op.DOT and too_far_for_float32(self.rate, self.sizes):
             return self
         if copied:
             return self._narrow_copy()
@@ -229,7 +229,7 @@ class Vectors(ABC):
     @property
     def _limit(self) -> float:
         """Size up to which cancelling does not matter to the kernel's value."""
-        return _EXPONENT / self.rate if self.rate > 0 else np.inf
+        return EXPONENT / self.rate if self.rate > 0 else np.inf
 
     @property
     def rounding(self) -> float:
@@ -238,13 +238,7 @@ class Vectors(ABC):
         A product's are relative to the lengths of its factors. A distance's are those of the
         exponential of ``-rate`` times it, see decision 0014.
         """
-        terms = self._terms() + 6.0
-        if self.kind == op.DOT:
-            return terms
-        if not np.isfinite(self.rate):
-            return terms * (1.0 + 2.0 * _CANCELLED)
-        largest = 2.0 * float(self.sizes.max(initial=0.0)) * self.rate
-        return terms * (1.0 + 2.0 * min(_EXPONENT, largest))
+        return roundings(self.kind, self._terms(), self.rate, float(self.sizes.max(initial=0.0)))
 
     @abstractmethod
     def _terms(self) -> float:
@@ -281,13 +275,13 @@ class DenseVectors(Vectors):
     def narrow(self, copied: bool) -> Vectors:
         if self.kind != op.L1_DISTANCE or self.centre is not None:
             return super().narrow(copied)
-        centre = _centre(self.X)  # differences in float64 need none, float32 rows do
+        centre = centre_of(self.X)  # differences in float64 need none, float32 rows do
         if centre is None:
             centre = np.zeros(self.width)
         sizes = np.empty(self.n)
         for start, stop in _stretches(self.n, self.width):
             sizes[start:stop] = np.abs(self.raw(slice(start, stop)) - centre).sum(axis=1)
-        if _too_far_for_float32(self.rate, sizes):
+        if too_far_for_float32(self.rate, sizes):
             return self
         return self._with(centre=centre).narrow(copied)
 
@@ -401,14 +395,22 @@ class SparseVectors(Vectors):
         return part.indptr, part.indices, part.data
 
 
-def _too_far_for_float32(rate: float, sizes: np.ndarray) -> bool:
+def roundings(kind: str, terms: float, rate: float, largest: float) -> float:
+    """Roundings of a primitive of so many terms between rows of this largest size."""
+    if kind == op.DOT:
+        return terms + 6.0
+    lost = 2.0 * CANCELLED if not np.isfinite(rate) else 2.0 * min(EXPONENT, 2.0 * rate * largest)
+    return (terms + 6.0) * (1.0 + lost)
+
+
+def too_far_for_float32(rate: float, sizes: np.ndarray) -> bool:
     """Whether a row is so long that its distance from itself, or its like, would be noise."""
     if not np.isfinite(rate):
         rate = 1.0 / max(float(np.median(sizes)), np.finfo(np.float64).tiny)
-    return bool((rate * sizes > _REACH32).any())
+    return bool((rate * sizes > REACH32).any())
 
 
-def _centre(X: Any) -> np.ndarray | None:
+def centre_of(X: Any) -> np.ndarray | None:
     """Medians of the columns, by a sample of rows, where they are far from zero; otherwise None.
 
     Far is: against how far the rows are from them. A mean would be where one row far from all
@@ -1250,7 +1252,7 @@ def _cancelled(left_size, right_sizes, limit, distances):
     count = 0
     for j in range(distances.shape[0]):
         size = left_size + right_sizes[j]
-        count += (size > limit) & (not (size <= _CANCELLED * distances[j]))
+        count += (size > limit) & (not (size <= CANCELLED * distances[j]))
     return count
 
 
@@ -1266,7 +1268,7 @@ def _mend_dense(left, left_sizes, right, right_sizes, limit, out):
                 continue
             for j in range(last - first):
                 size = left_sizes[i] + sizes[j]
-                if size > limit and not size <= _CANCELLED * distances[j]:
+                if size > limit and not size <= CANCELLED * distances[j]:
                     distances[j] = _difference(left[i], right[first + j], True)
 
 
@@ -1278,13 +1280,13 @@ def _mend_csr(left, left_sizes, indptr, indices, data, right_sizes, squared, lim
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             size = left_sizes[i] + right_sizes[j]
-            suspect[j] |= (size > limit) & (not (size <= _CANCELLED * out[i, j]))
+            suspect[j] |= (size > limit) & (not (size <= CANCELLED * out[i, j]))
     for j in np.flatnonzero(suspect):
         for entry in range(indptr[j], indptr[j + 1]):
             row[indices[entry]] = data[entry]
         for i in range(out.shape[0]):
             size = left_sizes[i] + right_sizes[j]
-            if size > limit and not size <= _CANCELLED * out[i, j]:
+            if size > limit and not size <= CANCELLED * out[i, j]:
                 out[i, j] = _difference(left[i], row, squared)
         for entry in range(indptr[j], indptr[j + 1]):
             row[indices[entry]] = 0.0
