@@ -28,6 +28,7 @@ from maxmargin.gram import Definiteness, Gram
 from maxmargin.solution import Solution, Status
 
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
+_SUMMED = 512  # terms of a product with the matrix that are summed at a time
 _RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
 _RECOMPUTED_WHOLE, _SAMPLED = 512, 128
 _NEAR, _SAFETY = 10.0, 4.0
@@ -72,8 +73,7 @@ class Certificate:
     primal, dual : float
         Objective of the machine, and the dual objective as maximised.
     gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two in size (a gap below the rounding of
-        the terms that cancel in them, over that rounding).
+        ``primal - dual``, and that, with ``rounding``, over the larger of the two in size.
     kkt_violation : float
         Worst violation of the KKT conditions, in the units of ``tol``.
     infeasibility : float
@@ -85,6 +85,9 @@ class Certificate:
         What the violation was asked to be.
     definiteness : str
         What is known of the Gram matrix, on which the meaning of the gap rests.
+    rounding : float
+        How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
+        sums.
     parts : tuple of Certificate
         For several classes, one certificate per pair. The numbers above are then the worst of
         them: primal, dual and gap of the pair with the largest relative gap.
@@ -112,6 +115,7 @@ class Certificate:
     status: Status
     tol: float
     definiteness: Definiteness
+    rounding: float = 0.0
     parts: tuple[Certificate, ...] = ()
 
     @property
@@ -128,10 +132,11 @@ class Certificate:
                 f"{stationary}: the kernel matrix is indefinite, so the problem is not convex, "
                 "other stationary points may be better, and primal, dual and gap bound nothing"
             )
+        lower = f"the best objective may be lower by up to {self.gap + self.rounding:.3g}"
         if not self.converged:
-            claim = f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+            claim = f"not optimal, {lower}"
         elif self.relative_gap > _OPTIMAL:
-            claim = f"{stationary}, the best objective may be lower by up to {self.gap:.3g}"
+            claim = f"{stationary}, {lower}"
         else:
             claim = f"optimal to a relative gap of {self.relative_gap:.2g}"
         if self.definiteness == Definiteness.UNKNOWN:
@@ -149,7 +154,7 @@ class Certificate:
         lines += [
             f"  primal          {self.primal:.10g}",
             f"  dual            {self.dual:.10g}",
-            f"  gap             {self.gap:.3g}",
+            f"  gap             {self.gap:.3g} (and {self.rounding:.2g} for rounding)",
             f"  KKT violation   {self.kkt_violation:.3g} (tol {self.tol:g})",
             f"  infeasibility   {self.infeasibility:.2g}",
             f"  kernel          {self.definiteness}",
@@ -242,19 +247,21 @@ def evaluate(
         alpha, beta, decision = alpha / rho, beta / rho, decision / rho
     known = _balance(gram, problem, alpha, decision)
     read = read_levels(problem, known.levels)
-    primal, dual, gap = _objectives(problem, alpha, decision, known)
+    error = _errors(gram, beta, decision, known.size)
+    primal, dual, gap, rounding = _objectives(problem, alpha, decision, known, error)
     noise = _noise(gram, problem, alpha, known.size)
     status, unit = _scaling(problem, solution.status, read.margin, known.violation, noise)
     certificate = Certificate(
         primal=primal,
         dual=dual,
         gap=gap,
-        relative_gap=_relative(gap, primal, dual, known.size),
+        relative_gap=_relative(gap + rounding, primal, dual),
         kkt_violation=known.violation,
         infeasibility=known.infeasibility,
         status=status,
         tol=tol,
         definiteness=definiteness,
+        rounding=rounding,
     )
     return Evaluation(
         rows=rows,
@@ -323,23 +330,45 @@ def _balance(gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.n
     return known if tube >= 0 else known._replace(levels=known.levels - tube)
 
 
-def _objectives(
-    problem: DualProblem, alpha: np.ndarray, decision: np.ndarray, known: Balance
-) -> tuple[float, float, float]:
-    """Primal, dual and gap, by the formula at the top of this file.
+def _errors(gram: Gram, beta: np.ndarray, decision: np.ndarray, size: float) -> np.ndarray:
+    """Bound on the rounding of each entry of ``K beta``: of the kernel's values, and of the sum.
 
-    For the hard margin any violated constraint makes the primal infinite. There the primal is that
-    of w scaled until no constraint is violated.
+    A sum is one of at most ``_SUMMED`` terms at a time.
+    """
+    terms = float(np.count_nonzero(beta))
+    roundings = gram.rounding + min(terms, _SUMMED) + terms / _SUMMED + 2.0
+    eps = float(np.finfo(np.float64).eps)
+    return eps * (roundings * size * np.sqrt(np.abs(gram.diagonal)) + np.abs(decision))
+
+
+def _objectives(
+    problem: DualProblem,
+    alpha: np.ndarray,
+    decision: np.ndarray,
+    known: Balance,
+    error: np.ndarray,
+) -> tuple[float, float, float, float]:
+    """Primal, dual, gap, and how much larger the gap may be by rounding.
+
+    By the formula at the top of this file. For the hard margin any violated constraint makes the
+    primal infinite. There the primal is that of w scaled until no constraint is violated.
     """
     dual = -(0.5 * known.squared_norm + known.linear)
     if problem.hard:
         bias = read_levels(problem, known.levels).bias
         margins = problem.sign * (decision[problem.gram_row] + bias)
-        slackest = float(margins[problem.upper > 0].min())
-        primal = 0.5 * known.squared_norm / slackest**2 if slackest > 0 else float("inf")
-        return primal, dual, max(primal - dual, 0.0)
-    gap = gap_between(problem.variables, alpha, decision, known.levels)
-    return dual + gap, dual, gap
+        counted = problem.upper > 0
+        slackest = float(margins[counted].min())
+        surest = float((margins - error[problem.gram_row])[counted].min())
+        doubt = float(np.abs(alpha) @ error[problem.gram_row])  # of the squared norm
+        half = 0.5 * known.squared_norm
+        primal = half / slackest**2 if slackest > 0 else float("inf")
+        highest = (half + 0.5 * doubt) / surest**2 if surest > 0 else float("inf")
+        rounding = highest - primal if np.isfinite(highest) else float("inf")
+        gap = max(primal - dual, 0.0)
+        return primal, dual, gap, rounding + 0.5 * doubt + known.drift
+    gap, doubt = gap_between(problem.variables, alpha, decision, known.levels, error)
+    return dual + gap, dual, gap, doubt + known.drift
 
 
 def _scaling(
@@ -400,15 +429,12 @@ def falling(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
     return np.where(problem.coefficient > 0, above, below)
 
 
-def _relative(gap: float, primal: float, dual: float, size: float) -> float:
-    """Gap over the larger objective; a gap that is rounding itself, over the terms that cancel."""
-    if not np.isfinite(gap):
-        return float("inf")
+def _relative(gap: float, primal: float, dual: float) -> float:
+    """Gap over the larger objective."""
     scale = max(abs(primal), abs(dual))
-    rounding = 1e-14 * 0.5 * size**2
-    if gap <= rounding:
-        scale = max(scale, rounding)
-    return float(gap / scale) if scale > 0 else 0.0
+    if not gap > 0:
+        return 0.0
+    return float(gap / scale) if scale > 0 and np.isfinite(gap) else float("inf")
 
 
 def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray, size: float) -> float:

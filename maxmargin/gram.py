@@ -192,7 +192,7 @@ class Gram:
         memory = _memory.budget("auto") if memory is None else memory
         kernel = kernel.resolve(X, feature_names)
         program = kernel.lower()
-        points = cpu.Operand.prepare(program, X)
+        points = cpu.Operand.prepare(program, X, shared=keep_primitives)
         kept = None
         if keep_primitives:
             per_row = points.n * max(len(program.primitives), 1)
@@ -212,7 +212,8 @@ class Gram:
                 f"{kernel!r} is not made of the primitives of {self.kernel!r}, so the two cannot "
                 "share a Gram matrix: build a new one with Gram.of."
             )
-        return Gram(kernel, program, self.points, memory=self.memory, primitives=self.primitives)
+        points = self.points.under(program) if self.primitives is None else self.points
+        return Gram(kernel, program, points, memory=self.memory, primitives=self.primitives)
 
     @property
     def resident(self) -> bool:
@@ -223,6 +224,11 @@ class Gram:
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, shape (n,)."""
         return cpu.finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
+        return self.points.rounding(self.program)
 
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
@@ -504,6 +510,11 @@ class DeviceGram(Gram):
 
         with explaining_memory(), cuda.at_work(self.matrix.device):
             return cuda.patiently(work, self.matrix)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
+        return self.matrix.rounding
 
     @cached_property
     def store(self) -> RowStore:  # type: ignore[override]

@@ -29,7 +29,7 @@ _DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
 _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
-_WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
+_WORTH = 20  # steps, times those taken so far, to know a tiny margin, or an answer, better
 _SHARED_FROM = 16384  # rows from which all threads work on one problem,
 _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
@@ -238,8 +238,8 @@ class _Attempt:
         self.tol, self.definiteness = tol, definiteness
         self.current, self.wanted = problem, _first_tolerance(gram, problem, tol)
         self.round = self.steps = 0
-        self.worth = -1  # steps that a better known margin is worth, once one is known at all
-        self.refined = False
+        self.worth = -1  # steps up to which to go on, once there is an answer
+        self.settled: Evaluation | None = None  # a converged one, while it is refined
 
     def method(self, solver: Solver | Auto, workers: Workers) -> Solver:
         """Solver for the next round."""
@@ -262,11 +262,18 @@ class _Attempt:
         certificate = evaluation.certificate
         feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + np.abs(solution.alpha).sum())
         reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
-        if reached and evaluation.resolved:
+        reached = reached and evaluation.resolved
+        if self.settled is not None:
+            earlier = self.settled.certificate.relative_gap
+            better = reached and certificate.relative_gap <= earlier
+            self.evaluation = _with_status(evaluation, Status.CONVERGED) if better else self.settled
+            return True
+        if reached:
             self.evaluation = _with_status(evaluation, Status.CONVERGED)
-            if last or self.refined or not _worth_refining(evaluation):
+            if last or not _worth_refining(evaluation):
                 return True
-            self.refined, self.wanted = True, 1e-2 * self.wanted
+            self.settled, self.wanted = self.evaluation, 1e-2 * self.wanted
+            self.worth = self.steps + _WORTH * max(self.steps, len(self.problem.sign))
         elif solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps:
             self.evaluation = _with_status(evaluation, Status.STALLED)
             return True
@@ -309,6 +316,7 @@ def _worth_refining(evaluation: Evaluation) -> bool:
     return (
         len(evaluation.alpha) < _ENGINE_FROM
         and certificate.relative_gap > _REFINED
+        and certificate.gap > certificate.rounding
         and certificate.definiteness is not Definiteness.INDEFINITE
     )
 

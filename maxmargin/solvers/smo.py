@@ -46,6 +46,7 @@ from maxmargin.solvers.face import descend_faces
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
+_ROUNDINGS = 4.0  # of the largest terms, up to which a score is not known
 _SHRINK_AFTER, _WORTH_SHRINKING = 1000, 0.7
 _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
@@ -127,6 +128,7 @@ class SMO:
                 break
             if stall.due(steps):
                 state = whole.absorb(gram, state)
+                state.renew(gram)
             if code == _STUCK or stall.unchanged(state, steps):
                 status = Status.STALLED
                 break
@@ -209,6 +211,28 @@ class _State:
             steps,
         )
 
+    def renew(self, gram: Gram) -> None:
+        """Compute the scores anew: steps add their rounding to them, one after the other."""
+        decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
+        self.v = -self.problem.coefficient * self.problem.gradient(decision)
+
+    def rounding(self) -> np.ndarray:
+        """About by how much rounding alone may move each score."""
+        root = np.sqrt(np.abs(self.diagonal))
+        size = float(np.abs(self.alpha) @ root)
+        return _ROUNDINGS * np.finfo(np.float64).eps * (size * root + np.abs(self.problem.linear))
+
+    def resolves(self) -> bool:
+        """Whether some violation is more than rounding."""
+        off = self.rounding()
+        for j in range(max(self.n_groups, 1)):
+            member = (self.problem.group == j) | (self.n_groups == 0)
+            highest = (self.v - off)[member & self.may_rise].max(initial=-np.inf)
+            lowest = (self.v + off)[member & self.may_fall].min(initial=np.inf)
+            if highest > (lowest if self.n_groups else 0.0) or (not self.n_groups and lowest < 0):
+                return True
+        return False
+
     def descend(self, gram: Gram) -> None:
         """Take Newton steps on the face of the free variables."""
         descend_faces(gram, self.problem, self.alpha, self.v)
@@ -278,7 +302,10 @@ class _State:
 
 
 class _StallWatch:
-    """Notices when many steps in a row have not changed the objective in float64."""
+    """Notices when many steps in a row have not changed the objective in float64.
+
+    It also notices when all that is left of the violation is rounding.
+    """
 
     def __init__(self, size: int) -> None:
         self.patience = 10_000 + 20 * size
@@ -294,6 +321,8 @@ class _StallWatch:
         if not self.due(steps):
             return False
         self.checked = steps
+        if not state.resolves():
+            return True
         problem = state.problem
         gradient = -problem.coefficient * state.v
         quadratic = 0.5 * float(state.alpha @ (gradient - problem.linear))

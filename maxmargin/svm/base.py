@@ -38,10 +38,25 @@ from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import linear_road
 
+_TINIEST = 1e-100  # largest weight of all rows that there is room for
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_room(weight: np.ndarray) -> np.ndarray:
+    """Return the rows' weights, or refuse those of whose squares float64 makes zero or infinity."""
+    largest = float(weight.max())
+    if _TINIEST <= largest <= 1.0 / _TINIEST:
+        return weight
+    advice = "multiply all weights by one number, and divide C by it"
+    if np.isinf(largest):
+        advice = "C=numpy.inf forbids slack to all rows, a large number nearly so to a class"
+    raise ValueError(
+        f"The largest weight of a row, by sample_weight and class_weight, is {largest:g}: float64 "
+        f"has no room for its square. Keep it between {_TINIEST:g} and {1.0 / _TINIEST:g}: {advice}."
+    )
 
 
 class KernelMachine(CallbackSupportMixin, BaseEstimator):
@@ -141,7 +156,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
-        return weight
+        return with_room(weight)
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
         """Build the Gram matrix of the training data; its kernel is the resolved one."""

@@ -22,7 +22,7 @@ from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
+from maxmargin.svm.base import KernelMachine, with_room, with_the_cpu_in_reserve
 from maxmargin.svm.probability import couple, platt, sigmoid
 from maxmargin.svm.tensors import takes_tensors
 
@@ -108,7 +108,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "Invalid input - all samples with positive weights belong to the same class: give "
                 "rows of another class a positive sample_weight."
             )
-        weight = weight * self.class_weight_[index]
+        weight = with_room(weight * self.class_weight_[index])
         self._refuse_empty_class(index, weight)
         gram = self._gram(X, kernel)
         scheme = OneVsOne(len(self.classes_))
