@@ -120,16 +120,30 @@ class Vectors:
 
     def _mended(self, distances: torch.Tensor, left: Panel, right: Panel) -> torch.Tensor:
         """Make those squared distances again, from differences, that have cancelled."""
-        if left.raw is None or right.raw is None or not self.cancels:
-            return distances
+        if left.raw is not None and right.raw is not None and self.cancels:
+            self.mend(distances, left, right, 1.0)
+        return distances
+
+    def mend(self, tile: torch.Tensor, left: Panel, right: Panel, factor: float) -> None:
+        """Make those entries of a tile again, ``factor`` times a squared distance, that cancelled.
+
+        They are few: pairs of rows that are much nearer to each other than to the centre.
+        """
         assert left.squares is not None
         assert right.squares is not None
+        assert left.raw is not None
+        assert right.raw is not None
         sizes = left.squares[..., :, None] + right.squares[..., None, :]
-        limit = EXPONENT / self.rate
-        lost = (sizes > limit) & ~(sizes <= CANCELLED * distances)
-        mode = "donot_use_mm_for_euclid_dist"
-        direct = torch.cdist(left.raw.double(), right.raw.double(), compute_mode=mode)
-        return torch.where(lost, direct.square_(), distances)
+        lost = sizes > EXPONENT / self.rate
+        lost &= ~(tile.abs() >= sizes.mul_(abs(factor) / CANCELLED))  # also what is not a number
+        del sizes
+        *batch, i, j = torch.nonzero(lost, as_tuple=True)
+        step = max(_LEAST_CELLS // max(self.width, 1), 1)
+        for start in range(0, len(i), step):
+            some = slice(start, start + step)
+            lead = [index[some] for index in batch]
+            difference = left.raw[(*lead, i[some])].double() - right.raw[(*lead, j[some])]
+            tile[(*lead, i[some], j[some])] = factor * difference.square().sum(1)
 
     def diagonal(self) -> torch.Tensor:
         """Value of the primitive between each point and itself, in float64."""
@@ -488,9 +502,9 @@ class Matrix(Bounded):
     def _precision(self) -> torch.dtype:
         """What the values for the solver are made in: float32 where it knows the distances."""
         for points in self.points.primitives:
-            if isinstance(points, Vectors) and points.kind != op.DOT:
-                if too_far_for_float32(points.rate, np.array([points.largest])):
-                    return torch.float64
+            distances = isinstance(points, Vectors) and points.kind != op.DOT
+            if distances and too_far_for_float32(points.rate, np.array([points.largest])):
+                return torch.float64
         return torch.float32
 
     @cached_property
@@ -650,7 +664,7 @@ def expand(
     across = min(m, max(cells // 1024, 1))
     down = max(min(cells // across, 8 * cells // points.bytes_per_row), 1)
     make: Any = values
-    if program.gaussian_rate is not None and not points.primitives[0].cancels:
+    if program.gaussian_rate is not None:
         make = _Gaussians(program.gaussian_rate, right, min(down, n) * across)
     for start in range(0, n, down):
         part = slice(start, min(start + down, n))
@@ -673,7 +687,10 @@ class _Gaussians:
         a, b = left.panels[0], right.panels[0]
         tile = self.room[: len(a.rows) * len(b.rows)].view(len(a.rows), len(b.rows))
         left_rows = _bordered(a, -2.0 * self.rate, self.rate)
-        return torch.mm(left_rows, _bordered(b, 1.0, self.rate, turned=True).T, out=tile).exp_()
+        torch.mm(left_rows, _bordered(b, 1.0, self.rate, turned=True).T, out=tile)
+        if points.primitives[0].cancels:
+            points.primitives[0].mend(tile, a, b, self.rate)
+        return tile.exp_()
 
 
 def _bordered(panel: Panel, scale: float, rate: float, turned: bool = False) -> torch.Tensor:
