@@ -7,8 +7,8 @@ conjugate
     V*(s) = sup_u  s u - V(u)
 
 makes the dual problem: with costs ``c_i``, ``sum_i c_i V(u_i)`` becomes ``- sum_i c_i V*(s_i)``
-(:mod:`maxmargin.risk`). For most losses V* is a quadratic on an interval, which is all that the
-dual solvers need to know of them (:class:`Shape`).
+(:mod:`maxmargin.risk`). For most losses V* is a quadratic on an interval, or the entropy there,
+which is all that the dual solvers need to know of them (:class:`Shape`).
 
 Where a slope jumps, the one from the right is returned: zero at the hinge's kink, as in LIBSVM.
 
@@ -45,10 +45,16 @@ __all__ = [
 ]
 
 
-class Shape(NamedTuple):
-    """A conjugate that is ``V*(s) = linear s + threshold |s| + quadratic s^2 / 2`` on an interval.
+_NEWTON_STEPS = 60  # at most as many as halving an interval takes
 
-    Outside of ``[low, high]`` it is infinite. Both ends and zero belong to it.
+
+class Shape(NamedTuple):
+    """A conjugate that is a quadratic with a kink at zero on an interval, or the entropy.
+
+        V*(s) = linear s + threshold |s| + quadratic s^2 / 2 + entropy (p log p + (1-p) log(1-p))
+
+    with ``p = (s - low) / (high - low)``. Outside of ``[low, high]`` it is infinite. Both ends and
+    zero belong to it. A shape has an entropy or the two terms before it.
     """
 
     low: float
@@ -56,13 +62,32 @@ class Shape(NamedTuple):
     linear: float = 0.0
     threshold: float = 0.0
     quadratic: float = 0.0
+    entropy: float = 0.0
 
     def best(self, u: np.ndarray, centre: np.ndarray, width: np.ndarray | float) -> np.ndarray:
         """Return the s that maximises ``s u - V*(s) - (s - centre)^2 / (2 width)``."""
+        if self.entropy:
+            span = self.high - self.low
+            pull = self.linear - u + (self.low - centre) / width
+            z = _balanced_logit(self.entropy / span, pull, span / np.asarray(width))
+            return self.low + span * expit(z)
         s = centre + width * (u - self.linear)
         if self.threshold:
             s = np.sign(s) * np.maximum(np.abs(s) - width * self.threshold, 0.0)
         return np.clip(s / (1.0 + width * self.quadratic), self.low, self.high)
+
+
+def _balanced_logit(slope: float, pull: np.ndarray, bend: np.ndarray) -> np.ndarray:
+    """Solve ``slope z + pull + bend expit(z) = 0``, by Newton's method within bounds."""
+    low, high = np.broadcast_arrays(-(pull + bend) / slope, -pull / slope)
+    z = 0.5 * (low + high)
+    for _ in range(_NEWTON_STEPS):
+        p = expit(z)
+        value = slope * z + pull + bend * p
+        low, high = np.where(value < 0, z, low), np.where(value > 0, z, high)
+        z = z - value / (slope + bend * p * (1.0 - p))
+        z = np.where((z > low) & (z < high), z, 0.5 * (low + high))
+    return z
 
 
 @dataclass(frozen=True)
@@ -77,7 +102,7 @@ class Loss(ABC):
     smooth : bool
         Whether the slope is continuous.
     shape : Shape or None
-        The conjugate, where it is a quadratic on an interval.
+        The conjugate, where it is a quadratic on an interval or the entropy.
     """
 
     @property
@@ -97,7 +122,7 @@ class Loss(ABC):
 
     @property
     def shape(self) -> Shape | None:
-        """The conjugate, where it is a quadratic on an interval."""
+        """The conjugate, where it is a quadratic on an interval or the entropy."""
         return None
 
     @property
@@ -130,6 +155,9 @@ class Loss(ABC):
         inside = (s >= shape.low) & (s <= shape.high)
         known = np.where(inside, s, 0.0)
         value = known * (shape.linear + 0.5 * shape.quadratic * known)
+        if shape.entropy:
+            p = (known - shape.low) / (shape.high - shape.low)
+            value = value + shape.entropy * (xlogy(p, p) + xlogy(1.0 - p, 1.0 - p))
         return np.where(inside, value + shape.threshold * np.abs(known), np.inf)
 
 
@@ -236,7 +264,7 @@ class Logistic(MarginLoss):
 
     name = "logistic"
     smooth = True
-    slopes = (-1.0, 0.0)
+    shape = Shape(-1.0, 0.0, entropy=1.0)
 
     def value(self, u):  # noqa: D102
         return np.logaddexp(0.0, -u)
@@ -250,12 +278,6 @@ class Logistic(MarginLoss):
     def slope_and_curvature(self, u):  # noqa: D102
         wrong = expit(-u)
         return -wrong, wrong * (1.0 - wrong)
-
-    def conjugate(self, s):  # noqa: D102
-        s = np.asarray(s, dtype=np.float64)
-        inside = (s >= -1) & (s <= 0)
-        p = np.where(inside, -s, 0.0)
-        return np.where(inside, xlogy(p, p) + xlogy(1.0 - p, 1.0 - p), np.inf)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,15 @@
 
 With values ``f = X w + b``, margins or residuals ``u`` (:mod:`maxmargin.losses`) and costs ``c_i``,
 
-    minimise  P(w, b) = R(w) + sum_i c_i V(u_i),      R(w) = 1/2 ||w||^2  or  ||w||_1.
+    minimise  P(w, b) = R(w) + sum_i c_i V(u_i),      R(w) = l1 ||w||_1 + l2/2 ||w||^2.
 
 Any slopes ``s_i`` in the domain of the conjugate give ``beta_i = -c_i s_i du_i/df_i`` and
 
     D(s) = -R*(X' beta) - sum_i c_i V*(s_i)  [ + sum_i beta_i y_i  for residuals ]   <=  min P
 
-where an intercept without a penalty asks for ``sum_i beta_i = 0``; ``R*`` is ``1/2 ||.||^2`` or,
-for the l1 penalty, zero where no entry is above one. ``P - D`` is the duality gap: the certificate.
+where an intercept without a penalty asks for ``sum_i beta_i = 0``. ``R*`` counts what of an entry
+is above l1, squared, over ``2 l2``; with l2 = 0 there must be none. ``P - D`` is the duality gap:
+the certificate.
 An intercept with a penalty is one more weight, on a column of a constant (LIBLINEAR's problem).
 Without any penalty ``R*`` is zero at zero only, and the condition is ``Z' beta = 0``.
 """
@@ -30,6 +31,53 @@ from maxmargin.solution import Status
 ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
 _AROUND = np.linspace(-2.0, 2.0, 9)  # where a loss of margins or residuals is bent most
 _DRIFT = 1e-14  # of a sum, that does not count
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """What holds weights back: ``R(w) = l1 ||w||_1 + l2/2 ||w||^2``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.risk import Penalty
+    >>> net = Penalty.mixed(0.5)
+    >>> net, net.value(np.array([2.0, -1.0])), net.conjugate(np.array([1.5, 0.1]))
+    (Penalty(l1=0.5, l2=0.5), 2.75, 1.0)
+    """
+
+    l1: float = 0.0
+    l2: float = 1.0
+
+    @classmethod
+    def mixed(cls, l1_ratio: float) -> Penalty:
+        """Return the elastic net: l1 for a ratio of one, l2 for zero."""
+        return cls(float(l1_ratio), 1.0 - float(l1_ratio))
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing is held back."""
+        return not self.l1 and not self.l2
+
+    def value(self, w: np.ndarray) -> float:
+        """``R(w)``."""
+        quadratic = 0.5 * self.l2 * float(np.vdot(w, w)) if self.l2 else 0.0
+        return quadratic + (self.l1 * float(np.abs(w).sum()) if self.l1 else 0.0)
+
+    def conjugate(self, v: np.ndarray) -> float:
+        """``R*(v) = max_w  v . w - R(w)``, infinite where there is none."""
+        over = np.maximum(np.abs(v) - self.l1, 0.0) if self.l1 else v
+        if self.l2:
+            return 0.5 * float(np.vdot(over, over)) / self.l2
+        return np.inf if over.any() else 0.0
+
+    def excess(self, v: np.ndarray) -> float:
+        """By how much v must be divided for its conjugate to be zero; one at least."""
+        largest = float(np.abs(v).max(initial=0.0))
+        return max(largest / self.l1, 1.0) if self.l1 else 1.0
+
+
+L1, L2, NO_PENALTY = Penalty(1.0, 0.0), Penalty(), Penalty(0.0, 0.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -216,7 +264,7 @@ class RegularisedRisk:
     loss : Loss
     penalised_intercept : bool
         Whether the intercept's weight is penalised like the others.
-    penalty : {"l2", "l1", None}
+    penalty : Penalty
 
     Examples
     --------
@@ -237,13 +285,13 @@ class RegularisedRisk:
         cost: np.ndarray,
         loss: Loss,
         penalised_intercept: bool = False,
-        penalty: str | None = "l2",
+        penalty: Penalty = L2,
     ) -> None:
         self.design, self.y, self.cost, self.loss = design, y, cost, loss
         self.of_margins = isinstance(loss, MarginLoss)
         self.penalised_intercept, self.penalty = penalised_intercept, penalty
         self.factor, self.known = 1.0, Known()
-        self.penalised = np.full(design.width, 0.0 if penalty is None else 1.0)
+        self.penalised = np.full(design.width, 0.0 if penalty.none else 1.0)
         if design.constant and not penalised_intercept:
             self.penalised[-1] = 0.0
 
@@ -255,7 +303,7 @@ class RegularisedRisk:
     @cached_property
     def rounding(self) -> float:
         """Size below which an objective is rounding; without a penalty it may go to zero itself."""
-        loss = 0.0 if self.penalty is None else self.nothing
+        loss = 0.0 if self.penalty.none else self.nothing
         return max(ROUNDING * loss, np.finfo(np.float64).tiny)
 
     @cached_property
@@ -323,9 +371,7 @@ class RegularisedRisk:
 
     def norm(self, theta: np.ndarray) -> float:
         """``R``."""
-        if self.penalty == "l1":
-            return float(self.penalised @ np.abs(theta))
-        return 0.5 * float(self.penalised @ theta**2)
+        return self.penalty.value(self.penalised * theta)
 
     def empirical(self, f: np.ndarray) -> float:
         """Sum of the losses at values f, each times its cost."""
@@ -409,25 +455,32 @@ class RegularisedRisk:
         return np.where(larger, s * max(1.0 - abs(drift) / mass, 0.0), s) if mass else s
 
     def dual(self, s: np.ndarray, combined: np.ndarray | None = None) -> float:
-        """``D`` at slopes that are feasible; ``combined`` is ``Z' beta`` where it is known."""
+        """``D`` at slopes that are feasible; ``combined`` is ``Z' beta`` where it is known.
+
+        Where that is longer than the l1 penalty allows, or would like, shorter slopes are better:
+        zero is in the domain.
+        """
         beta = self.beta(s)
         combined = self.design.combination(beta) if combined is None else combined
-        if self.penalty == "l1":
-            largest = float(np.max(np.abs(combined) * self.penalised, initial=0.0))
-            if largest > 1:  # zero is in the domain: shrink towards it
-                s, beta, combined = s / largest, beta / largest, combined / largest
-            quadratic = 0.0
-        else:
-            quadratic = 0.5 * float(self.penalised @ combined**2)
+        held = self.penalised * combined
+        excess = self.penalty.excess(held)
+        if excess > 1 and not self.penalty.l2:
+            return -self._conjugates(s / excess, beta / excess)
+        dual = -self.penalty.conjugate(held) - self._conjugates(s, beta)
+        if excess > 1:
+            dual = max(dual, -self._conjugates(s / excess, beta / excess))
+        return dual
+
+    def _conjugates(self, s: np.ndarray, beta: np.ndarray) -> float:
+        """Sum of the losses' conjugates, each times its cost, less that of the targets."""
         conjugate = self.loss.conjugate(s)
         if not self.all_cost:  # what costs nothing may be infinite
             conjugate = np.where(self.cost > 0, conjugate, 0.0)
-        losses = float(self.cost @ conjugate)
-        return (0.0 if self.of_margins else float(beta @ self.y)) - quadratic - losses
+        return float(self.cost @ conjugate) - (0.0 if self.of_margins else float(beta @ self.y))
 
     def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
         """Lower bound on all objectives, from slopes of an answer with values f."""
-        return self._free_bound(theta, f) if self.penalty is None else self.dual(self.feasible(s))
+        return self._free_bound(theta, f) if self.penalty.none else self.dual(self.feasible(s))
 
     def _free_bound(self, theta: np.ndarray, f: np.ndarray) -> float:
         """Lower bound where no weight has a penalty.

@@ -11,13 +11,24 @@ import scipy.sparse as sp
 import sklearn.linear_model
 import sklearn.svm
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.class_weight import compute_class_weight
 
 import maxmargin.backends.cpu_linear
 import maxmargin.risk
+import maxmargin.solvers.l1_descent
 import maxmargin.solvers.softmax
-from maxmargin import SVC, SVR, LinearSVC, LinearSVR, LogisticRegression
+from maxmargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    MCEClassifier,
+    Perceptron,
+)
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.linear.path import C_path
 from maxmargin.losses import SquaredHinge
@@ -63,16 +74,24 @@ PROBLEMS = {  # machine, targets, solvers
         NUMBERS,
         ["newton", "dual_descent"],
     ),
-    "logistic": (LogisticRegression(), TWO, ["newton", "lbfgs"]),
-    "softmax": (LogisticRegression(), THREE, ["newton", "lbfgs"]),
+    "logistic": (LogisticRegression(), TWO, ["newton", "lbfgs", "newton-cg", "saga"]),
+    "logistic dual": (LogisticRegression(dual=True), TWO, ["auto"]),
+    "logistic l1": (LogisticRegression(l1_ratio=1.0, C=0.3), TWO, ["auto", "saga"]),
+    "logistic elastic net": (LogisticRegression(l1_ratio=0.6, C=0.3), TWO, ["auto"]),
+    "softmax": (LogisticRegression(), THREE, ["newton", "lbfgs", "newton-cholesky", "sag"]),
+    "softmax l1": (LogisticRegression(l1_ratio=1.0, C=0.3), THREE, ["auto"]),
+    "softmax elastic net": (LogisticRegression(l1_ratio=0.6, C=0.3), THREE, ["auto"]),
     "likelihood": (LogisticRegression(penalty=None), TWO, ["newton", "lbfgs"]),
-    "softmax likelihood": (LogisticRegression(penalty=None), THREE, ["newton", "lbfgs"]),
+    "softmax likelihood": (LogisticRegression(C=np.inf), THREE, ["newton", "lbfgs"]),
+    "liblinear": (LogisticRegression(solver="liblinear"), TWO, ["liblinear"]),
+    "liblinear dual": (LogisticRegression(solver="liblinear", dual=True), TWO, ["liblinear"]),
+    "liblinear l1": (LogisticRegression(penalty="l1", solver="liblinear"), TWO, ["liblinear"]),
 }
 KINDS = [
     (name, intercept)
     for name, (machine, _, _) in PROBLEMS.items()
     for intercept in INTERCEPTS
-    if intercept != "penalised" or not isinstance(machine, LogisticRegression)
+    if (intercept == "penalised") <= (not isinstance(machine, LogisticRegression))
 ]
 MACHINES = [
     (LinearSVC(loss="hinge", solver="multipliers"), TWO),
@@ -81,7 +100,9 @@ MACHINES = [
     (LinearSVR(epsilon=0.1, solver="multipliers"), NUMBERS),
     (LinearSVR(epsilon=0.1, loss="squared_epsilon_insensitive"), NUMBERS),
     (LogisticRegression(), TWO),
+    (LogisticRegression(l1_ratio=0.5), TWO),
     (LogisticRegression(), THREE),
+    (LogisticRegression(l1_ratio=1.0), THREE),
 ]
 
 
@@ -103,6 +124,24 @@ def totals(certificate):
     return sum(part.primal for part in parts), sum(part.dual for part in parts)
 
 
+LOGISTIC = LogisticRegression | sklearn.linear_model.LogisticRegression
+
+
+def penalises_its_intercept(model):
+    if isinstance(model, LOGISTIC):
+        return model.solver == "liblinear"
+    return getattr(model, "intercept_scaling", None) is not None
+
+
+def held_back(model):
+    """Parts of the l1 and of the l2 norm in the penalty."""
+    penalty, ratio = getattr(model, "penalty", "l2"), getattr(model, "l1_ratio", 0.0)
+    if penalty is None or np.inf == model.C:
+        return 0.0, 0.0
+    ratio = {"l1": 1.0, "l2": 0.0}.get(penalty, ratio)
+    return ratio, 1.0 - ratio
+
+
 def objective(model, X, y, weight=None, C=None):
     """Write the objective out; a scaling of the intercept is one."""
     weight = np.ones(len(y)) if weight is None else weight
@@ -111,7 +150,7 @@ def objective(model, X, y, weight=None, C=None):
     if isinstance(model, LinearSVR | sklearn.svm.LinearSVR):
         V = np.maximum(np.abs(F[:, 0] - y) - model.epsilon, 0.0)
         loss = weight @ (V**2 if model.loss.startswith("squared") else V)
-    elif not isinstance(model, LogisticRegression | sklearn.linear_model.LogisticRegression):
+    elif not isinstance(model, LOGISTIC):
         signs = [1] if len(W) == 1 else range(len(W))
         Y = np.column_stack([np.where(y == model.classes_[k], 1.0, -1.0) for k in signs])
         V = np.maximum(1.0 - Y * F, 0.0)
@@ -120,13 +159,10 @@ def objective(model, X, y, weight=None, C=None):
         F = np.column_stack([-F / 2, F / 2]) if len(W) == 1 else F
         at = np.searchsorted(model.classes_, y)
         loss = weight @ (np.logaddexp.reduce(F, axis=1) - F[np.arange(len(F)), at])
-    l1 = getattr(model, "penalty", "l2") == "l1"
-    penalty = np.abs(W).sum() if l1 else 0.5 * (W**2).sum()
-    if getattr(model, "intercept_scaling", None) is not None:
-        penalty += np.abs(b).sum() if l1 else 0.5 * (b**2).sum()
-    if getattr(model, "penalty", "l2") is None:
-        penalty = 0.0
-    return penalty + (model.C if C is None else C) * loss
+    l1, l2 = held_back(model)
+    held = np.column_stack([W, b]) if penalises_its_intercept(model) else W
+    C = (1.0 if l1 == l2 == 0 else model.C) if C is None else C
+    return l1 * np.abs(held).sum() + 0.5 * l2 * (held**2).sum() + C * loss
 
 
 # -- every solver, the same minimum --------------------------------------------------------------
@@ -218,10 +254,21 @@ def test_what_does_not_go_together_is_refused(parameters, message):
 @pytest.mark.parametrize(
     ("parameters", "y", "message"),
     [
-        ({"penalty": None, "C": 2.0}, TWO, "nothing for C or lam to weigh"),
+        ({"penalty": None, "lam": 0.1}, TWO, "nothing for lam to weigh"),
         ({"penalty": None, "solver": "sgd"}, TWO, "takes its steps from the penalty"),
         ({"solver": "sgd"}, THREE, "are for two classes"),
         ({"norm_bound": 1.0}, THREE, "are for two classes"),
+        ({"dual": True}, THREE, "are for two classes"),
+        ({"norm_bound": 1.0, "l1_ratio": 0.5}, TWO, "goes with penalty='l2'"),
+        ({"solver": "liblinear"}, THREE, "'liblinear' solver does not support multiclass"),
+        ({"solver": "liblinear", "C": np.inf}, TWO, "is not supported for the liblinear solver"),
+        ({"solver": "lbfgs", "penalty": "l1"}, TWO, "Solver lbfgs supports only 'l2' or None pen"),
+        ({"solver": "sag", "l1_ratio": 0.5}, TWO, "got elasticnet penalty"),
+        ({"solver": "saga", "dual": True}, TWO, "Solver saga supports only dual=False"),
+        ({"dual": True, "l1_ratio": 1.0}, TWO, "dual=True is for the l2 penalty"),
+        ({"intercept_scaling": 2.0}, TWO, "is for solver='liblinear'"),
+        ({"penalty": "elasticnet", "l1_ratio": None}, TWO, "l1_ratio must be specified"),
+        ({"l1_ratio": 1.1}, TWO, "'l1_ratio' parameter"),
     ],
 )
 def test_logistic_regression_refuses_too(parameters, y, message):
@@ -298,8 +345,6 @@ def test_a_free_intercept_is_the_lectures_problem(intercept):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_logistic_regression_is_scikit_learns(y, class_weight, intercept, random):
     weight = random.uniform(0.1, 2.0, size=N)
-    if class_weight == "balanced":  # scikit-learn 1.9 balances the weights, we the rows
-        weight = np.ones(N)
     same = {"C": 0.8, "class_weight": class_weight, "fit_intercept": intercept}
     peer = sklearn.linear_model.LogisticRegression(**same, tol=1e-10, max_iter=10_000)
     peer.fit(X, y, weight)
@@ -312,6 +357,84 @@ def test_logistic_regression_is_scikit_learns(y, class_weight, intercept, random
         logarithms = model.predict_log_proba(X)
         np.testing.assert_allclose(logarithms, np.log(model.predict_proba(X)), atol=1e-12)
         np.testing.assert_array_equal(model.predict(X), peer.predict(X))
+
+
+PENALTIES = {
+    "l2": {"l1_ratio": 0.0},
+    "l1": {"l1_ratio": 1.0},
+    "l1 by name": {"penalty": "l1"},
+    "elastic net": {"l1_ratio": 0.4},
+    "elastic net by name": {"penalty": "elasticnet", "l1_ratio": 0.8},
+    "none": {"C": np.inf},
+    "none by name": {"penalty": None},
+}
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two classes", "three"])
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.filterwarnings("ignore:'penalty' was deprecated", "ignore:Inconsistent values")
+def test_penalties_are_those_of_scikit_learn(y, penalty, intercept, random):
+    weight = random.uniform(0.1, 2.0, size=N)
+    same = {"C": 0.3, "fit_intercept": intercept, **PENALTIES[penalty]}
+    if same.get("penalty", "") is None:
+        del same["C"]
+    peer = sklearn.linear_model.LogisticRegression(
+        **same, solver="saga", tol=1e-10, max_iter=10**5, random_state=0
+    ).fit(X, y, weight)
+    for solver in ("auto", "saga"):
+        model = LogisticRegression(**same, solver=solver, tol=1e-10).fit(X, y, weight)
+        least = objective(model, X, y, weight)
+        assert model.certificate_.converged
+        assert model.certificate_.primal == pytest.approx(least, rel=1e-9)
+        assert least <= objective(peer, X, y, weight) * (1 + 1e-10)
+        np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-4)
+        np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-4)
+        if model._penalty.l1:
+            assert (model.coef_ == 0).any()
+            np.testing.assert_array_equal(model.coef_ == 0, np.abs(peer.coef_) < 1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+@pytest.mark.parametrize("dual", [False, True])
+@pytest.mark.parametrize("scaling", [1.0, 10.0])
+@pytest.mark.filterwarnings("ignore:'penalty' was deprecated", "ignore:Inconsistent values")
+def test_liblinears_logistic_regression_penalises_its_intercept(penalty, dual, scaling):
+    if dual and penalty == "l1":
+        pytest.skip("neither has it")
+    same = {"penalty": penalty, "dual": dual, "intercept_scaling": scaling, "C": 0.4}
+    ours = LogisticRegression(**same, solver="liblinear", tol=1e-10, max_iter=10**4).fit(X, TWO)
+    theirs = sklearn.linear_model.LogisticRegression(
+        **same, solver="liblinear", tol=1e-10, max_iter=10**5, random_state=0
+    ).fit(X, TWO)
+    assert ours.certificate_.converged
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-4)
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two classes", "three"])
+@pytest.mark.parametrize("l1_ratio", [0.3, 1.0])
+def test_an_l1_penalty_by_every_road(y, l1_ratio, monkeypatch):
+    data = np.column_stack([X + 3.0, np.random.default_rng(0).normal(size=(N, 25))])
+    machine = LogisticRegression(l1_ratio=l1_ratio, C=0.5, tol=1e-6, max_iter=10**4)
+    best = clone(machine).set_params(tol=1e-11).fit(data, y)
+    monkeypatch.setattr(maxmargin.solvers.l1_descent, "_DIRECT", 3)  # by columns
+    monkeypatch.setattr(maxmargin.solvers.softmax, "_NEWTON", 3)  # positive and negative parts
+    for rows in (data, sp.csr_matrix(data)):
+        model = clone(machine).fit(rows, y)
+        assert model.certificate_.converged
+        assert model.certificate_.primal == pytest.approx(best.certificate_.primal, rel=1e-6)
+        np.testing.assert_allclose(model.coef_, best.coef_, atol=2e-3)
+        assert np.abs(model.coef_[best.coef_ == 0]).max() < 1e-3
+
+
+def test_logistic_regression_warns_where_scikit_learn_does():
+    with pytest.warns(UserWarning, match="penalty=None will ignore the C") as caught:
+        ignored = LogisticRegression(penalty=None, C=2.0).fit(X, TWO)
+    assert caught[0].filename == __file__
+    np.testing.assert_allclose(ignored.coef_, LogisticRegression(C=np.inf).fit(X, TWO).coef_)
+    with pytest.warns(UserWarning, match="Inconsistent values: penalty=l2 with l1_ratio=0.5"):
+        LogisticRegression(penalty="l2", l1_ratio=0.5).fit(X, TWO)
 
 
 # -- weights, labels, three forms -----------------------------------------------------------------
@@ -337,6 +460,60 @@ def test_class_weights_are_weights():
         by_class = clone(machine).set_params(class_weight={-1: 3.0, 1: 0.5}, tol=1e-9).fit(X, TWO)
         by_row = clone(machine).set_params(tol=1e-9).fit(X, TWO, np.where(TWO < 0, 3.0, 0.5))
         np.testing.assert_allclose(by_class.coef_, by_row.coef_)
+
+
+IMBALANCED = np.digitize(X[:, 0] + 0.3 * X[:, 1], [-1.0, 1.2])  # 5, 47 and 8 rows
+
+
+@pytest.mark.parametrize("weights", [None, "drawn"])
+@pytest.mark.parametrize("class_weight", [{0: 1.0, 1: 5.0, 2: 1.0}, {0: 3.0}, "balanced"], ids=str)
+@pytest.mark.parametrize("data", ["iris", "imbalanced"])
+def test_a_class_weighs_in_its_own_machine_as_in_liblinear(data, class_weight, weights, random):
+    rows, y = load_iris(return_X_y=True) if data == "iris" else (X, IMBALANCED)
+    weight = None if weights is None else random.uniform(0.1, 3.0, size=len(y))
+    same = {"class_weight": class_weight, "intercept_scaling": 1.0, "C": 0.5}
+    ours = LinearSVC(**same, tol=1e-10).fit(rows, y, weight)
+    theirs = sklearn.svm.LinearSVC(**same, tol=1e-8, dual=False, max_iter=10**5)
+    theirs.fit(rows, y, weight)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(rows))
+
+
+def test_weighing_the_rows_of_a_class_everywhere_has_a_name():
+    factors = {0: 1.0, 1: 5.0, 2: 1.0}
+    by_row = np.array([factors[k] for k in THREE])
+    named = LinearSVC(class_weight=factors, class_weight_on="rows", tol=1e-9).fit(X, THREE)
+    written = LinearSVC(tol=1e-9).fit(X, THREE, by_row)
+    np.testing.assert_allclose(named.coef_, written.coef_, atol=1e-7)
+    positive = LinearSVC(class_weight=factors, tol=1e-9).fit(X, THREE)
+    assert np.abs(positive.coef_ - written.coef_).max() > 1e-3
+
+
+def test_a_class_weighs_in_its_own_machine_with_lambda_and_in_a_stream():
+    machine = LinearSVC(class_weight={0: 4.0}, lam=0.05, loss="hinge")
+    exact = clone(machine).set_params(tol=1e-8).fit(X, THREE)
+    for k in range(3):
+        weight = np.where((k == THREE) & (k == 0), 4.0, 1.0)
+        alone = LinearSVC(lam=0.05, loss="hinge", tol=1e-8).fit(X, k == THREE, weight)
+        np.testing.assert_allclose(exact.coef_[k], alone.coef_[0], atol=1e-5)
+        assert exact.C_[k] == pytest.approx(alone.C_[0])
+    stream = batches(clone(machine), X, THREE, epochs=200)
+    np.testing.assert_allclose(stream.coef_, exact.coef_, atol=0.1)
+
+
+def test_every_machine_reads_balanced_alike(random):
+    weight = random.uniform(0.1, 3.0, size=N)
+    factors = compute_class_weight(
+        "balanced", classes=np.arange(3), y=IMBALANCED, sample_weight=weight
+    )
+    np.testing.assert_allclose(
+        SVC(class_weight="balanced").fit(X, IMBALANCED, weight).class_weight_, factors
+    )
+    for machine in (SVC(), LinearSVC(), LogisticRegression(), Perceptron(), MCEClassifier()):
+        balanced = clone(machine).set_params(class_weight="balanced")
+        written = clone(machine).set_params(class_weight=dict(enumerate(factors)))
+        fits = [m.fit(X, IMBALANCED, sample_weight=weight) for m in (balanced, written)]
+        np.testing.assert_allclose(*[m.decision_function(X) for m in fits], rtol=1e-6, atol=1e-9)
 
 
 def test_balanced_classes_weigh_the_same_with_their_rows_weights(random):
@@ -388,7 +565,7 @@ def test_a_bound_on_the_norm_is_met(machine, y, bound, random):
     weight = random.uniform(0.5, 2.0, size=N)
     model = clone(machine).set_params(norm_bound=bound, tol=1e-7).fit(X, y, weight)
     W = np.atleast_2d(model.coef_)
-    if getattr(machine, "intercept_scaling", None) is not None:
+    if penalises_its_intercept(machine):
         W = np.column_stack([W, model.intercept_])
     np.testing.assert_allclose(np.linalg.norm(W, axis=1), bound, rtol=1e-3)
     assert (np.linalg.norm(W, axis=1) <= bound).all()
@@ -456,6 +633,17 @@ def test_row_by_row_it_is_the_same_wherever_the_rows_lie(data, intercept):
             assert model.certificate_.converged
             primal = totals(other.certificate_)[0]
             assert totals(model.certificate_)[0] == pytest.approx(primal, rel=2e-4)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_where_rows_one_by_one_crawl_the_primal_takes_over(loss):
+    rows, y = load_iris(return_X_y=True)
+    same = {"class_weight": {1: 5.0}, "intercept_scaling": 1.0, "loss": loss, "tol": 1e-7}
+    model = LinearSVC(**same, dual=True, random_state=0).fit(rows, y)
+    assert model.certificate_.converged
+    assert "dual_descent" in model.solver_
+    assert model.n_iter_ <= model.max_iter
+    np.testing.assert_allclose(model.coef_, LinearSVC(**same).fit(rows, y).coef_, atol=1e-2)
 
 
 def test_three_rows_are_enough_for_rows_one_by_one(random):
@@ -761,6 +949,8 @@ def test_a_path_checks_what_it_gets():
         C_path(LinearSVC(lam=0.1), X, TWO, [0.5, 2.0])
     with pytest.raises(ValueError, match="Give one of C, lam and norm_bound"):
         C_path(LinearSVC(norm_bound=0.1), X, TWO, [0.5, 2.0])
+    with pytest.raises(ValueError, match="along finite costs"):
+        C_path(LogisticRegression(), X, TWO, [1.0, np.inf])
     assert C_path(LinearSVC(), X, TWO, []) == []
 
 

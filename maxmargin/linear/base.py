@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -22,6 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.multiclass import class_weights
 from maxmargin.progress import Monitor, watched
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -96,27 +96,27 @@ class LinearClassifier(ClassifierMixin, LinearMachine):
             )
         return np.searchsorted(self.classes_, labels)  # no sorting of all labels
 
-    def _weights_with_classes(
+    def _weights_and_factors(
         self, sample_weight: Any, class_weight: Any, X: Any, index: np.ndarray
-    ) -> np.ndarray:
-        """Weights of the rows times those of their classes; "balanced" looks at the former."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of the rows, and the factor of each class; refuses classes without weight."""
         weight = self._validated_weight(sample_weight, X)
-        if class_weight == "balanced":
-            mass = np.bincount(index, weights=weight, minlength=len(self.classes_))
-            factors = weight.sum() / (len(mass) * np.where(mass > 0, mass, np.inf))
-        else:
-            factors = compute_class_weight(class_weight, classes=self.classes_, y=self.classes_)
-        if not (factors >= 0).all():
-            raise ValueError(f"class_weight must not be negative, got {class_weight!r}.")
-        weight = weight * factors[index]
-        mass = np.bincount(index, weights=weight, minlength=len(self.classes_))
+        factors = class_weights(class_weight, self.classes_, index, weight)
+        mass = factors * np.bincount(index, weights=weight, minlength=len(self.classes_))
         if not (mass > 0).all():
             empty = self.classes_[np.flatnonzero(mass <= 0)].tolist()
             raise ValueError(
                 f"All samples of class(es) {empty} have weight zero: remove these samples, or "
                 "give them a positive sample_weight or class_weight."
             )
-        return weight
+        return weight, factors
+
+    def _weights_with_classes(
+        self, sample_weight: Any, class_weight: Any, X: Any, index: np.ndarray
+    ) -> np.ndarray:
+        """Weights of the rows, each times that of its class."""
+        weight, factors = self._weights_and_factors(sample_weight, class_weight, X, index)
+        return weight * factors[index]
 
     def _signs(self, index: np.ndarray) -> list[np.ndarray]:
         """Labels -1 and +1 of each machine: one for two classes, else each against the rest."""

@@ -72,13 +72,16 @@ class KernelForm(Form):
         return None, np.zeros(1 if len(machine.classes_) == 2 else len(machine.classes_))
 
     def walks(
-        self, X: Any, signs: list[np.ndarray], step: np.ndarray, start: Start
+        self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray], start: Start
     ) -> Sequence[Walk]:
-        """Return a machine for each row of labels, all over one Gram matrix."""
+        """Return a machine for each row of labels and its rows' steps, all over one Gram matrix."""
         machine = self.machine
         gram = self._gram(X, as_kernel(machine.kernel))
         machine.kernel_ = gram.kernel
-        return [KernelWalk(gram, y, step, machine.fit_intercept, machine.variant) for y in signs]
+        return [
+            KernelWalk(gram, y, step, machine.fit_intercept, machine.variant)
+            for y, step in zip(signs, steps, strict=True)
+        ]
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
         """Gram matrix of the training rows, within the memory allowed."""

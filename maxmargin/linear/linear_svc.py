@@ -13,6 +13,7 @@ from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine, solver_names
 from maxmargin.linear.stream import takes_streams
 from maxmargin.losses import Hinge, Loss, SquaredHinge
+from maxmargin.risk import L1, L2, Penalty
 
 _LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
 
@@ -35,6 +36,8 @@ class LinearSVC(RiskClassifier):
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
     dual : "auto" or bool, default="auto"
         Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features.
+        Where rows crawl and features are few, the primal takes over for the last half of
+        ``max_iter``.
     tol : float, default=1e-4
         Relative duality gap of an answer that counts as converged.
     C : float, default=1.0
@@ -46,7 +49,11 @@ class LinearSVC(RiskClassifier):
         By default the intercept has no penalty. A number is LIBLINEAR's problem: the intercept is
         a weight on a column of this number, penalised like the others.
     class_weight : dict, "balanced" or None, default=None
-        Factors of C for each class.
+        Factors of C for each class; ``"balanced"`` makes all classes equally heavy.
+    class_weight_on : {"positive", "rows"}, default="positive"
+        What they count on where there are more than two classes: ``"positive"``, as in scikit-learn
+        and LIBLINEAR, the rows of a class in its own machine, where it is the positive one;
+        ``"rows"``, the rows of a class in every machine.
     verbose : bool or int, default=0
         Show a progress bar.
     random_state : int, RandomState or None, default=None
@@ -106,6 +113,7 @@ class LinearSVC(RiskClassifier):
         "dual": ["boolean", StrOptions({"auto"})],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "class_weight_on": [StrOptions({"positive", "rows"})],
         "solver": solver_names("newton", "multipliers", "dual_descent", "l1_descent", "sgd"),
     }
 
@@ -131,6 +139,7 @@ class LinearSVC(RiskClassifier):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
+        class_weight_on: str = "positive",
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -151,6 +160,7 @@ class LinearSVC(RiskClassifier):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callback = callback
+        self.class_weight_on = class_weight_on
 
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
@@ -205,6 +215,10 @@ class LinearSVC(RiskClassifier):
     def _loss(self) -> Loss:
         return _LOSSES[self.loss]
 
+    @property
+    def _penalty(self) -> Penalty:
+        return L1 if self.penalty == "l1" else L2
+
     def _refuse_contradictions(self) -> None:
         if self.multi_class == "crammer_singer":
             raise ValueError(
@@ -215,13 +229,13 @@ class LinearSVC(RiskClassifier):
             raise ValueError(
                 "penalty='l1' goes with loss='squared_hinge': the hinge is not smooth."
             )
-        refuse_solver(self.solver, self.dual, self.penalty, self._loss.smooth)
+        refuse_solver(self.solver, self.dual, self._penalty, self._loss.smooth)
         refuse_two_forms(self)
 
 
-def refuse_solver(solver: str, dual: Any, penalty: str | None, smooth: bool) -> None:
+def refuse_solver(solver: str, dual: Any, penalty: Penalty, smooth: bool) -> None:
     """Refuse a solver that cannot solve the problem that was asked for."""
-    if penalty == "l1":
+    if penalty.l1:
         if dual is True or solver not in ("auto", "l1_descent"):
             raise ValueError(
                 "penalty='l1' is solved in the primal: use solver='auto' or 'l1_descent', and "
@@ -248,7 +262,7 @@ def refuse_two_forms(machine: RiskMachine) -> None:
             "Give one of C, lam and norm_bound: each states how much the weights are held back; "
             f"got C={machine.C!r}, lam={machine.lam!r} and norm_bound={machine.norm_bound!r}."
         )
-    if getattr(machine, "penalty", "l2") != "l2":
+    if machine._penalty != L2:
         raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
     if machine.solver == "sgd":
         raise ValueError(

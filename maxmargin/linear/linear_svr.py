@@ -184,12 +184,12 @@ class LinearSVR(RiskMachine, LinearRegressor):
         return self._problems(X, y, weight)
 
     def _problems(self, X: Any, y: np.ndarray, weight: np.ndarray) -> list:
-        return self._risks(X, [y], weight, self._loss, "l2")
+        return self._risks(X, [y], [weight], self._loss)
 
     def _solve(self, problems: list, again: bool = False) -> None:
         self._minimise(problems, again)
         self.coef_ = self.coef_[0]
 
     def _refuse_contradictions(self) -> None:
-        refuse_solver(self.solver, self.dual, "l2", self._loss.smooth)
+        refuse_solver(self.solver, self.dual, self._penalty, self._loss.smooth)
         refuse_two_forms(self)

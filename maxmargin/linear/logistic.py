@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import warnings
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.callbacks import observed
+from maxmargin.linear.base import POSITIVE
 from maxmargin.linear.linear_svc import refuse_two_forms
 from maxmargin.linear.risk_classifier import RiskClassifier
-from maxmargin.linear.risk_machine import RiskMachine, solver_names
+from maxmargin.linear.risk_machine import RiskMachine
 from maxmargin.linear.stream import takes_streams
 from maxmargin.losses import Logistic, Loss
 from maxmargin.progress import ProblemMonitor
-from maxmargin.risk import cost_per_weight
+from maxmargin.risk import L2, NO_PENALTY, Penalty, cost_per_weight
+from maxmargin.solvers.dual_descent import DualDescent
+from maxmargin.solvers.l1_descent import L1Descent
 from maxmargin.solvers.lbfgs import LBFGS
 from maxmargin.solvers.newton import Newton
 from maxmargin.solvers.pegasos import Pegasos
 from maxmargin.solvers.softmax import Softmax, SoftmaxRisk
+
+_OURS = ("auto", "newton", "lbfgs", "sgd")
+_ROADS = {  # scikit-learn's names for the rest, and what they are here
+    "liblinear": "auto",
+    "newton-cg": "newton",
+    "newton-cholesky": "newton",
+    "sag": "auto",
+    "saga": "auto",
+}
+_FOR_L1 = ("auto", "liblinear", "saga")
+_FOR_DUAL = ("auto", "liblinear")
 
 
 class LogisticRegression(RiskClassifier):
@@ -30,28 +46,44 @@ class LogisticRegression(RiskClassifier):
 
     For labels ``y_i`` of -1 or +1 and sample weights ``s_i``,
 
-        minimise  1/2 ||w||^2 + C sum_i s_i log(1 + exp(-y_i (w . x_i + b)))
+        minimise  R(w) + C sum_i s_i log(1 + exp(-y_i (w . x_i + b)))
+        R(w) = l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2
 
     and for several classes the same with the softmax of one value for each. The intercept is not
-    penalised. ``penalty=None`` is maximum likelihood; data that can be separated then have no
-    answer, since longer weights are always better, and a warning says so.
+    penalised (but with ``solver="liblinear"``). ``C=inf`` is maximum likelihood, without a penalty;
+    data that can be separated then have no answer, since longer weights are always better, and a
+    warning says so.
 
     Parameters
     ----------
-    penalty : {"l2", None}, default="l2"
+    penalty : {"l1", "l2", "elasticnet", None}, optional
+        The older way to say ``l1_ratio=1``, ``l1_ratio=0``, ``l1_ratio`` and ``C=inf``. The default
+        ``"deprecated"``, scikit-learn's, leaves it to these two.
+    C : float, default=1.0
+        Weight of the likelihood against the penalty; ``inf`` for no penalty.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in the penalty, 0 to 1. An l1 penalty makes weights zero.
+    dual : bool, default=False
+        Solve the dual, row by row; for two classes and the l2 penalty.
     tol : float, default=1e-4
         Relative duality gap of an answer that counts as converged.
-    C : float, default=1.0
-        Weight of the likelihood against the penalty.
     fit_intercept : bool, default=True
+    intercept_scaling : float, default=1
+        With ``solver="liblinear"`` the intercept is a weight on a column of this number, penalised
+        like the others. No other solver takes it.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the weights of each class.
+        Factors of the weights of each class's rows; ``"balanced"`` makes all classes equally heavy.
     random_state : int, RandomState or None, default=None
-        Of the rows of ``solver="sgd"``.
-    solver : {"auto", "newton", "lbfgs", "sgd"}, default="auto"
-        ``"newton"`` makes the matrix of second derivatives up to 1,500 features, and uses
-        conjugate gradients beyond; ``"auto"`` is Newton for two classes, and for several up to 400
-        weights in all, then ``"lbfgs"``. ``"sgd"`` is for two classes. ``solver_`` says which.
+        Of the order of the rows with ``dual=True`` and ``solver="sgd"``.
+    solver : str, default="auto"
+        A road to the optimum, which is the same for all. ``"newton"`` makes the matrix of second
+        derivatives up to 1,500 features, and uses conjugate gradients beyond; ``"lbfgs"`` needs
+        gradients only; ``"sgd"``, for two classes, is never exact. ``"auto"`` is Newton for two
+        classes, by coordinates where there is an l1 penalty, and for several up to 400 weights in
+        all, then ``"lbfgs"``. scikit-learn's other names are taken, too: ``"newton-cg"`` and
+        ``"newton-cholesky"`` are ``"newton"``, ``"sag"`` and ``"saga"`` are ``"auto"``, and
+        ``"liblinear"`` is LIBLINEAR's problem, with a penalised intercept and for two classes.
+        ``solver_`` says which it was.
     max_iter : int, default=100
         Passes over the data allowed; -1 for no limit.
     verbose : bool or int, default=0
@@ -61,7 +93,8 @@ class LogisticRegression(RiskClassifier):
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
     lam : float, optional
-        The lambda form in place of C: mean loss plus ``lam ||w||^2``.
+        The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights; for the l2
+        penalty that is mean loss plus ``lam ||w||^2``. ``partial_fit`` needs it.
     norm_bound : float, optional
         For two classes, least loss with ``||w|| <= norm_bound`` in place of C.
     time_limit : float, optional
@@ -98,30 +131,40 @@ class LogisticRegression(RiskClassifier):
     array([[0.98, 0.02, 0.  ]])
     >>> model.certificate_.converged
     True
+    >>> sparse = LogisticRegression(l1_ratio=1.0, C=0.1).fit(X, y)
+    >>> int((sparse.coef_ == 0).sum()), sparse.certificate_.converged
+    (10, True)
     """
 
-    dual = False
-    intercept_scaling = None
-    _solvers = {"newton": Newton, "lbfgs": LBFGS, "sgd": Pegasos}
+    _solvers = {
+        "newton": Newton,
+        "lbfgs": LBFGS,
+        "l1_descent": L1Descent,
+        "dual_descent": DualDescent,
+        "sgd": Pegasos,
+    }
 
     _parameter_constraints: dict = {
-        **{
-            name: constraint
-            for name, constraint in RiskMachine._parameter_constraints.items()
-            if name != "intercept_scaling"
-        },
-        "penalty": [StrOptions({"l2"}), None],
+        **RiskMachine._parameter_constraints,
+        "penalty": [StrOptions({"l1", "l2", "elasticnet", "deprecated"}), None],
+        "C": [Interval(Real, 0.0, None, closed="right")],
+        "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both"), None],
+        "dual": ["boolean"],
+        "intercept_scaling": [POSITIVE],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "solver": solver_names("newton", "lbfgs", "sgd"),
+        "solver": [StrOptions({*_OURS, *_ROADS})],
     }
 
     def __init__(
         self,
-        penalty: str | None = "l2",
+        penalty: str | None = "deprecated",
         *,
-        tol: float = 1e-4,
         C: float = 1.0,
+        l1_ratio: float | None = 0.0,
+        dual: bool = False,
+        tol: float = 1e-4,
         fit_intercept: bool = True,
+        intercept_scaling: float = 1,
         class_weight: Any = None,
         random_state: Any = None,
         solver: str = "auto",
@@ -135,9 +178,12 @@ class LogisticRegression(RiskClassifier):
         callback: Any = None,
     ) -> None:
         self.penalty = penalty
-        self.tol = tol
         self.C = C
+        self.l1_ratio = l1_ratio
+        self.dual = dual
+        self.tol = tol
         self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
         self.class_weight = class_weight
         self.random_state = random_state
         self.solver = solver
@@ -149,6 +195,12 @@ class LogisticRegression(RiskClassifier):
         self.norm_bound = norm_bound
         self.time_limit = time_limit
         self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.solver == "liblinear":
+            tags.classifier_tags.multi_class = False
+        return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
@@ -201,6 +253,25 @@ class LogisticRegression(RiskClassifier):
     def _loss(self) -> Loss:
         return Logistic()
 
+    @property
+    def _penalty(self) -> Penalty:
+        if self.penalty is None or np.inf == self.C:
+            return NO_PENALTY
+        ratio = {"l1": 1.0, "l2": 0.0}.get(self.penalty, self.l1_ratio or 0.0)
+        return Penalty.mixed(ratio)
+
+    @property
+    def _cost(self) -> float:
+        return 1.0 if self._penalty.none else self.C
+
+    @property
+    def _road(self) -> str:
+        return _ROADS.get(self.solver, self.solver)
+
+    @property
+    def _penalised_intercept(self) -> float | None:
+        return self.intercept_scaling if self.solver == "liblinear" else None
+
     def _solve(self, problems: list, again: bool = False) -> None:
         if len(self.classes_) == 2:
             self._minimise(problems, again)
@@ -208,34 +279,75 @@ class LogisticRegression(RiskClassifier):
             self._minimise_softmax(problems[0])
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
 
-    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
+    def _problems(self, X: Any, index: np.ndarray, weights: list[np.ndarray]) -> list:
         if len(self.classes_) == 2:
-            return super()._problems(X, index, weight)
-        return [SoftmaxRisk(self._design(X), index, len(self.classes_), weight, self.penalty)]
+            return super()._problems(X, index, weights)
+        if self.solver == "liblinear":
+            raise ValueError(
+                "The 'liblinear' solver does not support multiclass classification (n_classes >= "
+                "3). Either use another solver or wrap the estimator in a OneVsRestClassifier to "
+                "keep applying a one-versus-rest scheme."
+            )
+        return [SoftmaxRisk(self._design(X), index, len(self.classes_), weights[0], self._penalty)]
 
     def _refuse_contradictions(self) -> None:
         refuse_two_forms(self)
-        if self.penalty is None and (self.C != 1.0 or self.lam is not None):
+        self._refuse_penalty()
+        solver, penalty = self.solver, self._penalty
+        if penalty.l1 and solver not in _FOR_L1:
+            name = "elasticnet" if penalty.l2 else "l1"
             raise ValueError(
-                "penalty=None has nothing for C or lam to weigh; leave them as they are, or use "
-                "penalty='l2'."
+                f"Solver {solver} supports only 'l2' or None penalties, got {name} penalty. Use "
+                "solver='auto', 'saga' or 'liblinear'."
             )
-        if self.penalty is None and self.solver == "sgd":
-            raise ValueError("solver='sgd' takes its steps from the penalty: use penalty='l2'.")
+        if self.dual and solver not in _FOR_DUAL:
+            raise ValueError(
+                f"Solver {solver} supports only dual=False, got dual={self.dual}. Use "
+                "solver='auto' or 'liblinear'."
+            )
+        if self.dual and penalty != L2:
+            raise ValueError("dual=True is for the l2 penalty: use dual=False, or l1_ratio=0.")
+        if penalty.none and solver == "liblinear":
+            raise ValueError(
+                "C=np.inf as well as penalty=None is not supported for the liblinear solver"
+            )
+        if solver != "liblinear" and self.intercept_scaling != 1:
+            raise ValueError(
+                f"intercept_scaling={self.intercept_scaling!r} is for solver='liblinear', which "
+                "penalises the intercept; with other solvers it is free."
+            )
+
+    def _refuse_penalty(self) -> None:
+        """Refuse what contradicts ``penalty``, or warn of it where scikit-learn only warns."""
+        penalty, ratio = self.penalty, self.l1_ratio
+        if penalty == "elasticnet" and ratio is None:
+            raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
+        if self._penalty.none and self.lam is not None:
+            raise ValueError("Without a penalty there is nothing for lam to weigh: leave it out.")
+        if self._penalty.none and self.solver == "sgd":
+            raise ValueError("solver='sgd' takes its steps from the penalty: use a finite C.")
+        if penalty is None and self.C not in (1.0, np.inf):
+            self._say("Setting penalty=None will ignore the C and l1_ratio parameters")
+        if penalty in ("l1", "l2") and ratio not in (0, None, int(penalty == "l1")):
+            self._say(f"Inconsistent values: penalty={penalty} with l1_ratio={ratio}.")
+
+    def _say(self, message: str) -> None:
+        warnings.warn(message, UserWarning, stacklevel=8)
 
     def _minimise_softmax(self, problem: SoftmaxRisk) -> None:
-        if self.solver == "sgd" or self.norm_bound is not None:
+        if self.solver == "sgd" or self.norm_bound is not None or self.dual:
             raise ValueError(
-                "solver='sgd' and norm_bound are for two classes. For several, use solver='auto' "
-                "and C or lam, or wrap the machine in sklearn.multiclass.OneVsRestClassifier."
+                "solver='sgd', norm_bound and dual=True are for two classes. For several, use "
+                "solver='auto' and C or lam, or wrap the machine in "
+                "sklearn.multiclass.OneVsRestClassifier."
             )
         weight = float(problem.cost.sum())
-        risk = problem.times(cost_per_weight(self.C, self.lam, weight))
+        risk = problem.times(cost_per_weight(self._cost, self.lam, weight))
         start = getattr(self, "_weights", None) if self.warm_start else None
         if start is not None and start.shape != risk.shape:
             start = None
         with self._watching() as monitor:
-            solver = Softmax(self.solver, self.tol, self.max_iter, ProblemMonitor(monitor, 0))
+            solver = Softmax(self._road, self.tol, self.max_iter, ProblemMonitor(monitor, 0))
             solve = on_one_blas_thread(solver.solve)
             self._weights, self.n_iter_, self.certificate_ = solve(risk, start)
             self._keep(risk.design, self._weights)
@@ -244,12 +356,13 @@ class LogisticRegression(RiskClassifier):
             self.solver_ = solver.method_for(risk)
 
     def _unfinished(self) -> str:
-        if self.penalty is None:
+        if self._penalty.none:
             return (
                 "Without a penalty the likelihood has no maximum where the classes can be "
                 "separated: longer weights are always better. These have a norm of "
                 f"{np.linalg.norm(self.coef_):.3g} and stopped growing for want of digits or "
-                "passes. Use penalty='l2'; maxmargin.is_separable tells whether that is the case."
+                "passes. Use penalty='l2' and a finite C; maxmargin.is_separable tells whether "
+                "that is the case."
             )
         return super()._unfinished()
 

@@ -51,6 +51,8 @@ def C_path(
             f"{type(machine).__name__}. For kernel machines, maxmargin.selection searches C."
         )
     costs = np.array([float(C) for C in Cs])
+    if np.isinf(costs).any():
+        raise ValueError("A path goes along finite costs: C=inf has no penalty to weigh against.")
     at: Any = clone(machine).set_params(warm_start=True)
     for C in (costs.min(initial=1.0), costs.max(initial=1.0)):  # between the two, all are allowed
         at.set_params(C=float(C))._validate_params()

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,6 +29,7 @@ from maxmargin.kernels import Kernel
 from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
 from maxmargin.linear.perceptron_form import Form, PrimalForm, Start, learns_in_parts
+from maxmargin.multiclass import class_weights, weights_of_machines
 from maxmargin.solvers.perceptron_passes import Ending, Outcome, Step
 
 
@@ -81,8 +81,11 @@ class Perceptron(LinearClassifier):
     n_iter_no_change : int, default=5
         Passes without improvement before the fit stops; see ``tol``.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the step for each class; those of the rows' own classes where there are several
-        machines.
+        Factors of the step for each class; ``"balanced"`` makes all classes equally heavy.
+    class_weight_on : {"positive", "rows"}, default="positive"
+        What they count on where there are more than two classes: ``"positive"``, as in
+        scikit-learn, the rows of a class in its own machine, where it is the positive one;
+        ``"rows"``, the rows of a class in every machine.
     warm_start : bool, default=False
         Start from the weights of the last fit.
     order : {"shuffled", "cyclic", "random", "misclassified"} or None, default=None
@@ -162,6 +165,7 @@ class Perceptron(LinearClassifier):
         "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "class_weight": [StrOptions({"balanced"}), dict, None],
+        "class_weight_on": [StrOptions({"positive", "rows"})],
         "warm_start": ["boolean"],
         "order": [StrOptions({"shuffled", "cyclic", "random", "misclassified"}), None],
         "init": [StrOptions({"zero", "random"})],
@@ -203,6 +207,7 @@ class Perceptron(LinearClassifier):
         cache_size: float | str = "auto",
         time_limit: float | None = None,
         callback: Any = None,
+        class_weight_on: str = "positive",
     ) -> None:
         self.penalty = penalty
         self.alpha = alpha
@@ -227,6 +232,7 @@ class Perceptron(LinearClassifier):
         self.cache_size = cache_size
         self.time_limit = time_limit
         self.callback = callback
+        self.class_weight_on = class_weight_on
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -268,9 +274,9 @@ class Perceptron(LinearClassifier):
         form = self._form()
         X, y = form.validated(X, y)
         index = self._classes_of(y)
-        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        weights = self._weights_of_machines(sample_weight, X, index)
         start = form.start(X, coef_init, intercept_init)
-        self._learn(form, X, index, weight, start, self.max_iter)
+        self._learn(form, X, index, weights, start, self.max_iter)
         if self.status_.advice:
             self._warn(
                 self.status_.advice.format(
@@ -308,13 +314,19 @@ class Perceptron(LinearClassifier):
         form, first = self._form(), not hasattr(self, "classes_")
         X, y = form.validated(X, y, reset=first)
         index = self._class_indices(y, classes, first)
-        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
-        if not (factors >= 0).all():
-            raise ValueError(f"class_weight must not be negative, got {self.class_weight!r}.")
-        weight = self._validated_weight(sample_weight, X) * factors[index]
+        weight = self._validated_weight(sample_weight, X)
+        factors = class_weights(self.class_weight, self.classes_, None, weight)
+        weights = weights_of_machines(weight, factors, index, self.class_weight_on)
         start = form.start(X) if first else (self.coef_, self.intercept_)
-        self._learn(form, X, index, weight, start, passes=1)
+        self._learn(form, X, index, weights, start, passes=1)
         return self
+
+    def _weights_of_machines(
+        self, sample_weight: Any, X: Any, index: np.ndarray
+    ) -> list[np.ndarray]:
+        """Weights of the rows for each machine."""
+        weight, factors = self._weights_and_factors(sample_weight, self.class_weight, X, index)
+        return weights_of_machines(weight, factors, index, self.class_weight_on)
 
     def _class_indices(self, y: Any, classes: Any, first: bool) -> np.ndarray:
         """Return the class of each row, where ``classes_`` are those of the first call."""
@@ -340,15 +352,23 @@ class Perceptron(LinearClassifier):
         return form
 
     def _learn(
-        self, form: Form, X: Any, index: np.ndarray, weight: np.ndarray, start: Start, passes: int
+        self,
+        form: Form,
+        X: Any,
+        index: np.ndarray,
+        weights: list[np.ndarray],
+        start: Start,
+        passes: int,
     ) -> None:
         """Run one machine for each row of labels, and keep what they found."""
-        signs, step = self._signs(index), self.eta0 * weight
+        signs, steps = self._signs(index), [self.eta0 * weight for weight in weights]
         self.coef_init_, self.intercept_init_ = start
-        self._step = step[0] if (step == step[0]).all() and self.penalty is None else None
+        first = float(steps[0][0])
+        constant = self.penalty is None and all((step == first).all() for step in steps)
+        self._step = first if constant else None
         with self._watched(len(signs)) as monitor:
-            all_passes = form.passes(weight, index, len(signs), passes)
-            walks = form.walks(X, signs, step, start)
+            all_passes = form.passes(weights, index, passes)
+            walks = form.walks(X, signs, steps, start)
 
             def run(k: int) -> Outcome:
                 return all_passes[k].run(walks[k], monitor, k)
@@ -442,7 +462,7 @@ class Perceptron(LinearClassifier):
         index = model._classes_of(y)
         if self.kernel is not None or len(model.classes_) > 2:
             raise ValueError("Only a perceptron for two classes, without a kernel, can be watched.")
-        weight = model._weights_with_classes(None, self.class_weight, X, index)
-        (passes,) = form.passes(weight, index, 1, self.max_iter)
-        (walk,) = form.walks(X, model._signs(index), self.eta0 * weight, form.start(X))
+        (weight,) = model._weights_of_machines(None, X, index)
+        (passes,) = form.passes([weight], index, self.max_iter)
+        (walk,) = form.walks(X, model._signs(index), [self.eta0 * weight], form.start(X))
         yield from passes.steps(walk)

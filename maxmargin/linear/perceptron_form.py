@@ -87,13 +87,11 @@ class Form(ABC):
         r = {"l2": 0.0, "l1": 1.0, "elasticnet": machine.l1_ratio}[machine.penalty]
         return Penalty(machine.alpha, r, machine.eta0)
 
-    def passes(
-        self, weight: np.ndarray, index: np.ndarray, machines: int, most: int
-    ) -> list[Passes]:
-        """Return the passes of each machine, over the same rows."""
+    def passes(self, weights: list[np.ndarray], index: np.ndarray, most: int) -> list[Passes]:
+        """Return the passes of each machine, over the same rows with weights of its own."""
         machine = self.machine
         random = check_random_state(machine.random_state)
-        rows = np.flatnonzero(weight > 0)
+        rows = np.flatnonzero(np.any([weight > 0 for weight in weights], axis=0))
         held_out = rows[:0]
         if machine.early_stopping:
             parts = train_test_split(
@@ -105,8 +103,11 @@ class Form(ABC):
             rows, held_out = (np.sort(part) for part in parts)
         penalised = machine.penalty is not None
         rules = Rules(self.order, most, machine.tol, machine.n_iter_no_change, penalised)
-        seeds = random.randint(np.iinfo(np.int32).max, size=machines)
-        return [Passes(rules, rows, held_out, weight, int(seed)) for seed in seeds]
+        seeds = random.randint(np.iinfo(np.int32).max, size=len(weights))
+        return [
+            Passes(rules, rows[weight[rows] > 0], held_out, weight, int(seed))
+            for weight, seed in zip(weights, seeds, strict=True)
+        ]
 
     @abstractmethod
     def validated(self, X: Any, y: Any, reset: bool = True) -> tuple[Any, Any]:
@@ -118,9 +119,9 @@ class Form(ABC):
 
     @abstractmethod
     def walks(
-        self, X: Any, signs: list[np.ndarray], step: np.ndarray, start: Start
+        self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray], start: Start
     ) -> Sequence[Walk]:
-        """Return a machine for each row of labels, at its start."""
+        """Return a machine for each row of labels and its rows' steps, at its start."""
 
     @abstractmethod
     def keep(self, X: Any, signs: list[np.ndarray], found: list[Weights]) -> None:
@@ -195,14 +196,14 @@ class PrimalForm(Form):
         return coef.reshape(shape), bias.reshape(count)
 
     def walks(
-        self, X: Any, signs: list[np.ndarray], step: np.ndarray, start: Start
+        self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray], start: Start
     ) -> Sequence[Walk]:
-        """Return a machine for each row of labels, at its start."""
+        """Return a machine for each row of labels and its rows' steps, at its start."""
         machine = self.machine
         bias, penalty, variant = machine.fit_intercept, self.penalty, machine.variant
         return [
             LinearWalk(X, y, step, bias, coef, intercept, penalty, variant)
-            for y, coef, intercept in zip(signs, *start, strict=True)
+            for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
         ]
 
     def keep(self, X: Any, signs: list[np.ndarray], found: list[Weights]) -> None:

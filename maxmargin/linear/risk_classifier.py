@@ -11,10 +11,11 @@ from maxmargin.linear.base import LinearClassifier
 from maxmargin.linear.risk_machine import RiskMachine, with_weight
 from maxmargin.linear.stream import (
     classes_in_stream,
+    factors_in_stream,
     learn,
-    weights_in_stream,
 )
 from maxmargin.losses import Loss
+from maxmargin.multiclass import weights_of_machines
 
 
 class RiskClassifier(RiskMachine, LinearClassifier):
@@ -22,6 +23,7 @@ class RiskClassifier(RiskMachine, LinearClassifier):
 
     class_weight: Any
     penalty: str | None
+    class_weight_on: str = "rows"
 
     @property
     @abstractmethod
@@ -37,9 +39,9 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         self._refuse_contradictions()
         X, y = self._validated(X, y)
         index = self._classes_of(y)
-        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        weight, factors = self._weights_and_factors(sample_weight, self.class_weight, X, index)
         X, weight, index = with_weight(X, weight, index)
-        return self._problems(X, index, weight)
+        return self._problems(X, index, self._costs(weight, factors, index))
 
     def _solve(self, problems: list, again: bool = False) -> None:
         """Solve problems that are posed."""
@@ -50,9 +52,15 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         self._refuse_contradictions()
         X, y = self._validated(X, y, reset=not hasattr(self, "_streams"))
         index = classes_in_stream(self, y, classes)
-        weight = weights_in_stream(self, self._validated_weight(sample_weight, X), index)
-        learn(self, self._problems(X, index, weight))
+        weight, factors = self._validated_weight(sample_weight, X), factors_in_stream(self)
+        learn(self, self._problems(X, index, self._costs(weight, factors, index)))
 
-    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray) -> list:
+    def _costs(
+        self, weight: np.ndarray, factors: np.ndarray, index: np.ndarray
+    ) -> list[np.ndarray]:
+        """Weights of the rows for each machine."""
+        return weights_of_machines(weight, factors, index, self.class_weight_on)
+
+    def _problems(self, X: Any, index: np.ndarray, weights: list[np.ndarray]) -> list:
         """Problems of some rows, at C = 1."""
-        return self._risks(X, self._signs(index), weight, self._loss, self.penalty)
+        return self._risks(X, self._signs(index), weights, self._loss)

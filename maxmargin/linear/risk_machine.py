@@ -21,7 +21,14 @@ from maxmargin.linear.norm_bound import within
 from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk, cost_per_weight
+from maxmargin.risk import (
+    L2,
+    GapCertificate,
+    LinearSolution,
+    Penalty,
+    RegularisedRisk,
+    cost_per_weight,
+)
 from maxmargin.solution import Status
 from maxmargin.solvers.dual_descent import DualDescent
 from maxmargin.solvers.l1_descent import L1Descent
@@ -30,6 +37,7 @@ from maxmargin.solvers.newton import Newton
 from maxmargin.solvers.pegasos import Pegasos
 
 _WIDE = 1500  # features from which rows one by one are faster than systems of this size
+_ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
 _STALLED = (
     "Solver terminated early: no step lowers the objective any more in float64. Scale the data "
     "with StandardScaler or MinMaxScaler, lower C, or raise tol."
@@ -78,13 +86,36 @@ class RiskMachine(LinearMachine):
         "sgd": Pegasos,
     }
 
+    @property
+    def _penalty(self) -> Penalty:
+        """What holds the weights back."""
+        return L2
+
+    @property
+    def _cost(self) -> float:
+        """Cost of a row of weight one, without ``lam``."""
+        return self.C
+
+    @property
+    def _road(self) -> str:
+        """Our name of the solver."""
+        return self.solver
+
+    @property
+    def _penalised_intercept(self) -> float | None:
+        """Value of the column whose weight is the intercept and penalised; None where it is not."""
+        return self.intercept_scaling
+
     def _minimise(self, problems: list[RegularisedRisk], again: bool = False) -> None:
         """Solve problems that are posed at C = 1; sets the attributes of the answers.
 
         Where they will be solved again, at another C, what was found out is kept.
         """
-        weight = float(problems[0].cost.sum())
-        risks = [risk.times(cost_per_weight(self.C, self.lam, weight)) for risk in problems]
+        weights = np.array([risk.cost.sum() for risk in problems])
+        risks = [
+            risk.times(cost_per_weight(self._cost, self.lam, float(weight)))
+            for risk, weight in zip(problems, weights, strict=True)
+        ]
         with self._watching(len(risks)) as monitor:
             answers = []
             for k, risk in enumerate(risks):
@@ -95,7 +126,7 @@ class RiskMachine(LinearMachine):
             self._answers = [kept(solution, self.warm_start) for _, solution, _ in answers]
             self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))
             totals = np.array([risk.cost.sum() for risk, _, _ in answers])
-            self.C_, self.lam_ = totals / weight, 0.5 / totals
+            self.C_, self.lam_ = totals / weights, 0.5 / totals
             self.n_iter_: Any = max(solution.n_iter for _, solution, _ in answers)
             self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
 
@@ -103,17 +134,19 @@ class RiskMachine(LinearMachine):
         self,
         X: Any,
         targets: list[np.ndarray],
-        weight: np.ndarray,
+        weights: list[np.ndarray],
         loss: Loss,
-        penalty: str | None,
     ) -> list[RegularisedRisk]:
-        """Problems at C = 1, one for each target."""
-        design, penalised = self._design(X), self.intercept_scaling is not None
-        return [RegularisedRisk(design, y, weight, loss, penalised, penalty) for y in targets]
+        """Problems at C = 1, one for each target and the weights of its rows."""
+        design, penalised = self._design(X), self._penalised_intercept is not None
+        return [
+            RegularisedRisk(design, y, weight, loss, penalised, self._penalty)
+            for y, weight in zip(targets, weights, strict=True)
+        ]
 
     def _design(self, X: Any) -> Design:
         """Rows of X with the intercept's column."""
-        scaling = 1.0 if self.intercept_scaling is None else float(self.intercept_scaling)
+        scaling = 1.0 if self._penalised_intercept is None else float(self._penalised_intercept)
         constant = scaling if self.fit_intercept else 0.0
         return Design(X, constant, Workers(thread_count(self.n_jobs)))
 
@@ -136,23 +169,44 @@ class RiskMachine(LinearMachine):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
             solver = replace(solver, random=np.random.default_rng(seed))
         start = self._start(risk, k)
-        if self.norm_bound is None:
-            solution = solver.solve(risk, start)
-        else:
+        if self.norm_bound is not None:
             risk, solution = within(risk, self.norm_bound, solver, start)
+        elif name == "dual_descent" and risk.design.width <= _WIDE:
+            solution = self._solved_by_rows_or_columns(risk, solver, start)
+        else:
+            solution = solver.solve(risk, start)
         certificate = solution.certificate
         if certificate is None or not certificate.converged:
             certificate = risk.certificate(solution.theta, solution.s, solution.status, self.tol)
         return risk, solution, certificate
 
+    def _solved_by_rows_or_columns(
+        self, risk: RegularisedRisk, solver: DualDescent, start: LinearSolution | None
+    ) -> LinearSolution:
+        """Go row by row as was asked for, and over to the primal where that crawls.
+
+        Rows that are nearly alike, or costs of very different size, need more sweeps than anyone
+        waits for. Where features are few the primal's solver then takes the last half of the
+        passes; LIBLINEAR does the same.
+        """
+        rows = self.max_iter // 2 if self.max_iter >= 0 else _ROW_PASSES
+        solution = replace(solver, max_iter=rows).solve(risk, start)
+        if solution.status not in (Status.MAX_ITER, Status.STALLED):
+            return solution
+        name = "newton" if risk.loss.smooth else "multipliers"
+        left = self.max_iter - solution.n_iter if self.max_iter >= 0 else -1
+        finished = self._solvers[name](self.tol, left, solver.monitor).solve(risk, solution)
+        self.solver_ = f"dual_descent, {name}"
+        return replace(finished, n_iter=solution.n_iter + finished.n_iter)
+
     def _solver_for(self, risk: RegularisedRisk) -> str:
         """Name of the solver: the one that was asked for, or by the shape of the data."""
-        if self.solver != "auto":
-            return self.solver
-        if risk.penalty == "l1":
+        if self._road != "auto":
+            return self._road
+        if risk.penalty.l1:
             return "l1_descent"
-        by_rows = risk.design.width > _WIDE if self.dual == "auto" else bool(self.dual)
-        if risk.loss.shape is not None and risk.penalty is not None and by_rows:
+        by_rows = risk.design.width > _WIDE if isinstance(self.dual, str) else bool(self.dual)
+        if risk.loss.shape is not None and not risk.penalty.none and by_rows:
             return "dual_descent"
         return "newton" if risk.loss.smooth else "multipliers"
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
+from maxmargin.multiclass import class_weights
+from maxmargin.risk import L2
 from maxmargin.solvers.pegasos import Stream
 
 _OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers", "_weights")
@@ -26,9 +27,10 @@ def takes_streams(machine: Any) -> bool:
             "for C to be weighed against. Use lam = 1 / (2 N C) with the N that you expect; got "
             f"lam={machine.lam!r}, C={machine.C!r} and norm_bound={machine.norm_bound!r}."
         )
-    if getattr(machine, "penalty", "l2") != "l2":
+    if machine._penalty != L2:
         raise AttributeError(
-            f"partial_fit goes with penalty='l2'; got penalty={machine.penalty!r}. Use fit."
+            f"partial_fit goes with the l2 penalty; these parameters say {machine._penalty}. Use "
+            "fit."
         )
     if getattr(machine, "class_weight", None) == "balanced":
         raise AttributeError(
@@ -79,7 +81,6 @@ def classes_in_stream(machine: Any, y: Any, classes: Any) -> np.ndarray:
     return index
 
 
-def weights_in_stream(machine: Any, weight: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """Weights of the rows times those of their classes; not every class has to be there."""
-    classes = machine.classes_
-    return weight * compute_class_weight(machine.class_weight, classes=classes, y=classes)[index]
+def factors_in_stream(machine: Any) -> np.ndarray:
+    """Factor of each class; not every class has to be among the rows."""
+    return class_weights(machine.class_weight, machine.classes_, None, np.ones(0))

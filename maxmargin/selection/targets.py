@@ -11,10 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_class_weight
 
 from maxmargin.duals import DualProblem
-from maxmargin.multiclass import OneVsOne
+from maxmargin.multiclass import OneVsOne, class_weights
 
 
 @dataclass(frozen=True)
@@ -152,8 +151,9 @@ class Labels(Targets):
         rows, signs = self.tasks[k]
         weight = fold.weight[rows]
         if machine.class_weight is not None:
-            factors = compute_class_weight(
-                machine.class_weight, classes=self.classes, y=self.y[fold.train]
+            assert self.classes is not None
+            factors = class_weights(
+                machine.class_weight, self.classes, self.index[fold.train], fold.weight[fold.train]
             )
             if not (factors > 0).all():
                 raise ValueError(f"A class weighs nothing with {machine.class_weight!r}.")

@@ -4,11 +4,11 @@ With ``theta = Z' beta`` kept up to date, the dual of :mod:`maxmargin.risk` in o
 
     1/2 ||z_i||^2 d^2 + f_i d + h_i(beta_i + d),   h_i(b) = q_i b^2 / 2 - t_i b + threshold |b|
 
-in an interval, which is solved exactly; then ``theta`` moves along the row. Rows are visited in
-random order. The loss of a row is the largest ``-f_i b - h_i(b)``, so that what its own variable
-lacks of it is its part of the duality gap: a sweep adds these up as it goes. Where the sum has
-fallen far enough all rows are looked at, and until the next look only those are visited that are
-free or violate a condition.
+in an interval, or with the entropy for h_i, which is solved exactly; then ``theta`` moves along the
+row. Rows are visited in random order. The loss of a row is the largest ``-f_i b - h_i(b)``, so that
+what its own variable lacks of it is its part of the duality gap: a sweep adds these up as it goes.
+Where the sum has fallen far enough all rows are looked at, and until the next look only those are
+visited that are free or violate a condition.
 
 An intercept couples all rows; without a penalty it even adds ``sum_i beta_i = 0``, which no single
 coordinate can keep. So it is the method of multipliers again: the intercept is held at a place that
@@ -20,8 +20,8 @@ where ``1 / stiff = penalty + 1 / width`` and ``follows = stiff / width``. Rows 
 then, and half the sweeps are enough with a penalty, too. Without one it is of no account where rows
 begin: they are taken from their mean, which is not written down.
 
-Reference: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, JMLR 13, 2012
-(regression).
+References: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, JMLR 13, 2012
+(regression); Yu, Huang and Lin, Machine Learning 85, 2011 (logistic regression).
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are cho
 _FALLEN, _SMOOTHLY = 0.05, 0.01  # share of the gap at which to look again, with kinks and without
 _TURNS = 6  # after which to look in any case
 _TRIES, _CLOSE = 60, 1e-9  # for the first intercept
+_LOGITS, _SAME_LOGIT = 60, 1e-12  # steps for a logit, and one that is too short to count
 _ROUNDING = 1e-14  # of a difference of squares
 _LONG = 1 << 23  # entries of a sweep from which a call is for one of them
 _STALE = 200  # looks in a row without a smaller gap
@@ -48,7 +49,7 @@ _STALE = 200  # looks in a row without a smaller gap
 
 @dataclass(frozen=True)
 class DualDescent(RiskSolver):
-    """Solver for a loss whose conjugate is a quadratic on an interval, with the l2 penalty.
+    """Solver for a loss whose conjugate has a :class:`~maxmargin.losses.Shape`, with l2 penalty.
 
     Parameters
     ----------
@@ -104,7 +105,7 @@ class _State:
         self.bend = shape.quadratic / cost
         ends = np.array([-risk.cost * sign * shape.low, -risk.cost * sign * shape.high])
         self.low, self.high = np.nan_to_num(ends.min(axis=0)), np.nan_to_num(ends.max(axis=0))
-        self.threshold = shape.threshold
+        self.threshold, self.entropy = shape.threshold, shape.entropy
         self.free = risk.free_intercept
         self._centre()
         self.known = start is not None and len(start.s) == risk.n
@@ -159,7 +160,7 @@ class _State:
         """
         risk, self.seen = self.risk, self.weights()
         f = risk.values(self.seen)
-        limits = self.target, self.bend, self.low, self.high, self.threshold
+        limits = self.target, self.bend, self.low, self.high, self.threshold, self.entropy
         if risk.design.constant and not self.balanced:
             self.balanced = True
             shift = _balance(f, self._intercept(), self.penalty, *limits)
@@ -207,6 +208,7 @@ class _State:
             self.low,
             self.high,
             self.threshold,
+            self.entropy,
             self.norms,
             self.order,
             self.moved,
@@ -237,8 +239,10 @@ class _State:
 
 
 @njit(cache=True, nogil=True)
-def _least(pull, bend, low, high, threshold):
-    """Where ``pull b + bend b^2 / 2 + threshold |b|`` is least in an interval."""
+def _least(pull, bend, low, high, threshold, entropy):
+    """Where ``pull b + bend b^2 / 2 + threshold |b|``, or with the entropy, is least."""
+    if entropy > 0:
+        return _least_entropy(pull, bend, low, high, entropy)
     if bend > 0:
         b, cut = -pull / bend, threshold / bend
         b = b - cut if b > cut else (b + cut if b < -cut else 0.0)
@@ -248,48 +252,85 @@ def _least(pull, bend, low, high, threshold):
 
 
 @njit(cache=True, nogil=True)
-def _height(b, pull, bend, threshold):
-    return b * (pull + 0.5 * bend * b) + threshold * abs(b)
+def _least_entropy(pull, bend, low, high, entropy):
+    """Where ``pull b + bend b^2 / 2`` plus the entropy of b's place in an interval is least.
+
+    With ``b = low + span p`` and the logit z of p, ``entropy z + pull + bend b = 0``: Newton's
+    method, kept within bounds.
+    """
+    span = high - low
+    if span <= 0:
+        return low
+    at_low, rise = pull + bend * low, bend * span
+    below, above = -(at_low + rise) / entropy, -at_low / entropy
+    z = 0.5 * (below + above)
+    for _ in range(_LOGITS):
+        p = 1.0 / (1.0 + np.exp(-z)) if z > -700.0 else 0.0
+        value = entropy * z + at_low + rise * p
+        if value < 0:
+            below = z
+        else:
+            above = z
+        step = value / (entropy + rise * p * (1.0 - p))
+        if abs(step) <= _SAME_LOGIT * max(abs(z), 1.0):
+            break
+        z -= step
+        if not below < z < above:
+            z = 0.5 * (below + above)
+    return low + span * (1.0 / (1.0 + np.exp(-z)) if z > -700.0 else 0.0)
 
 
 @njit(cache=True, nogil=True)
-def _looked(f, beta, target, bend, low, high, threshold):
+def _height(b, pull, bend, low, high, threshold, entropy):
+    """``pull b + bend b^2 / 2 + threshold |b|``, and the entropy of b's place in an interval."""
+    value = b * (pull + 0.5 * bend * b) + threshold * abs(b)
+    if entropy > 0 and low < b < high:
+        p = (b - low) / (high - low)
+        value += entropy * (high - low) * (p * np.log(p) + (1.0 - p) * np.log1p(-p))
+    return value
+
+
+@njit(cache=True, nogil=True)
+def _looked(f, beta, target, bend, low, high, threshold, entropy):
     """Duality gap, sum of losses, and rows that are free or that violate a condition."""
     rows, count = np.empty(len(f), dtype=np.int64), 0
     gap = loss = 0.0
     for i in range(len(f)):
-        pull = f[i] - target[i]
-        best = _height(_least(pull, bend[i], low[i], high[i], threshold), pull, bend[i], threshold)
+        pull, ends = f[i] - target[i], (low[i], high[i], threshold, entropy)
+        best = _height(_least(pull, bend[i], *ends), pull, bend[i], *ends)
         loss -= best
-        gap += _height(beta[i], pull, bend[i], threshold) - best
+        gap += _height(beta[i], pull, bend[i], *ends) - best
         gradient = pull + bend[i] * beta[i]
         right = gradient + (threshold if beta[i] >= 0 else -threshold)
         left = gradient - (threshold if beta[i] <= 0 else -threshold)
         may_rise, may_fall = beta[i] < high[i], beta[i] > low[i]
         free = may_rise and may_fall and (beta[i] != 0 or threshold == 0)
-        if free or (may_rise and right < 0) or (may_fall and left > 0):
+        if free or entropy > 0 or (may_rise and right < 0) or (may_fall and left > 0):
             rows[count] = i
             count += 1
     return gap, loss, rows[:count]
 
 
 @njit(cache=True, nogil=True)
-def _excess(shift, f, b, penalty, target, bend, low, high, threshold):
+def _excess(shift, f, b, penalty, target, bend, low, high, threshold, entropy):
     """Sum of the variables that fit shifted values best, less the penalty's; it falls."""
     total = -penalty * (b + shift)
     for i in range(len(f)):
-        total += _least(f[i] + shift - target[i], bend[i], low[i], high[i], threshold)
+        pull = f[i] + shift - target[i]
+        total += _least(pull, bend[i], low[i], high[i], threshold, entropy)
     return total
 
 
 @njit(cache=True, nogil=True)
-def _balance(f, b, penalty, target, bend, low, high, threshold):
+def _balance(f, b, penalty, target, bend, low, high, threshold, entropy):
     """Shift of all values, and of the intercept b, that is best."""
-    left = _excess(0.0, f, b, penalty, target, bend, low, high, threshold)
-    sign, near, far = (1.0 if left > 0 else -1.0), 0.0, 0.1 * np.mean(np.abs(f - target)) + 1e-300
+    limits = target, bend, low, high, threshold, entropy
+    left = _excess(0.0, f, b, penalty, *limits)
+    sign, near = (1.0 if left > 0 else -1.0), 0.0
+    far = 0.1 * np.mean(np.abs(f - target) + entropy) + 1e-300  # which is in units of margins
     left, beyond = sign * left, 0.0
     for _ in range(_TRIES):
-        beyond = sign * _excess(sign * far, f, b, penalty, target, bend, low, high, threshold)
+        beyond = sign * _excess(sign * far, f, b, penalty, *limits)
         if beyond <= 0:
             break
         near, left, far = far, beyond, 4.0 * far
@@ -297,7 +338,7 @@ def _balance(f, b, penalty, target, bend, low, high, threshold):
         if left <= 0 or beyond == 0 or far - near <= _CLOSE * far:
             break
         at = near + (0.5 if k % 2 else left / (left - beyond)) * (far - near)
-        value = sign * _excess(sign * at, f, b, penalty, target, bend, low, high, threshold)
+        value = sign * _excess(sign * at, f, b, penalty, *limits)
         if value > 0:
             near, left = at, value
         else:
@@ -346,6 +387,7 @@ def _sweeps(
     low,
     high,
     threshold,
+    entropy,
     norms,
     order,
     moved,
@@ -368,12 +410,12 @@ def _sweeps(
         _shuffle(rows, seed)
         gap, visits = 0.0, visits + len(rows)
         for i in rows:
-            old, q = beta[i], bend[i]
+            old, q, ends = beta[i], bend[i], (low[i], high[i], threshold, entropy)
             middle = bias[2] + bias[1] * along[i]
             pull = dot(data, i, theta) - middle + bias[0] + stiff * bias[1] - target[i]
-            best = _least(pull, q, low[i], high[i], threshold)
-            gap += _height(old, pull, q, threshold) - _height(best, pull, q, threshold)
-            new = _least(pull - norms[i] * old, norms[i] + q, low[i], high[i], threshold)
+            best = _least(pull, q, *ends)
+            gap += _height(old, pull, q, *ends) - _height(best, pull, q, *ends)
+            new = _least(pull - norms[i] * old, norms[i] + q, *ends)
             step = new - old
             moved[i] = (norms[i] + q) * step * step
             if step != 0:

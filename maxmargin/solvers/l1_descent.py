@@ -1,16 +1,19 @@
-"""Coordinate descent on the weights, for the l1 penalty and the squared hinge.
+"""Newton's method by coordinates: for the l1 penalty or the elastic net, and a smooth loss.
 
-    minimise  sum_j |w_j| + sum_i c_i max(0, 1 - u_i)^2
+    minimise  sum_j l1 |w_j| + l2/2 w_j^2 + sum_i c_i V(u_i)
 
-Up to some thousand weights, Newton's method: the loss becomes its quadratic model at all weights,
-which with the penalty is minimised by coordinates, in a matrix that is small. Beyond, one weight at
-a time on the loss itself: a Newton step along its column, held back by the penalty. Columns are
-visited in random order; a weight at zero that is far from leaving it is set aside until the others
-are done, and when few are left, Newton's method takes these. Both halve a step until the objective
-falls as promised.
+The losses become their quadratic model at the weights. With the penalty it is minimised by
+coordinates, over the weights that are not zero or that want to leave it (their slope is above l1).
+Up to some thousand of them that takes a small matrix; where coordinates crawl, the signs of the
+weights are mostly known, and a linear system takes them the rest of the way. Beyond, the columns of
+the data are visited themselves. A step is halved until the objective falls as promised.
 
-References: Yuan, Ho and Lin, JMLR 13, 2012 (the model); Yuan, Chang, Hsieh and Lin, JMLR 11, 2010
-and Fan et al., JMLR 9, 2008 (columns, LIBLINEAR).
+The slopes that the model predicts at the end of its step are a better dual point than those of the
+losses at the weights: with them ``Z' beta`` meets the l1 penalty's condition, and the gap is only
+what the model misses. Both are looked at.
+
+References: Yuan, Ho and Lin, JMLR 13, 2012 (newGLMNET, the method of LIBLINEAR); Friedman, Hastie
+and Tibshirani, J. Statistical Software 33, 2010 (elastic net).
 """
 
 from __future__ import annotations
@@ -23,33 +26,44 @@ from numba import njit
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import solved
-from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.progress import ProblemMonitor
+from maxmargin.risk import GapCertificate, LinearSolution, Penalty, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.newton_steps import Losses
 from maxmargin.solvers.risk_solver import RiskSolver, report
 
-_PASSES, _STALE, _SWEEPS = 100_000, 50, 5
-_DIRECT, _FEW = 1500, 400  # weights up to which the model's matrix is made, of all or of some
-_FACES, _INNER, _HALVINGS = 100, 30, 40  # of a model: faces, sweeps for each; of a step
+_PASSES, _STALE = 100_000, 50
+_DIRECT, _FEW = 1500, 1000  # weights up to which the model's matrix is made, of all or of some
+_MOST = 0.5  # share of the weights from which all of them are taken
+_FACES, _INNER, _HALVINGS = 100, 200, 40  # of a model: faces, sweeps for each; of a step
+_TURNS = 3  # faces after each other, before coordinates are looked at again
+_WORK = 50_000_000  # products of these sweeps at most: a compiled call must not take long
+_EXACT, _ROUGH = 1e-13, 1e-3  # of what a model has gained, by its last sweep: at best, at first
+_COLUMN_SWEEPS = 20  # of a model that has no matrix
 _FALLS = 1e-9  # part of the objective by which it must fall to count as falling
 _FLOOR = 1e-13  # curvature of a column, over what it would be about zero, that is rounding
+_SINGULAR = (
+    1e-12  # of the largest curvature of intercepts: what all classes have in common has none
+)
 
 
 @dataclass(frozen=True)
 class L1Descent(RiskSolver):
-    """Solver for the squared hinge with the l1 penalty."""
+    """Solver for a loss with a continuous slope, with the l1 penalty or the elastic net."""
 
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from zero."""
-        model = _Model(risk) if risk.design.width <= _DIRECT else _Columns(risk)
         theta = np.zeros(risk.design.width) if start is None else start.theta.copy()
+        model = _Model(risk, self.monitor)
         limit = self.max_iter if self.max_iter >= 0 else _PASSES
         passes, stale, least, lowest, status = 0, 0, np.inf, np.inf, None
+        predicted: list[np.ndarray] = []
         while True:
-            f = risk.design.values(theta)
-            s = risk.loss.slope(risk.arguments(f))
-            certificate = risk.certificate(theta, s, Status.CONVERGED, self.tol)
-            falling = certificate.primal < (1.0 - _FALLS) * lowest
+            f = risk.values(theta)
+            at = [risk.loss.slope(risk.arguments(f)), *predicted]
+            certificate, s = self._judged(risk, theta, at)
+            fallen = lowest / max(certificate.primal, np.finfo(np.float64).tiny) - 1.0
+            falling = fallen > _FALLS
             stale = 0 if falling or certificate.relative_gap < least else stale + 1
             least = min(least, certificate.relative_gap)
             lowest = min(lowest, certificate.primal)
@@ -61,73 +75,153 @@ class L1Descent(RiskSolver):
                 status = Status.STALLED
             report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
             if status is not None:
-                return LinearSolution(theta, s, passes, status)
-            theta, taken = model.improved(theta, f)
-            passes += taken
+                return LinearSolution(theta, s, passes, status, certificate)
+            theta, slopes = model.improved(
+                theta, f, float(np.clip(_ROUGH * fallen, _EXACT, _ROUGH))
+            )
+            predicted, passes = [slopes], passes + 1
             status = self.monitor.stopped()
+
+    def _judged(
+        self, risk: RegularisedRisk, theta: np.ndarray, slopes: list[np.ndarray]
+    ) -> tuple[GapCertificate, np.ndarray]:
+        """Certificate by the best of some dual points, and that point."""
+        judged = [(risk.certificate(theta, s, Status.CONVERGED, self.tol), s) for s in slopes]
+        return min(judged, key=lambda pair: pair[0].gap)
 
 
 class _Model:
-    """The loss as a quadratic at the weights."""
+    """The losses as quadratics at the weights, over the weights that are worth it."""
 
-    def __init__(self, risk: RegularisedRisk) -> None:
-        self.risk, self.losses = risk, Losses(risk)
+    def __init__(self, risk: RegularisedRisk, monitor: ProblemMonitor) -> None:
+        self.risk, self.losses, self.monitor = risk, Losses(risk), monitor
+        self.columns: _Columns | None = None  # made when they are needed
+        self.taken = np.empty(0, dtype=np.intp), risk.design
 
-    def improved(self, theta: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, int]:
-        """Weights that lower the objective, and how many passes that took."""
+    def improved(
+        self, theta: np.ndarray, f: np.ndarray, exact: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights that lower the objective, and the slopes that the whole step predicts.
+
+        The model is solved until a sweep gains no more than an ``exact`` part of what all have.
+        """
         risk = self.risk
         slope, curvature = self.losses.slope_and_curvature(f)
-        gradient, matrix = risk.design.combination(slope), risk.design.gram(curvature)
-        step = self._step(matrix, gradient, theta)
+        gradient = risk.design.combination(slope)
+        step = self._step(theta, gradient, curvature, exact)
         along, value = risk.design.values(step), risk.primal(theta, f)
+        predicted = np.clip(risk.slopes(-slope - curvature * along), *risk.loss.slopes)
         promise = float(gradient @ step) + risk.norm(theta + step) - risk.norm(theta)
         length = 1.0
         for _ in range(_HALVINGS):
             reached = risk.primal(theta + length * step, f + length * along)
             if reached <= value + 0.01 * length * promise:
-                return theta + length * step, 1
+                return theta + length * step, predicted
             length *= 0.5
-        return theta, 1
+        return theta, predicted
 
-    def _step(self, matrix: np.ndarray, gradient: np.ndarray, theta: np.ndarray) -> np.ndarray:
-        """Minimise the model plus the penalty.
+    def _step(
+        self, theta: np.ndarray, gradient: np.ndarray, curvature: np.ndarray, exact: float
+    ) -> np.ndarray:
+        """Step to the minimum of the model plus the penalty."""
+        risk, width = self.risk, self.risk.design.width
+        held = risk.penalised > 0
+        chosen = np.flatnonzero((theta != 0) | ~held | (np.abs(gradient) > risk.penalty.l1))
+        if width <= _DIRECT and len(chosen) > _MOST * width:
+            chosen = np.arange(width)
+        penalised, step = risk.penalised[chosen], np.zeros(width)
+        if len(chosen) <= (_DIRECT if width <= _DIRECT else _FEW):
+            matrix = self._of(chosen).gram(curvature)
+            step[chosen] = model_step(
+                matrix, gradient[chosen], theta[chosen], penalised, risk.penalty, exact
+            )
+        else:
+            if self.columns is None:
+                self.columns = _Columns(risk.design)
+            step = self.columns.step(risk, chosen, theta, gradient, curvature, exact, self.monitor)
+        return step
 
-        An intercept without a penalty is solved for first: what is left are columns about their
-        means, which coordinates can go along however far from zero the data are.
-        """
-        penalised, floor = self.risk.penalised, _FLOOR * np.diag(matrix) + 1e-300
-        if not self.risk.free_intercept:
-            return _model_step(matrix, gradient, theta, penalised, floor)
-        across, bend = matrix[-1, :-1], max(float(matrix[-1, -1]), 1e-300)
-        shift = across / bend
-        step = _model_step(
-            matrix[:-1, :-1] - np.outer(shift, across),
-            gradient[:-1] - gradient[-1] * shift,
-            theta[:-1],
-            penalised[:-1],
-            floor[:-1],
-        )
-        return np.append(step, -(gradient[-1] + across @ step) / bend)
+    def _of(self, chosen: np.ndarray) -> Design:
+        """Data of some weights, the intercept among them."""
+        design = self.risk.design
+        if len(chosen) == design.width:
+            return design
+        if not np.array_equal(chosen, self.taken[0]):
+            columns = chosen[chosen < design.features]
+            constant = design.constant if len(columns) < len(chosen) else 0.0
+            X = design.X[:, columns]
+            self.taken = chosen, Design(X.tocsr() if design.sparse else X, constant, design.workers)
+        return self.taken[1]
 
 
-def _model_step(
+def model_step(
     matrix: np.ndarray,
     gradient: np.ndarray,
     theta: np.ndarray,
     penalised: np.ndarray,
-    floor: np.ndarray,
+    penalty: Penalty,
+    exact: float = _EXACT,
 ) -> np.ndarray:
-    """Step to the minimum of the model plus the penalty: by coordinates, and along faces.
+    """Step to the minimum of ``gradient . d + d' matrix d / 2`` plus the penalty on ``theta + d``.
 
-    Where coordinates crawl, the signs of the weights are mostly known: the model restricted to them
-    is a linear system. On the way to its solution weights meet zero, and stay there.
+    Weights that are not ``penalised``, the intercepts, are solved for first: what is left are
+    columns about their means, which coordinates can go along however far from zero the data are.
+    The last sweep gains no more than an ``exact`` part of what all have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.risk import L1
+    >>> from maxmargin.solvers.l1_descent import model_step
+    >>> model_step(np.eye(2), np.array([-3.0, 0.5]), np.zeros(2), np.ones(2), L1)
+    array([2., 0.])
     """
-    step, slope = np.zeros(len(theta)), gradient.copy()
+    floor = _FLOOR * np.diag(matrix) + 1e-300
+    held, free = np.flatnonzero(penalised), np.flatnonzero(penalised == 0)
+    if not len(free):
+        return _by_faces(matrix, gradient, theta, penalty, floor, exact)
+    across, corner = matrix[np.ix_(free, held)], matrix[np.ix_(free, free)]
+    inverse = np.linalg.pinv(corner, rcond=_SINGULAR, hermitian=True)
+    shift = inverse @ across
+    step = np.empty(len(theta))
+    step[held] = _by_faces(
+        matrix[np.ix_(held, held)] - shift.T @ across,
+        gradient[held] - gradient[free] @ shift,
+        theta[held],
+        penalty,
+        floor[held],
+        exact,
+    )
+    step[free] = -inverse @ (gradient[free] + across @ step[held])
+    return step
+
+
+def _by_faces(
+    matrix: np.ndarray,
+    gradient: np.ndarray,
+    theta: np.ndarray,
+    penalty: Penalty,
+    floor: np.ndarray,
+    exact: float,
+) -> np.ndarray:
+    """Step to the minimum of the model: by coordinates, and along faces where these crawl.
+
+    The part of the penalty that is smooth belongs to the model.
+    """
+    l1, l2 = penalty.l1, penalty.l2
+    if l2:
+        matrix = matrix.copy()
+        matrix.flat[:: len(matrix) + 1] += l2
+    step, slope, total = np.zeros(len(theta)), gradient + l2 * theta, 0.0
+    sweeps = max(min(_INNER, _WORK // max(len(theta) ** 2, 1)), 1)
     for _ in range(_FACES):
-        if _by_coordinates(matrix, slope, theta, step, penalised, floor, _INNER):
+        gained, last = _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, total, exact)
+        total += gained
+        if last <= exact * total:
             break
-        while _along_face(matrix, slope, theta, step, penalised, floor):
-            pass  # a weight less
+        for _ in range(_TURNS):
+            if not _along_face(matrix, slope, theta, step, l1, floor):
+                break
     return step
 
 
@@ -136,36 +230,46 @@ def _along_face(
     slope: np.ndarray,
     theta: np.ndarray,
     step: np.ndarray,
-    penalised: np.ndarray,
+    l1: float,
     floor: np.ndarray,
 ) -> bool:
     """Go to the minimum with the signs as they are; changes step and slope.
 
-    Returns whether a weight has met zero on the way, where it ends.
+    Weights that would change their sign end at zero: all of them at once where that lowers the
+    model, otherwise the first ones that meet it, where the step ends. Returns whether there were
+    any.
     """
     w = theta + step
     face = np.flatnonzero(w)
     inside = matrix[np.ix_(face, face)] + np.diag(floor[face])
-    change = -solved(inside, slope[face] + penalised[face] * np.sign(w[face]))
+    change = -solved(inside, slope[face] + l1 * np.sign(w[face]))
     with np.errstate(divide="ignore", invalid="ignore"):
         meets = np.where(change * w[face] < 0, -w[face] / change, np.inf)
-    length = min(1.0, float(meets.min(initial=1.0)))
-    at_zero = meets <= length
-    moved = np.where(at_zero, -w[face], length * change)
+    for length in (1.0, min(1.0, float(meets.min(initial=1.0)))):
+        at_zero = meets <= length
+        moved = np.where(at_zero, -w[face], length * change)
+        turned = matrix[:, face] @ moved
+        grown = l1 * float((np.abs(w[face] + moved) - np.abs(w[face])).sum())
+        if float(moved @ (slope[face] + 0.5 * turned[face])) + grown <= 0:
+            break
     step[face] = np.where(at_zero, -theta[face], step[face] + moved)
-    slope += matrix[:, face] @ moved
+    slope += turned
     return bool(at_zero.any())
 
 
 @njit(cache=True, nogil=True)
-def _by_coordinates(matrix, slope, theta, step, penalised, floor, sweeps):
-    """Minimise over each coordinate in turn; changes step and slope. Says if it is done."""
-    width, total = len(theta), 0.0
+def _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, before, exact):
+    """Minimise over each coordinate in turn; changes step and slope.
+
+    Returns what was gained, twice, in all and by the last sweep; ``before`` is what was gained
+    before.
+    """
+    width, total, gained = len(theta), 0.0, 0.0
     for _ in range(sweeps):
         gained = 0.0
         for j in range(width):
-            bend, p, w = max(matrix[j, j], floor[j]), penalised[j], theta[j] + step[j]
-            target, cut = w - slope[j] / bend, p / bend
+            bend, w = max(matrix[j, j], floor[j]), theta[j] + step[j]
+            target, cut = w - slope[j] / bend, l1 / bend
             target = target - cut if target > cut else (target + cut if target < -cut else 0.0)
             change = target - w
             if change != 0:
@@ -174,130 +278,120 @@ def _by_coordinates(matrix, slope, theta, step, penalised, floor, sweeps):
                     slope[k] += change * matrix[j, k]
                 gained += bend * change * change
         total += gained
-        if gained <= 1e-16 * total:
-            return True
-    return False
+        if gained <= exact * (before + total):
+            break
+    return total, gained
 
 
 class _Columns:
-    """The data by columns, each entry times its label, the intercept's column last."""
+    """The data by columns."""
 
-    def __init__(self, risk: RegularisedRisk) -> None:
-        design = risk.design
-        X = sp.csc_array(design.X) if design.sparse else design.X
+    def __init__(self, design: Design) -> None:
         if design.sparse:
+            X = sp.csc_array(design.X)
             X.sum_duplicates()
-            self.indptr, self.indices, self.data = X.indptr, X.indices, X.data
+            self.arrays = X.data, X.indices, X.indptr
         else:
-            n, d = X.shape
-            self.indptr = np.arange(d + 1, dtype=np.int64) * n
-            self.indices = np.empty(0, dtype=np.int32)
-            self.data = np.ascontiguousarray(X.T).reshape(-1)
-        self.sparse, self.constant = design.sparse, design.constant
-        self.y, self.cost, self.penalised = risk.y, risk.cost, risk.penalised
-        self.risk, self.random = risk, np.random.default_rng(0)
+            n, d = design.X.shape
+            begin = np.arange(d + 1, dtype=np.int64) * n
+            data = np.ascontiguousarray(design.X.T).reshape(-1)
+            self.arrays = data, np.empty(0, dtype=np.int32), begin
+        self.random = np.random.default_rng(0)
 
-    def improved(self, theta: np.ndarray, f: np.ndarray) -> tuple[np.ndarray, int]:
-        """Weights that lower the objective, and how many passes that took."""
-        theta, self.lack = theta.copy(), 1.0 - self.risk.arguments(f)
-        order = np.arange(len(theta))
-        for _ in range(_SWEEPS):
-            self.random.shuffle(order)
-            order = self._sweep(theta, order)
-        if len(order) <= _FEW:
-            self._polish(theta, np.sort(order))
-        return theta, _SWEEPS
-
-    def _polish(self, theta: np.ndarray, order: np.ndarray) -> None:
-        """Minimise over some weights, in place, by the model of their columns."""
-        risk, features = self.risk, self.risk.design.features
-        columns = order[order < features]
-        part = RegularisedRisk(
-            Design(risk.design.X[:, columns], self.constant, risk.design.workers),
-            self.y,
-            self.cost,
-            risk.loss,
-            risk.penalised_intercept,
-            risk.penalty,
-        )
-        weights = np.append(columns, features) if self.constant else columns
-        model, chosen = _Model(part), theta[weights]
-        for _ in range(_SWEEPS):
-            chosen, _ = model.improved(chosen, part.design.values(chosen))
-        theta[weights] = chosen
-
-    def _sweep(self, theta: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Visit weights once, in place; returns those to visit again."""
-        kept = _sweep(
-            self.indptr,
-            self.indices,
-            self.data,
-            self.sparse,
-            self.constant,
-            self.y,
-            self.cost,
-            self.penalised,
-            theta,
-            self.lack,
-            order,
-        )
-        return order[:kept]
-
-
-@njit(cache=True, nogil=True)
-def _entry(indices, data, sparse, constant, start, k, last):
-    """Row and value of the k-th entry of a column."""
-    if last:
-        return k, constant
-    if sparse:
-        return indices[start + k], float(data[start + k])
-    return k, float(data[start + k])
-
-
-@njit(cache=True, nogil=True)
-def _sweep(indptr, indices, data, sparse, constant, y, cost, penalised, theta, lack, order):
-    """Minimise over each weight in turn; changes theta and lack, and reorders ``order``."""
-    features, kept = len(indptr) - 1, 0
-    for place in range(len(order)):
-        j = order[place]
-        last = j == features
-        start = 0 if last else indptr[j]
-        count = len(y) if last else indptr[j + 1] - start
-        slope, bend = 0.0, 1e-12
-        for k in range(count):
-            i, x = _entry(indices, data, sparse, constant, start, k, last)
-            if lack[i] > 0:
-                slope -= 2.0 * cost[i] * y[i] * x * lack[i]
-                bend += 2.0 * cost[i] * x * x
-        p, w = penalised[j], theta[j]
-        if w == 0.0 and abs(slope) < 0.9 * p:
-            continue  # far from leaving zero
-        order[kept], kept = j, kept + 1
-        if slope + p <= bend * w:
-            step = -(slope + p) / bend
-        elif slope - p >= bend * w:
-            step = -(slope - p) / bend
-        else:
-            step = -w
-        if abs(step) < 1e-14:
-            continue
-        promise = slope * step + p * (abs(w + step) - abs(w))
-        length = 1.0
-        for _ in range(30):
-            change = p * (abs(w + length * step) - abs(w))
-            for k in range(count):
-                i, x = _entry(indices, data, sparse, constant, start, k, last)
-                before = max(lack[i], 0.0)
-                after = max(lack[i] - length * step * y[i] * x, 0.0)
-                change += cost[i] * (after * after - before * before)
-            if change <= 0.01 * length * promise:
+    def step(
+        self,
+        risk: RegularisedRisk,
+        chosen: np.ndarray,
+        theta: np.ndarray,
+        gradient: np.ndarray,
+        curvature: np.ndarray,
+        exact: float,
+        monitor: ProblemMonitor,
+    ) -> np.ndarray:
+        """Lower the model plus the penalty by sweeps over some of the weights."""
+        design, penalty = risk.design, risk.penalty
+        free = risk.free_intercept
+        order = self.random.permutation(chosen[chosen < design.features])
+        if design.constant and not free:
+            order = np.append(order, design.features)
+        step, total = np.zeros(design.width), 0.0
+        along, sums = np.zeros(design.n), np.zeros(2)  # values along the step; intercept, moment
+        mass = float(curvature.sum()) if free else 0.0
+        pull = float(gradient[-1]) / design.constant if free else 0.0
+        for _ in range(_COLUMN_SWEEPS):
+            gained = _sweep(
+                self.arrays,
+                design.constant,
+                curvature,
+                penalty.l1 * risk.penalised,
+                penalty.l2 * risk.penalised,
+                gradient,
+                mass,
+                pull,
+                theta,
+                step,
+                along,
+                sums,
+                order,
+            )
+            total += gained
+            if gained <= exact * total or monitor.stopped() is not None:
                 break
-            length *= 0.5
-        else:
-            length = 0.0
-        if length > 0:
-            theta[j] = w + length * step
+        if free:
+            step[-1] = -(pull + sums[0]) / max(mass, 1e-300) / design.constant
+        return step
+
+
+@njit(cache=True, nogil=True)
+def _sweep(
+    arrays,
+    constant,
+    curvature,
+    l1,
+    l2,
+    gradient,
+    mass,
+    pull,
+    theta,
+    step,
+    along,
+    sums,
+    order,
+):
+    """Minimise the model over each weight in turn; changes step, along and sums.
+
+    ``sums[0]`` is the sum of ``curvature * along``. Where ``mass``, the sum of the curvatures, is
+    not zero there is an intercept without a penalty, which is always at its best: ``pull`` is its
+    slope. Returns what was gained, twice.
+    """
+    data, indices, begin = arrays
+    features, n, gained = len(begin) - 1, len(along), 0.0
+    for j in order:
+        last = j == features
+        start = 0 if last else begin[j]
+        count = n if last else begin[j + 1] - start
+        slope, bend, moment = gradient[j], 0.0, 0.0
+        for k in range(count):
+            i = k if last or not len(indices) else indices[start + k]
+            x = constant if last else float(data[start + k])
+            weighed = curvature[i] * x
+            moment += weighed
+            bend += weighed * x
+            slope += weighed * along[i]
+        floor = 1e-13 * bend + 1e-300
+        if mass > 0:
+            slope -= moment / mass * (pull + sums[0])
+            bend -= moment * moment / mass
+        bend = max(bend, floor) + l2[j]
+        w = theta[j] + step[j]
+        target, cut = w - (slope + l2[j] * w) / bend, l1[j] / bend
+        target = target - cut if target > cut else (target + cut if target < -cut else 0.0)
+        change = target - w
+        if change != 0:
+            step[j] = target - theta[j]
+            sums[0] += change * moment
+            gained += bend * change * change
             for k in range(count):
-                i, x = _entry(indices, data, sparse, constant, start, k, last)
-                lack[i] -= length * step * y[i] * x
-    return kept
+                i = k if last or not len(indices) else indices[start + k]
+                along[i] += change * (constant if last else float(data[start + k]))
+    return gained

@@ -46,6 +46,7 @@ class LBFGS(RiskSolver):
         certify: Callable[[np.ndarray], GapCertificate],
         theta: np.ndarray,
         scale: float,
+        bounds: np.ndarray | None = None,
     ) -> tuple[np.ndarray, int, Status]:
         """Minimise any function.
 
@@ -59,6 +60,8 @@ class LBFGS(RiskSolver):
             Where to begin.
         scale : float
             Unit in which gradients are small or not.
+        bounds : float array of shape (len(theta), 2), optional
+            Least and greatest value of each.
 
         Returns
         -------
@@ -90,7 +93,13 @@ class LBFGS(RiskSolver):
             options = {"maxiter": limit, "gtol": small, "ftol": 0.0, "maxls": 50}
             try:
                 found = minimize(
-                    objective, best, jac=True, method="L-BFGS-B", callback=keep, options=options
+                    objective,
+                    best,
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=bounds,
+                    callback=keep,
+                    options=options,
                 )
                 best = found.x
             except _StoppedError:

@@ -28,7 +28,7 @@ class Newton(RiskSolver):
     def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
         theta, passes = np.zeros(risk.design.width) if start is None else start.theta, 0
-        if many(risk) and risk.penalty is not None:
+        if many(risk) and not risk.penalty.none:
             found = by_part(self, risk, start)
             if found.status is not Status.STALLED:
                 return found

@@ -1,15 +1,18 @@
 """The softmax loss of several classes at once: Newton's method, or L-BFGS where that is too large.
 
-    minimise  1/2 ||W||^2 + sum_i c_i (log sum_k exp f_ik - f_{i, y_i}),      F = X W' + b
+    minimise  R(W) + sum_i c_i (log sum_k exp f_ik - f_{i, y_i}),      F = X W' + b
 
 With probabilities ``p_i`` and ``beta_ik = c_i ([k = y_i] - p_ik)``,
 
-    D = -1/2 ||X' beta||^2 - sum_i c_i sum_k p_ik log p_ik,      sum_i beta_ik = 0 for every k
+    D = -R*(X' beta) - sum_i c_i sum_k p_ik log p_ik,      sum_i beta_ik = 0 for every k
 
 is a lower bound: the certificate. The last condition is that of intercepts without a penalty;
-without any penalty it is ``X' beta = 0`` as well.
+without any penalty it is ``X' beta = 0`` as well. With an l1 penalty Newton's model is minimised by
+coordinates (:mod:`maxmargin.solvers.l1_descent`), and L-BFGS has the positive and the negative part
+of every weight for its variables, neither below zero.
 
-References: seed 004; Boehning, Annals of the Institute of Statistical Mathematics 44, 1992.
+References: seed 004; Boehning, Annals of the Institute of Statistical Mathematics 44, 1992; Byrd,
+Lu, Nocedal and Zhu, SIAM J. Scientific Computing 16, 1995 (L-BFGS-B).
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ from scipy.special import logsumexp, softmax, xlogy
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
 from maxmargin.progress import ProblemMonitor
-from maxmargin.risk import ROUNDING, GapCertificate
+from maxmargin.risk import L2, ROUNDING, GapCertificate, Penalty
 from maxmargin.solution import Status
+from maxmargin.solvers.l1_descent import model_step
 from maxmargin.solvers.lbfgs import LBFGS
 from maxmargin.solvers.risk_solver import report
 
@@ -42,7 +46,7 @@ class SoftmaxRisk:
         Class of each row.
     n_classes : int
     cost : float array (n,)
-    penalty : {"l2", None}
+    penalty : Penalty
     """
 
     bend = 0.5  # the largest curvature
@@ -53,15 +57,15 @@ class SoftmaxRisk:
         index: np.ndarray,
         n_classes: int,
         cost: np.ndarray,
-        penalty: str | None = "l2",
+        penalty: Penalty = L2,
     ) -> None:
         self.design, self.index, self.n_classes, self.cost = design, index, n_classes, cost
         self.penalty = penalty
-        self.penalised = np.full(design.width, 0.0 if penalty is None else 1.0)
+        self.penalised = np.full(design.width, 0.0 if penalty.none else 1.0)
         if design.constant:
             self.penalised[-1] = 0.0
         self.truth = np.eye(n_classes)[index]
-        loss = 0.0 if penalty is None else float(cost.sum()) * np.log(n_classes)
+        loss = 0.0 if penalty.none else float(cost.sum()) * np.log(n_classes)
         self.rounding = max(ROUNDING * loss, np.finfo(np.float64).tiny)
 
     @property
@@ -90,13 +94,14 @@ class SoftmaxRisk:
         return np.column_stack([self.design.values(w) for w in W])
 
     def look(self, W: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Objective, gradient and probabilities at weights (K, width)."""
+        """Objective, gradient of what is smooth of it, and probabilities at weights (K, width)."""
         F = self.values(W)
         total = logsumexp(F, axis=1)
+        held = self.penalised * W
         value = float(self.cost @ (total - (F * self.truth).sum(axis=1)))
-        value += 0.5 * float((self.penalised * W**2).sum())
         P = np.exp(F - total[:, None])
-        return value, self.combination(P - self.truth) + self.penalised * W, P
+        gradient = self.combination(P - self.truth) + self.penalty.l2 * held
+        return value + self.penalty.value(held), gradient, P
 
     def pull(self, W: np.ndarray) -> np.ndarray:
         """Gradient of the sum of the losses."""
@@ -125,9 +130,18 @@ class SoftmaxRisk:
         F = self.values(V)
         return P * (F - (P * F).sum(axis=1)[:, None])
 
-    def newton_step(self, P: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Step (K, width) of Newton's method."""
-        ridge = np.tile(self.penalised, self.n_classes)
+    def newton_step(self, W: np.ndarray, P: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Step (K, width) of Newton's method from weights and their probabilities."""
+        if not self.penalty.l1:
+            return self._flat_step(P, gradient)
+        pulled = gradient - self.penalty.l2 * self.penalised * W
+        penalised = np.tile(self.penalised, self.n_classes)
+        step = model_step(self.hessian(P), pulled.ravel(), W.ravel(), penalised, self.penalty)
+        return step.reshape(W.shape)
+
+    def _flat_step(self, P: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Step that makes a gradient zero, to first order."""
+        ridge = np.tile(self.penalty.l2 * self.penalised, self.n_classes)
         if gradient.size <= DIRECT:
             step = solved(self.hessian(P) + np.diag(ridge), gradient.ravel())
         else:
@@ -143,10 +157,21 @@ class SoftmaxRisk:
         """Recompute both objectives from the data."""
         primal, _, P = self.look(W)
         P, left = self.feasible(P)
-        pulled = self.combination(P - self.truth)
-        dual = 0.0 - 0.5 * float((self.penalised * pulled**2).sum())
-        dual -= float(self.cost @ xlogy(P, P).sum(axis=1)) + left * float(np.linalg.norm(W))
+        dual = self.dual(P) - left * float(np.linalg.norm(W))
         return GapCertificate.of(primal, dual, self.rounding, status, tol)
+
+    def dual(self, P: np.ndarray) -> float:
+        """``D`` at probabilities, or at some between these and the truth where that is more."""
+        held = self.penalised * self.combination(P - self.truth)
+        excess = self.penalty.excess(held)
+        dual = -self.penalty.conjugate(held) - self._entropy(P)
+        if excess > 1:
+            dual = max(dual, -self._entropy(self.truth + (P - self.truth) / excess))
+        return dual
+
+    def _entropy(self, P: np.ndarray) -> float:
+        """``sum_i c_i sum_k p_ik log p_ik``."""
+        return float(self.cost @ xlogy(P, P).sum(axis=1))
 
     def feasible(self, P: np.ndarray) -> tuple[np.ndarray, float]:
         """Return probabilities near these that meet the condition, and what is left of it.
@@ -159,7 +184,7 @@ class SoftmaxRisk:
             return P, 0.0
         pulled = self.combination(P - self.truth)
         if free.all():
-            step = self.newton_step(P, pulled)
+            step = self._flat_step(P, pulled)
         else:
             matrix = np.diag(self.cost @ P) - P.T @ (self.cost[:, None] * P)
             step = np.zeros_like(pulled)
@@ -218,8 +243,9 @@ class Softmax:
             if status is not None:
                 return W, passes, status
             passes += 1
-            step = risk.newton_step(P, gradient)
-            promise = -float((gradient * step).sum())
+            step = risk.newton_step(W, P, gradient)
+            l1 = risk.penalty.l1 * risk.penalised
+            promise = -float((gradient * step + l1 * (np.abs(W + step) - np.abs(W))).sum())
             for length in _LENGTHS:
                 reached = risk.look(W + length * step)
                 if reached[0] <= value - 1e-4 * length * promise:
@@ -238,5 +264,32 @@ class Softmax:
             return risk.certificate(flat.reshape(W.shape), Status.CONVERGED, self.tol)
 
         solver = LBFGS(self.tol, self.max_iter, self.monitor)
-        flat, passes, status = solver.minimised(look, certify, W.ravel(), float(risk.cost.sum()))
-        return flat.reshape(W.shape), passes, status
+        scale = float(risk.cost.sum())
+        if not risk.penalty.l1:
+            flat, passes, status = solver.minimised(look, certify, W.ravel(), scale)
+            return flat.reshape(W.shape), passes, status
+        l1 = np.tile(risk.penalty.l1 * risk.penalised, len(W))
+
+        def joined(parts: np.ndarray) -> np.ndarray:
+            return parts[: W.size] - parts[W.size :]
+
+        def look_at_parts(parts: np.ndarray) -> tuple[float, np.ndarray]:
+            flat = joined(parts)
+            value, gradient = look(flat)
+            value += float(l1 @ (parts[: W.size] + parts[W.size :] - np.abs(flat)))
+            return value, np.concatenate([l1 + gradient, l1 - gradient])
+
+        held, start = l1 > 0, W.ravel()
+        bounds = np.array(
+            [
+                np.concatenate([np.where(held, 0.0, -np.inf), np.zeros(W.size)]),
+                np.concatenate([np.full(W.size, np.inf), np.where(held, np.inf, 0.0)]),
+            ]
+        ).T
+        parts = np.concatenate(
+            [np.where(held, np.maximum(start, 0.0), start), np.maximum(-start, 0.0) * held]
+        )
+        parts, passes, status = solver.minimised(
+            look_at_parts, lambda parts: certify(joined(parts)), parts, scale, bounds
+        )
+        return joined(parts).reshape(W.shape), passes, status

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.model_selection import KFold
-from sklearn.utils import check_random_state, compute_class_weight
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -19,7 +19,7 @@ from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
-from maxmargin.multiclass import OneVsOne
+from maxmargin.multiclass import OneVsOne, class_weights
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine, with_room, with_the_cpu_in_reserve
@@ -97,12 +97,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(self.classes_)} class"
             )
-        self.class_weight_ = compute_class_weight(
-            self.class_weight, classes=self.classes_, y=labels
-        )
-        if not (self.class_weight_ >= 0).all():
-            raise ValueError(f"class_weight must not be negative, got {self.class_weight!r}.")
         weight = self._validated_weight(sample_weight, X)
+        self.class_weight_ = class_weights(self.class_weight, self.classes_, index, weight)
         if len(np.unique(index[weight > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class: give "
