@@ -208,6 +208,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """Solve the folds with a monitor of their own, in the time that is left."""
         left = None if self.time_limit is None else self.time_limit - solver.monitor.seconds
         monitor = Monitor(left, problems=len(problems))
+        if solver.monitor.interrupted:
+            monitor.reason = solver.monitor.reason
         with monitor.catching_interrupts():
             own = replace(solver, monitor=monitor)
             return solve_certified(gram, problems, own, self.tol, self._workers())[0]
