@@ -213,8 +213,8 @@ class Monitor:
             yield
         finally:
             signal.signal(signal.SIGINT, usual)
-        if fit.interrupted and _under_way.get() is None:
-            raise KeyboardInterrupt
+            if fit.interrupted and _under_way.get() is None:
+                raise KeyboardInterrupt
 
 
 @contextmanager

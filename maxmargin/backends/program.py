@@ -126,6 +126,11 @@ class Program:
         return any(primitive.kind == FUNCTION for primitive in self.primitives)
 
     @cached_property
+    def is_given(self) -> bool:
+        """Whether the values are those of a given matrix, as they are."""
+        return [step[0] for step in self.code] == [PUSH] and self.primitives[0].kind == PRECOMPUTED
+
+    @cached_property
     def gaussian_rate(self) -> float | None:
         """``-gamma`` where the whole programme is ``exp(-gamma * squared distance)``."""
         opcodes = [step[0] for step in self.code]

@@ -13,6 +13,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import cache
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any
@@ -247,6 +248,7 @@ class Kernel(ABC):
     # -- parameters, identity and printing ------------------------------------------------------
 
     @classmethod
+    @cache
     def _parameters(cls) -> list[Parameter]:
         return [p for p in signature(cls).parameters.values() if p.name != "self"]
 

@@ -26,6 +26,9 @@ Hintermueller, Ito and Kunisch, SIAM J. Optim. 13(3), 2002 (the active set).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -33,6 +36,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from maxmargin.backends.cpu import add_rows
 from maxmargin.backends.cpu_momentum import hastened_steps
 from maxmargin.backends.cpu_steps import BARRED, pair_steps, single_steps
+from maxmargin.backends.threads import StoppedError
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualProblem
 
@@ -67,6 +71,8 @@ class CPath:
         The problem for the lowest cost, with one equality constraint or none.
     tol : float
         KKT violation to reach.
+    stopped : callable, optional
+        Whether someone wants the work to end: then :class:`StoppedError` is raised.
 
     Attributes
     ----------
@@ -88,7 +94,14 @@ class CPath:
     [[0.1, 0.1], [0.5, 0.5]]
     """
 
-    def __init__(self, K: np.ndarray, problem: DualProblem, tol: float) -> None:
+    def __init__(
+        self,
+        K: np.ndarray,
+        problem: DualProblem,
+        tol: float,
+        stopped: Callable[[], Any] | None = None,
+    ) -> None:
+        self.stopped = stopped
         self.problem, self.tol = problem, tol
         self.constrained = problem.n_groups > 0
         self.K, self.slot = K, problem.gram_row
@@ -122,6 +135,8 @@ class CPath:
         """Go on by other means until the problem is solved."""
         faces_below = _FACES_BELOW
         for _ in range(_ROUNDS):
+            if self.stopped is not None and self.stopped():
+                raise StoppedError
             self._clear()
             if self.violation <= self.tol:
                 return

@@ -198,8 +198,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
             self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
-            certificate = self.certificate_
-            monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
+            if self.verbose:  # the claim may take eigenvalues
+                certificate = self.certificate_
+                monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps)
         self._alphas = [_nonzero(e.solution.alpha) for e in evaluations]
