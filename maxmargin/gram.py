@@ -426,9 +426,9 @@ class Gram:
 
         A precomputed matrix is looked at as a whole: it is there already.
         """
+        on_diagonal = float(np.abs(self.diagonal).max())
         largest, difference = cpu.asymmetry(*self._mirrored())
-        largest = max(largest, float(np.abs(self.diagonal).max()))
-        if difference > _SYMMETRY * largest:
+        if difference > _SYMMETRY * max(largest, on_diagonal):
             raise ValueError(
                 f"The kernel {self.kernel!r} is not symmetric: k(x, z) and k(z, x) differ "
                 f"by {difference:.3g}. A kernel must be; (K + K.T) / 2 makes a matrix so."
