@@ -54,9 +54,10 @@ def _in_either_order(init: Any) -> Any:
     def made(self: Any, *args: Any, **options: Any) -> None:
         try:
             if args and isinstance(args[0], dict | list):
-                given = names.bind(self, *args[1:], param_grid=args[0], **options)
-            else:
-                given = names.bind(self, *args, **options)
+                if "param_grid" in options:
+                    raise TypeError("got two values for param_grid")
+                args, options = args[1:], {"param_grid": args[0], **options}
+            given = names.bind(self, *args, **options)
         except TypeError as error:
             name = type(self).__name__
             raise TypeError(

@@ -558,13 +558,15 @@ class DataSet:
         """Threads, matrices at a time, and bytes left for the primitives.
 
         Without room for one matrix and one thread there are no threads. Several matrices at a time
-        keep the threads busy where each has few problems.
+        keep the threads busy where each has few problems; with a time limit, one after the other,
+        so that some candidates are complete when it is over.
         """
         size = matrices.dtype.itemsize * (self.targets.block_size + self.targets.n_variables**2)
         threads = max(min(self.workers.count, (self.budget - matrices.nbytes) // size), 0)
         left = self.budget - threads * size - matrices.nbytes
         more = min(left // 2 // matrices.nbytes, _AT_ONCE - 1)
-        if not threads or self.targets.n_problems >= _MANY * threads or more < 1:
+        enough = self.targets.n_problems >= _MANY * threads or self.monitor.time_limit is not None
+        if not threads or enough or more < 1:
             return threads, 1, left
         return threads, int(1 + more), left - more * matrices.nbytes
 
