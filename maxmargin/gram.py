@@ -9,7 +9,7 @@ kernels over the same primitives, such as a grid of gammas, compute them once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar

@@ -121,7 +121,7 @@ def test_one_unfinished_pair_makes_the_whole_unfinished():
 
 
 def test_an_indefinite_kernel_is_not_called_optimal():
-    certificate = SVC(kernel=Sigmoid(a=1.0, b=-1.0)).fit(X, y).certificate_
+    certificate = SVC(kernel=Sigmoid(gamma=1.0, coef0=-1.0)).fit(X, y).certificate_
     assert certificate.definiteness is Definiteness.INDEFINITE
     assert certificate.converged
     assert "stationary" in certificate.claim

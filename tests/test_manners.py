@@ -21,10 +21,10 @@ MACHINES = [SVC(kernel=RBF(0.5) + Linear()), NuSVC(nu=0.2), SVR(), NuSVR(), OneC
 
 
 def test_grid_search_reaches_into_kernels():
-    grid = {"kernel__k1__kernel__gamma": [1e-4, 0.5], "kernel__k2__degree": [1, 2], "C": [1, 10]}
+    grid = {"kernel__k1__gamma": [1e-4, 0.5], "kernel__k2__degree": [1, 2], "C": [1, 10]}
     search = GridSearchCV(SVC(kernel=0.5 * RBF() + Polynomial(degree=2)), grid, cv=3).fit(X, y)
     best = search.best_estimator_
-    assert best.kernel.k1.kernel.gamma == search.best_params_["kernel__k1__kernel__gamma"]
+    assert best.kernel.k1.kernel.gamma == search.best_params_["kernel__k1__gamma"]
     assert best.kernel_.k2.degree == search.best_params_["kernel__k2__degree"]
     assert search.best_score_ > 0.95
     kernels = GridSearchCV(SVC(), {"kernel": ["linear", RBF(0.1), Linear() + 1]}, cv=3).fit(X, y)

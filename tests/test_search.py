@@ -203,7 +203,7 @@ def test_unusual_splits(machine):
 @pytest.mark.usefixtures("never_fitted")
 def test_values_beyond_float32():
     X, y = iris()
-    machine = SVC(kernel=Polynomial(degree=4, c=1.0, gamma=1.0))
+    machine = SVC(kernel=Polynomial(degree=4, coef0=1.0, gamma=1.0))
     grid = {"C": [1e-40, 1e-38], "kernel__degree": [3, 4]}
     search = SVCSearchCV(grid, estimator=machine, cv=3).fit(1e5 * X, y)
     assert_same_scores(search, GridSearchCV(machine, grid, cv=3).fit(1e5 * X, y))

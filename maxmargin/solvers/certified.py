@@ -257,9 +257,7 @@ class _Attempt:
         """Look at a solution again from the problem; whether that was the last round."""
         self.steps += solution.n_iter
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
-        evaluation = evaluate(
-            self.gram, self.problem, solution, self.tol, self.spectrum, workers
-        )
+        evaluation = evaluate(self.gram, self.problem, solution, self.tol, self.spectrum, workers)
         self.evaluation = evaluation
         if evaluation.certificate.status is Status.TRIVIAL:
             return True
