@@ -67,7 +67,7 @@ class Spectrum:
     """
 
     def __init__(self, block: np.ndarray, whole: bool) -> None:
-        self._block: np.ndarray | None = block
+        self._block: Any = block
         self._whole = whole
 
     @cached_property

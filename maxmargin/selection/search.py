@@ -333,7 +333,7 @@ class SVCSearchCV(KernelSearchCV):
     time_limit : float, optional
         Seconds for the scores of all candidates. What was not scored by then has nan, a warning
         says so, and the best of those with scores on all splits is fitted to all of the data, in
-        time of its own (``time_limit`` of the estimator limits that). TimeoutError if there is none.
+        time of its own (``time_limit`` of the estimator limits that). Without one: TimeoutError.
 
     Attributes
     ----------
@@ -518,13 +518,12 @@ class _Evaluation:
         for k in numbers:
             for split in splits:
                 if (k, split) not in self.found:
-                    result = self._fitted(self.candidates[k], *self.splits[split])
-                    if self.monitor.stopped():
-                        raise StoppedError
-                    self._keep(k, split, result)
+                    self._keep(k, split, self._fitted(self.candidates[k], *self.splits[split]))
 
     def _next(self, outcomes: Iterator[Outcome]) -> Outcome | None:
         """Work until there is another outcome; Ctrl-C ends that at the next good place."""
+        if self.monitor.stopped():
+            raise StoppedError
         with self.monitor.catching_interrupts():
             return next(outcomes, None)
 
@@ -569,11 +568,27 @@ class _Evaluation:
 
     def _fitted(self, params: dict, train: np.ndarray, test: np.ndarray) -> dict:
         """Fit and score as ``GridSearchCV`` does, in the time that is left."""
-        estimator = clone(self.estimator)
-        machine, limit = _last_step(estimator), self.search.time_limit
-        if limit is not None:
-            left = max(limit - self.monitor.seconds, 1e-3)
-            machine.time_limit = min(left, machine.time_limit or np.inf)
+        estimator, limit = clone(self.estimator), self.search.time_limit
+        if limit is None:
+            return self._fit_and_score(estimator, params, train, test)
+        if self.monitor.stopped():
+            raise StoppedError
+        machine = _last_step(estimator)
+        machine.time_limit = min(limit - self.monitor.seconds, machine.time_limit or np.inf)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = self._fit_and_score(estimator, params, train, test)
+        if self.monitor.stopped():
+            raise StoppedError  # and nobody is warned of a fit that does not count
+        for warning in caught:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+        return result
+
+    def _fit_and_score(
+        self, estimator: Any, params: dict, train: np.ndarray, test: np.ndarray
+    ) -> dict:
         return _fit_and_score(
             estimator,
             self.X,

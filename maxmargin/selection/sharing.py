@@ -279,8 +279,8 @@ class Path:
 class Inside:
     """The folds inside the training rows of a pair, as a fit with probabilities draws them.
 
-    ``rows`` are the pair's training rows, as rows of its block; ``folds`` say which of them to learn
-    from and which to hold out, and ``values`` what is known of the latter without learning.
+    ``rows`` are the pair's training rows, as rows of its block; ``folds`` say which of them to
+    learn from and which to hold out, and ``values`` what is known of these without learning.
     """
 
     rows: np.ndarray
