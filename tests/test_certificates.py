@@ -1,5 +1,7 @@
 """The certificate, checked against objectives written out by hand, and the solver's contract."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -258,3 +260,29 @@ def test_a_tube_is_never_narrower_than_nothing():
         excess = np.maximum(0, np.abs(model.predict(points) - aims) - model.epsilon_)
         value = squared_norm(model) / 2 + 100.0 * (0.2 * 30 * model.epsilon_ + excess.sum())
         assert model.certificate_.primal == pytest.approx(value, rel=1e-9)
+
+
+def test_eigenvalues_are_computed_when_someone_asks(monkeypatch):
+    K, labels = X @ X.T, np.where(X[:, 0] > 0, 1, -1)
+    K = K[: len(labels), : len(labels)].copy()
+    calls = []
+    eigenvalues = np.linalg.eigvalsh
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda A: calls.append(len(A)) or eigenvalues(A))
+    for kernel, data in (("precomputed", K), (lambda a, b: a @ b.T, X)):
+        model = SVC(kernel=kernel).fit(data, labels)
+        assert model.predict(data).shape == labels.shape
+        assert not calls
+        assert model.certificate_.definiteness is Definiteness.COMPUTED
+        assert "positive semidefinite on the training points" in str(model.certificate_)
+        assert calls == [len(K)]  # once
+        calls.clear()
+    model = SVC(kernel="precomputed").fit(K, labels)
+    K[:] = -K  # what is printed later is about the matrix of the fit
+    assert model.certificate_.definiteness is Definiteness.COMPUTED
+    calls.clear()
+    loaded = pickle.loads(pickle.dumps(SVC(kernel="precomputed").fit(-K, labels)))
+    assert calls == [len(K)]
+    assert len(pickle.dumps(loaded.certificate_)) < 2000
+    assert loaded.certificate_.definiteness is Definiteness.COMPUTED
+    with pytest.raises(ValueError, match="positive semidefinite kernel"):
+        SVC(kernel="precomputed", C=np.inf).fit(K, labels)

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from maxmargin import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM, Perceptron
 from maxmargin.kernels import RBF, Linear, Polynomial
 
 X, y = load_iris(return_X_y=True)
@@ -117,3 +117,10 @@ def test_multiclass_shapes_of_margin_and_slack():
     binary = SVC(kernel="linear").fit(X[:100], y[:100])
     assert isinstance(binary.margin_, float)
     assert binary.slack_.shape == (100,)
+
+
+@pytest.mark.parametrize("machine", [SVC(), OneClassSVM(), LinearSVC(), Perceptron()])
+def test_columns_of_the_same_name_are_refused(machine):
+    twins = pd.DataFrame(X, columns=["a", "b", "a", "c"])
+    with pytest.raises(ValueError, match=r"same name, 'a' \(2 times\).*rename"):
+        machine.fit(twins, y)

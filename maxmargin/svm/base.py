@@ -32,6 +32,7 @@ from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
+from maxmargin.frames import refuse_twin_columns
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -111,6 +112,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             return X, y
         if kernel.pairwise and sp.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported.")
+        refuse_twin_columns(X)
         X, y = validate_data(
             self,
             X,
@@ -265,6 +267,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
         else:
+            refuse_twin_columns(X)
             X = validate_data(
                 self,
                 X,
