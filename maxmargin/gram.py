@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
@@ -31,6 +32,7 @@ _CALLED_ONCE = 2000  # points up to which a function's values are all computed a
 _COMPACTED = 1 << 20  # values from which a better form of the data pays
 _HALVED = 1024  # points from which values among them are made only once for both
 _SYMMETRY = 1e-6
+_ROUNDING = 1e-10  # part of the largest eigenvalue below which a negative one counts as zero
 _FACTORED = 4  # coefficients, times the features, from which the linear kernel's factors pay
 _NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
 
@@ -73,16 +75,30 @@ class Spectrum:
     @cached_property
     def definiteness(self) -> Definiteness:
         """What is known about the signs of the eigenvalues."""
-        test = on_one_blas_thread(examine)(self._block)
-        self._block = None
-        scale = max(abs(test.smallest_eigenvalue), abs(test.largest_eigenvalue))
-        if test.smallest_eigenvalue < -1e-10 * scale:
+        block, self._block = self._block, None
+        if _indefinite(block):
             return Definiteness.INDEFINITE
         return Definiteness.COMPUTED if self._whole else Definiteness.UNKNOWN
 
     def __getstate__(self) -> dict:
         _ = self.definiteness
         return self.__dict__
+
+
+@on_one_blas_thread
+def _indefinite(K: np.ndarray) -> bool:
+    """Whether a symmetric matrix has a negative eigenvalue, beyond rounding.
+
+    A Cholesky factor of the matrix, its diagonal raised by half of what counts as rounding, proves
+    that it has none, in a tenth of the time that the eigenvalues take.
+    """
+    raised = (K + K.T) / 2
+    raised[np.diag_indices_from(raised)] += 0.5 * _ROUNDING * float(np.diag(K).max())
+    if (np.diag(K) > 0).any() and not dpotrf(raised, overwrite_a=True)[1]:
+        return False
+    test = examine(K)
+    scale = max(abs(test.smallest_eigenvalue), abs(test.largest_eigenvalue))
+    return test.smallest_eigenvalue < -_ROUNDING * scale
 
 
 class RowStore:

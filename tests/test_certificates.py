@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
+from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals, gram
 from maxmargin.certificate import Certificate
 from maxmargin.gram import Definiteness
 from maxmargin.kernels import RBF, Linear, Sigmoid
@@ -262,12 +262,12 @@ def test_a_tube_is_never_narrower_than_nothing():
         assert model.certificate_.primal == pytest.approx(value, rel=1e-9)
 
 
-def test_eigenvalues_are_computed_when_someone_asks(monkeypatch):
+def test_definiteness_is_found_out_when_someone_asks(monkeypatch):
     K, labels = X @ X.T, np.where(X[:, 0] > 0, 1, -1)
     K = K[: len(labels), : len(labels)].copy()
     calls = []
-    eigenvalues = np.linalg.eigvalsh
-    monkeypatch.setattr(np.linalg, "eigvalsh", lambda A: calls.append(len(A)) or eigenvalues(A))
+    look = gram._indefinite
+    monkeypatch.setattr(gram, "_indefinite", lambda A: calls.append(len(A)) or look(A))
     for kernel, data in (("precomputed", K), (lambda a, b: a @ b.T, X)):
         model = SVC(kernel=kernel).fit(data, labels)
         assert model.predict(data).shape == labels.shape

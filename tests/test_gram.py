@@ -109,6 +109,15 @@ def test_a_function_is_called_once_where_its_matrix_fits():
     assert calls == [(len(X), len(X))]
 
 
+@pytest.mark.parametrize("smallest", [-1.0, -1e-6, -1e-9, -1e-12, 0.0, 1e-12, 1.0])
+@pytest.mark.parametrize("n", [2, 60])
+def test_the_smallest_eigenvalue_decides(n, smallest, random):
+    rotation, _ = np.linalg.qr(random.normal(size=(n, n)))
+    K = rotation * np.append(smallest, np.linspace(0.5, 1.0, n - 1)) @ rotation.T
+    known = Gram.of((K + K.T) / 2, Precomputed()).definiteness
+    assert (known is Definiteness.INDEFINITE) == (smallest < -1e-10)
+
+
 def test_definiteness(random):
     assert Gram.of(X, RBF(0.1)).definiteness is Definiteness.PROVEN
     assert Gram.of(X @ X.T, Precomputed()).definiteness is Definiteness.COMPUTED

@@ -26,7 +26,7 @@ from sklearn.utils.validation import (
 
 from maxmargin import memory
 from maxmargin.backends.device import DeviceError, Placement, place
-from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
@@ -40,6 +40,7 @@ from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import linear_road
 
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
+_PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -134,7 +135,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _refuse_infinite(self, X: Any) -> None:
         """Refuse NaN and infinity as scikit-learn does, with all threads looking."""
         entries = (X.data if sp.issparse(X) else X).reshape(-1)
-        workers = self._workers()
+        workers = self._workers(entries.size)
         parts = np.array_split(entries, workers.count)
         if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(_total, parts)).all():
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
@@ -175,8 +176,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         listeners: list = [] if self.callback is None else [self.callback]
         return Auto(self.max_iter, bool(self.shrinking), Monitor(self.time_limit, listeners))
 
-    def _workers(self) -> Workers:
-        return Workers(thread_count(self.n_jobs))
+    def _workers(self, entries: float = np.inf) -> Workers:
+        """Threads for work on so many entries; where it is little, the caller's own."""
+        return Workers(thread_count(self.n_jobs)) if entries >= _LOOKED_AT_APART else ALONE
 
     def _solved(
         self, gram: Gram, problems: list[DualProblem], solver: Auto, X: Any
@@ -251,7 +253,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if self.kernel_.pairwise:
             self.support_vectors_ = np.empty((0, 0))
         else:
-            self.support_vectors_ = _taken(X, support, self._workers())
+            width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1
+            self.support_vectors_ = _taken(X, support, self._workers(len(support) * width))
         if sp.issparse(X):
             container = sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix
             self.dual_coef_ = container(dual_coef)
@@ -282,7 +285,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             self.support_vectors_,
             self.support_,
             self._dense_dual_coef(),
-            workers=self._workers(),
+            workers=self._workers(_PER_VALUE * _num_samples(X) * len(self.support_)),
             device=self._device_for(kernel, X),
             **grouping,
         )
