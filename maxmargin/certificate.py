@@ -15,7 +15,7 @@ The KKT violation is LIBSVM's stopping quantity, largest over the groups: with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from maxmargin.backends.cpu_certificate import Balance, balance, distances
 from maxmargin.backends.cpu_certificate import gap as gap_between
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem, Levels, read_levels
-from maxmargin.gram import Definiteness, Gram
+from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.solution import Solution, Status
 
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
@@ -84,7 +84,8 @@ class Certificate:
     tol : float
         What the violation was asked to be.
     definiteness : str
-        What is known of the Gram matrix, on which the meaning of the gap rests.
+        What is known of the Gram matrix, on which the meaning of the gap rests. Where that takes
+        eigenvalues, they are computed when it is first asked for, and for printing.
     rounding : float
         How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
         sums.
@@ -114,7 +115,7 @@ class Certificate:
     infeasibility: float
     status: Status
     tol: float
-    definiteness: Definiteness
+    spectrum: Definiteness | Spectrum = field(compare=False)
     rounding: float = 0.0
     parts: tuple[Certificate, ...] = ()
 
@@ -122,6 +123,12 @@ class Certificate:
     def converged(self) -> bool:
         """Whether the KKT conditions hold to ``tol``."""
         return self.status == Status.CONVERGED
+
+    @property
+    def definiteness(self) -> Definiteness:
+        """What is known of the Gram matrix; see above."""
+        known = self.spectrum
+        return known.definiteness if isinstance(known, Spectrum) else known
 
     @property
     def claim(self) -> str:
@@ -221,7 +228,7 @@ def evaluate(
     problem: DualProblem,
     solution: Solution,
     tol: float,
-    definiteness: Definiteness,
+    spectrum: Definiteness | Spectrum,
     workers: Workers = ALONE,
 ) -> Evaluation:
     """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix.
@@ -242,7 +249,7 @@ def evaluate(
         _refuse_touching_hulls(problem, alpha, decision, hulls.size)
         rho = read_levels(problem, hulls.levels).margin
         if not rho > 0:
-            return _failed(problem, alpha, beta, decision, solution, tol, definiteness)
+            return _failed(problem, alpha, beta, decision, solution, tol, spectrum)
         problem = problem.normalised(rho)
         alpha, beta, decision = alpha / rho, beta / rho, decision / rho
     known = _balance(gram, problem, alpha, decision)
@@ -260,7 +267,7 @@ def evaluate(
         infeasibility=known.infeasibility,
         status=status,
         tol=tol,
-        definiteness=definiteness,
+        spectrum=spectrum,
         rounding=rounding,
     )
     return Evaluation(
@@ -392,11 +399,11 @@ def _failed(
     decision: np.ndarray,
     solution: Solution,
     tol: float,
-    definiteness: Definiteness,
+    spectrum: Definiteness | Spectrum,
 ) -> Evaluation:
     """Evaluate hulls that are apart but whose nearest points are not yet known well enough."""
     certificate = Certificate(
-        np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, definiteness
+        np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
     )
     levels = Levels(0.0, 1.0, 0.0)
     norm = float(beta @ decision)

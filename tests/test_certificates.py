@@ -1,11 +1,13 @@
 """The certificate, checked against objectives written out by hand, and the solver's contract."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
+from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals, gram
 from maxmargin.certificate import Certificate
 from maxmargin.gram import Definiteness
 from maxmargin.kernels import RBF, Linear, Sigmoid
@@ -121,7 +123,7 @@ def test_one_unfinished_pair_makes_the_whole_unfinished():
 
 
 def test_an_indefinite_kernel_is_not_called_optimal():
-    certificate = SVC(kernel=Sigmoid(a=1.0, b=-1.0)).fit(X, y).certificate_
+    certificate = SVC(kernel=Sigmoid(gamma=1.0, coef0=-1.0)).fit(X, y).certificate_
     assert certificate.definiteness is Definiteness.INDEFINITE
     assert certificate.converged
     assert "stationary" in certificate.claim
@@ -258,3 +260,29 @@ def test_a_tube_is_never_narrower_than_nothing():
         excess = np.maximum(0, np.abs(model.predict(points) - aims) - model.epsilon_)
         value = squared_norm(model) / 2 + 100.0 * (0.2 * 30 * model.epsilon_ + excess.sum())
         assert model.certificate_.primal == pytest.approx(value, rel=1e-9)
+
+
+def test_definiteness_is_found_out_when_someone_asks(monkeypatch):
+    K, labels = X @ X.T, np.where(X[:, 0] > 0, 1, -1)
+    K = K[: len(labels), : len(labels)].copy()
+    calls = []
+    look = gram._indefinite
+    monkeypatch.setattr(gram, "_indefinite", lambda A: calls.append(len(A)) or look(A))
+    for kernel, data in (("precomputed", K), (lambda a, b: a @ b.T, X)):
+        model = SVC(kernel=kernel).fit(data, labels)
+        assert model.predict(data).shape == labels.shape
+        assert not calls
+        assert model.certificate_.definiteness is Definiteness.COMPUTED
+        assert "positive semidefinite on the training points" in str(model.certificate_)
+        assert calls == [len(K)]  # once
+        calls.clear()
+    model = SVC(kernel="precomputed").fit(K, labels)
+    K[:] = -K  # what is printed later is about the matrix of the fit
+    assert model.certificate_.definiteness is Definiteness.COMPUTED
+    calls.clear()
+    loaded = pickle.loads(pickle.dumps(SVC(kernel="precomputed").fit(-K, labels)))
+    assert calls == [len(K)]
+    assert len(pickle.dumps(loaded.certificate_)) < 2000
+    assert loaded.certificate_.definiteness is Definiteness.COMPUTED
+    with pytest.raises(ValueError, match="positive semidefinite kernel"):
+        SVC(kernel="precomputed", C=np.inf).fit(K, labels)

@@ -86,11 +86,11 @@ def test_every_machine_in_any_memory(regime, problem, megabytes):
 
 KERNELS = {
     "linear": Linear(),
-    "polynomial": Polynomial(3, c=1.0, gamma=0.05),
+    "polynomial": Polynomial(3, coef0=1.0, gamma=0.05),
     "laplacian": Laplacian(gamma=0.05),
-    "sigmoid": Sigmoid(a=0.01, b=0.0),
+    "sigmoid": Sigmoid(gamma=0.01, coef0=0.0),
     "sum": 0.5 * RBF(gamma=0.1) + 0.1 * Linear(),
-    "product on columns": RBF(gamma=0.2).on([0, 1, 2]) * Polynomial(2, c=1.0).on([3, 4]),
+    "product on columns": RBF(gamma=0.2).on([0, 1, 2]) * Polynomial(2, coef0=1.0).on([3, 4]),
     "exponential": exp(0.05 * Linear()),
     "conformal": RBF(gamma=0.1).conformal(lambda X: 1.0 / (1.0 + np.asarray(X[:, 0]).ravel() ** 2)),
     "feature map": Linear().after(lambda X: np.column_stack([X, X[:, :3] ** 2])),

@@ -236,18 +236,41 @@ def test_resolved_parameters_are_scikit_learns():
 
 
 @pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RBF(gamma=-1.0),
+        lambda: RBF(gamma="wide"),
+        lambda: RBF(gamma=1.0, sigma=1.0),
+        lambda: RBF(sigma=0.0),
+        lambda: RBF(gamma=np.nan),
+        lambda: Laplacian(-1.0),
+        lambda: Polynomial(2.5),
+        lambda: Polynomial(-1),
+        lambda: Polynomial(coef0=np.inf),
+        lambda: Sigmoid("wide"),
+        lambda: Linear() ** -1,
+        lambda: Linear() ** 0.5,
+        lambda: Linear().polynomial([]),
+        lambda: Linear().polynomial([np.nan]),
+    ],
+)
+def test_parameters_are_checked_when_a_kernel_is_made(make):
+    with pytest.raises(ValueError, match=r"must be|not both|at least"):
+        make()
+
+
+def test_parameters_that_were_set_are_checked_with_the_data():
+    for kernel in (RBF(), Laplacian(), Polynomial(), Sigmoid()):
+        wrong = kernel.set_params(gamma="wide")
+        with pytest.raises(ValueError, match="gamma must be"):
+            wrong(X)
+    for name in ("coef0", "gamma"):
+        assert clone(Polynomial()).set_params(**{name: 0.5}).get_params()[name] == 0.5
+
+
+@pytest.mark.parametrize(
     "kernel",
     [
-        RBF(gamma=-1.0),
-        RBF(gamma="wide"),
-        RBF(gamma=1.0, sigma=1.0),
-        RBF(sigma=0.0),
-        RBF(gamma=np.nan),
-        Polynomial(2.5),
-        Polynomial(-1),
-        Linear() ** -1,
-        Linear() ** 0.5,
-        Linear().polynomial([]),
         QuadraticForm(-np.eye(5)),
         QuadraticForm(np.triu(np.ones((5, 5)))),
         QuadraticForm(np.eye(3)),
@@ -260,6 +283,15 @@ def test_resolved_parameters_are_scikit_learns():
 def test_nonsense_is_refused(kernel):
     with pytest.raises(ValueError):
         kernel(X)
+
+
+def test_what_is_no_kernel_yet_is_shown_the_way():
+    with pytest.raises(TypeError, match=r"FunctionKernel\(doubled\)"):
+        RBF(1.0) + doubled
+    with pytest.raises(TypeError, match=r"as_kernel\('linear'\)"):
+        "linear" * RBF(1.0)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        RBF(1.0) - [1]
 
 
 def test_precomputed_does_not_mix_with_kernels_of_points():
@@ -291,6 +323,34 @@ def test_nested_parameters():
     assert repr(SVC(kernel=0.5 * RBF(gamma=0.1) + Linear())) == (
         "SVC(kernel=0.5 * RBF(gamma=0.1) + Linear())"
     )
+
+
+def test_names_of_parameters_are_short():
+    k = 0.5 * RBF(gamma=0.1) + Linear() + (RBF(gamma=0.2).on([0]) + 2.0) * Polynomial() * Linear()
+    numbers = {name: v for name, v in k.get_params().items() if not isinstance(v, Kernel)}
+    assert numbers == {
+        "k1__constant": 0.5,
+        "k1__gamma": 0.1,
+        "k1__sigma": None,
+        "k3__k1__constant": 2.0,
+        "k3__k1__columns": [0],
+        "k3__k1__gamma": 0.2,
+        "k3__k1__sigma": None,
+        "k3__k2__degree": 3,
+        "k3__k2__coef0": 1.0,
+        "k3__k2__gamma": 1.0,
+    }
+    assert "k4" not in k.get_params()
+    for key, value in k.get_params().items():
+        assert clone(k).set_params(**{key: value}) == k
+    k.set_params(k3__k1__gamma=5.0, k1__gamma=6.0)
+    assert str(k) == (
+        "0.5 * RBF(gamma=6.0) + Linear() + (RBF(gamma=5.0).on([0]) + 2) * Polynomial() * Linear()"
+    )
+    twice = 2.0 * (Linear() + 1.0)  # the same name twice: the inner one in full
+    assert twice.get_params()["kernel__constant"] == 1.0
+    assert str(twice.set_params(constant=3.0, kernel__constant=4.0)) == "3 * (Linear() + 4)"
+    assert pickle.loads(pickle.dumps(k)) == clone(k) == k
 
 
 @pytest.mark.parametrize(

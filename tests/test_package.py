@@ -12,7 +12,7 @@ import maxmargin
 
 ROOT = Path(maxmargin.__file__).parent
 LAYERS = [
-    {"backends", "memory"},
+    {"backends", "frames", "memory"},
     {"kernels", "losses", "solution"},
     {"gram", "risk"},
     {"duals"},

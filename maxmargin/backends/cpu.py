@@ -446,6 +446,7 @@ class GivenMatrix:
 
     def __init__(self, K: np.ndarray, rows: np.ndarray | None = None, index: Any = None):
         self.K = K
+        self.untouched = rows is None and index is None
         self.rows = np.arange(K.shape[0]) if rows is None else rows
         self.index = np.arange(K.shape[1]) if index is None else index
         self.n = len(self.rows)
@@ -466,7 +467,15 @@ class GivenMatrix:
         self, panel: tuple[np.ndarray, np.ndarray], start: int, stop: int, out: np.ndarray
     ) -> None:
         K, rows = panel
-        out[:] = K[rows[:, None], self.index[start:stop]]
+        _gather(K, rows, self.index[start:stop], out)
+
+    def whole(self) -> np.ndarray:
+        """Return the values between all points in float64; where it is that, the matrix itself."""
+        if self.untouched and self.K.dtype == np.float64 and self.K.flags.c_contiguous:
+            return self.K
+        out = np.empty((self.n, self.n))
+        _gather(self.K, self.rows, self.index, out)
+        return out
 
 
 class FunctionValues:
@@ -520,6 +529,39 @@ class FunctionValues:
                 + (" Complex data not supported." if values.dtype.kind == "c" else "")
             )
         return values
+
+
+@njit(cache=True, nogil=True)
+def _gather(K, rows, columns, out):
+    """Write the values at some rows and columns into ``out``."""
+    for i in range(rows.shape[0]):
+        row = K[rows[i]]
+        for j in range(columns.shape[0]):
+            out[i, j] = row[columns[j]]
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def asymmetry(K, mirrored):
+    """Largest size of the values ``K``, and by how much they differ from ``mirrored.T``.
+
+    Tile by tile, since one of the two is read against its order in memory. Of a matrix and itself
+    one half will do.
+    """
+    largest = 0.0
+    difference = 0.0
+    half = K.shape[0] == mirrored.shape[0] and K.shape[1] == mirrored.shape[1]
+    for first in range(0, K.shape[0], 64):
+        last = min(first + 64, K.shape[0])
+        for start in range(0, last if half else K.shape[1], 64):
+            for i in range(first, last):
+                for j in range(start, min(start + 64, K.shape[1])):
+                    value = np.float64(K[i, j])
+                    away = abs(value - np.float64(mirrored[j, i]))
+                    if abs(value) > largest:
+                        largest = abs(value)
+                    if away > difference:
+                        difference = away
+    return largest, difference
 
 
 class Operand:
@@ -840,6 +882,8 @@ def _values(
         values = buffer[:size].reshape(q, stop - start)
         if program.gaussian_rate is not None:
             right.primitives[0].gaussian_tile(panels[0], start, stop, program.gaussian_rate, values)
+        elif program.is_given:
+            right.primitives[0].tile(panels[0], start, stop, values)
         else:
             tiles = buffer[size : size * (len(panels) + 1)].reshape(len(panels), q, stop - start)
             for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):

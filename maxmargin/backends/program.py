@@ -171,6 +171,11 @@ class Program:
         return stack[0] if stack else 0.0
 
     @cached_property
+    def is_given(self) -> bool:
+        """Whether the values are those of a given matrix, as they are."""
+        return [step[0] for step in self.code] == [PUSH] and self.primitives[0].kind == PRECOMPUTED
+
+    @cached_property
     def gaussian_rate(self) -> float | None:
         """``-gamma`` where the whole programme is ``exp(-gamma * squared distance)``."""
         opcodes = [step[0] for step in self.code]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import cache, wraps
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ from joblib import cpu_count
 from threadpoolctl import ThreadpoolController
 
 F = TypeVar("F", bound=Any)
+
+_HEARD = 0.1  # seconds after which a waiting thread has heard of Ctrl-C
 
 
 @cache
@@ -108,12 +110,24 @@ class Workers:
         futures = [_pool(self.count).submit(work, item) for item in items[own:]]
         try:
             results = [work(item) for item in items[:own]]
-            wait(futures, return_when=FIRST_EXCEPTION)
+            _wait_for(futures)
             return results + [future.result() for future in futures]
         finally:  # after an error or Ctrl-C: no thread stays at work on arrays that others will use
             for future in futures:
                 future.cancel()
             wait(futures)
+
+
+def _wait_for(futures: list[Future]) -> None:
+    """Wait until all are done or one has failed, awake often enough to hear Ctrl-C.
+
+    A signal that another thread of the process receives does not wake a thread that waits.
+    """
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, timeout=_HEARD, return_when=FIRST_EXCEPTION)
+        if any(future.exception() is not None for future in done):
+            return
 
 
 @cache

@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.frames import refuse_twin_columns
 from maxmargin.multiclass import class_weights
 from maxmargin.progress import Monitor, watched
 
@@ -46,6 +47,7 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
 
     def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
         """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
+        refuse_twin_columns(X)
         return validate_data(
             self,
             X,
@@ -72,6 +74,7 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
         check_is_fitted(self)
+        refuse_twin_columns(X)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_sparse="csr")
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 

@@ -17,7 +17,7 @@ import numpy as np
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Definiteness, DeviceGram, Gram
+from maxmargin.gram import Definiteness, DeviceGram, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.parallel_sets import ParallelSets
@@ -106,14 +106,15 @@ def solve_certified(
     >>> evaluation.coefficients, round(evaluation.bias, 6), round(evaluation.margin, 6)
     (array([ 0., -2.,  2.]), -1.0, 0.5)
     """
-    definiteness = gram.definiteness
-    if definiteness is Definiteness.INDEFINITE and any(problem.hard for problem in problems):
+    spectrum = gram.spectrum
+    hard = any(problem.hard for problem in problems)
+    if hard and gram.definiteness is Definiteness.INDEFINITE:
         raise ValueError(
             f"The hard margin (C=inf) needs a positive semidefinite kernel, and {gram.kernel!r} is "
             "indefinite on these data: it has no feature space to separate in. Use a finite C."
         )
     if isinstance(gram, DeviceGram):
-        return _solve_on_device(gram, problems, solver, tol, definiteness, workers)
+        return _solve_on_device(gram, problems, solver, tol, spectrum, workers)
     workers = ALONE if gram.program.calls_python else workers
     threads = min(workers.count, len(problems))
     if any(len(problem.sign) >= _ENGINE_FROM for problem in problems):
@@ -127,7 +128,7 @@ def solve_certified(
         else:
             own, problem = gram.take(rows, memory), problem.renumbered(rows)
         with _witness_on(rows):
-            attempt = _Attempt(own, problem, k, tol, definiteness)
+            attempt = _Attempt(own, problem, k, tol, spectrum)
             evaluation, steps = _rounds(attempt, solver, workers)
         if isinstance(solver, Auto):
             solver.monitor.finished()
@@ -152,13 +153,13 @@ def _solve_on_device(
     problems: list[DualProblem],
     solver: Solver | Auto,
     tol: float,
-    definiteness: Definiteness,
+    spectrum: Definiteness | Spectrum,
     workers: Workers,
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve all problems at once, and again those that are not done; certify them together."""
     rows = [problem.rows for problem in problems]
     attempts = [
-        _Attempt(gram.take(own), problem.renumbered(own), k, tol, definiteness)
+        _Attempt(gram.take(own), problem.renumbered(own), k, tol, spectrum)
         for k, (problem, own) in enumerate(zip(problems, rows, strict=True))
     ]
     waiting = attempts
@@ -232,10 +233,15 @@ class _Attempt:
     """One problem on its way to a certificate: rounds of solving and looking again."""
 
     def __init__(
-        self, gram: Gram, problem: DualProblem, number: int, tol: float, definiteness: Definiteness
+        self,
+        gram: Gram,
+        problem: DualProblem,
+        number: int,
+        tol: float,
+        spectrum: Definiteness | Spectrum,
     ) -> None:
         self.gram, self.problem, self.number = gram, problem, number
-        self.tol, self.definiteness = tol, definiteness
+        self.tol, self.spectrum = tol, spectrum
         self.current, self.wanted = problem, _first_tolerance(gram, problem, tol)
         self.round = self.steps = 0
         self.worth = -1  # steps up to which to go on, once there is an answer
@@ -253,9 +259,7 @@ class _Attempt:
         """Look at a solution again from the problem; whether that was the last round."""
         self.steps += solution.n_iter
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
-        evaluation = evaluate(
-            self.gram, self.problem, solution, self.tol, self.definiteness, workers
-        )
+        evaluation = evaluate(self.gram, self.problem, solution, self.tol, self.spectrum, workers)
         self.evaluation = evaluation
         if evaluation.certificate.status is Status.TRIVIAL:
             return True
@@ -317,7 +321,6 @@ def _worth_refining(evaluation: Evaluation) -> bool:
         len(evaluation.alpha) < _ENGINE_FROM
         and certificate.relative_gap > _REFINED
         and certificate.gap > certificate.rounding
-        and certificate.definiteness is not Definiteness.INDEFINITE
     )
 
 

@@ -15,7 +15,7 @@ Reference: Nocedal and Wright, Numerical Optimization, 2006, chapter 16.5 (activ
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
@@ -93,13 +93,13 @@ def _newton(H: np.ndarray, v: np.ndarray, group: np.ndarray, n_groups: int) -> n
     ridge = _RIDGE * max(float(np.trace(H)), np.finfo(np.float64).tiny)
     members = (group[:, None] == np.arange(n_groups)).astype(np.float64)
     members = members[:, members.any(axis=0)]
-    try:
-        factor = cho_factor(H + ridge * np.eye(len(H)), check_finite=False)
-        solved = cho_solve(factor, np.column_stack([v, members]), check_finite=False)
-        free, spread = solved[:, 0], solved[:, 1:]
-        levels = np.linalg.lstsq(members.T @ spread, members.T @ free, rcond=None)[0]
-    except np.linalg.LinAlgError:
+    raised = H.copy(order="F")
+    raised[np.diag_indices_from(raised)] += ridge
+    _, solved, failed = dposv(raised, np.column_stack([v, members]), overwrite_a=True)
+    if failed:
         return np.zeros(len(v))  # an indefinite kernel: leave this face to the pairwise steps
+    free, spread = solved[:, 0], solved[:, 1:]
+    levels = np.linalg.lstsq(members.T @ spread, members.T @ free, rcond=None)[0]
     x = free - spread @ levels
     x -= members @ ((members.T @ x) / np.maximum(members.sum(axis=0), 1.0))
     return x if np.isfinite(x).all() else np.zeros(len(v))

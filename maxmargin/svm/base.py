@@ -26,12 +26,13 @@ from sklearn.utils.validation import (
 
 from maxmargin import memory
 from maxmargin.backends.device import DeviceError, Placement, place
-from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
+from maxmargin.frames import refuse_twin_columns
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -40,6 +41,7 @@ from maxmargin.svm import linear_road
 
 _TINIEST = 1e-100  # largest weight of all rows that there is room for
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
+_PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -126,6 +128,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             return X, y
         if kernel.pairwise and sp.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported.")
+        refuse_twin_columns(X)
         X, y = validate_data(
             self,
             X,
@@ -147,7 +150,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _refuse_infinite(self, X: Any) -> None:
         """Refuse NaN and infinity as scikit-learn does, with all threads looking."""
         entries = (X.data if sp.issparse(X) else X).reshape(-1)
-        workers = self._workers()
+        workers = self._workers(entries.size)
         parts = np.array_split(entries, workers.count)
         if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(_total, parts)).all():
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
@@ -188,8 +191,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         listeners: list = [] if self.callback is None else [self.callback]
         return Auto(self.max_iter, bool(self.shrinking), Monitor(self.time_limit, listeners))
 
-    def _workers(self) -> Workers:
-        return Workers(thread_count(self.n_jobs))
+    def _workers(self, entries: float = np.inf) -> Workers:
+        """Threads for work on so many entries; where it is little, the caller's own."""
+        return Workers(thread_count(self.n_jobs)) if entries >= _LOOKED_AT_APART else ALONE
 
     def _solved(
         self, gram: Gram, problems: list[DualProblem], solver: Auto, X: Any
@@ -213,7 +217,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
             self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
-            monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
+            if self.verbose:  # the claim may take eigenvalues
+                certificate = self.certificate_
+                monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps)
         self._alphas = [_nonzero(e.solution.alpha) for e in evaluations]
@@ -262,7 +268,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if self.kernel_.pairwise:
             self.support_vectors_ = np.empty((0, 0))
         else:
-            self.support_vectors_ = _taken(X, support, self._workers())
+            width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1
+            self.support_vectors_ = _taken(X, support, self._workers(len(support) * width))
         if sp.issparse(X):
             container = sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix
             self.dual_coef_ = container(dual_coef)
@@ -278,6 +285,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
         else:
+            refuse_twin_columns(X)
             X = validate_data(
                 self,
                 X,
@@ -292,7 +300,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             self.support_vectors_,
             self.support_,
             self._dense_dual_coef(),
-            workers=self._workers(),
+            workers=self._workers(_PER_VALUE * _num_samples(X) * len(self.support_)),
             device=self._device_for(kernel, X),
             **grouping,
         )
