@@ -194,9 +194,7 @@ class Workers:
 
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(
-        count, thread_name_prefix="maxmargin", initializer=_one_thread.join
-    )
+    return ThreadPoolExecutor(count, thread_name_prefix="maxmargin", initializer=_one_thread.join)
 
 
 if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads

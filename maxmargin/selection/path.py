@@ -27,9 +27,9 @@ Hintermueller, Ito and Kunisch, SIAM J. Optim. 13(3), 2002 (the active set).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu import add_rows
 from maxmargin.backends.cpu_momentum import hastened_steps
 from maxmargin.backends.cpu_steps import BARRED, pair_steps, single_steps

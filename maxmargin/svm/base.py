@@ -191,7 +191,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             problems = self._started(problems, checkpoint)
             if not self.device_.on_gpu:
                 problems = [
-                    linear_road.started(problem, X, workers, ProblemMonitor(monitor, k))
+                    linear_road.started(
+                        problem, X, workers, ProblemMonitor(monitor, k), self.max_iter
+                    )
                     if not problem.start.any() and linear_road.pays(self.kernel_, X, problem)
                     else problem
                     for k, problem in enumerate(problems)
