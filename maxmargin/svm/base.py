@@ -21,10 +21,15 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
     check_is_fitted,
-    validate_data,
 )
 
 from maxmargin import memory
+from maxmargin.backends.data import (
+    refuse_extreme_parameters,
+    refuse_extreme_targets,
+    refuse_extreme_weights,
+    validate_data,
+)
 from maxmargin.backends.device import DeviceError, Placement, place
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
@@ -98,6 +103,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        refuse_extreme_parameters(self.get_params(deep=False))
+
     def _validated_kernel(self) -> Kernel:
         return as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
 
@@ -122,6 +131,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             **y_options,
         )
         self._refuse_infinite(X)
+        if y_options.get("y_numeric"):
+            refuse_extreme_targets(y)
         if kernel.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix."
@@ -141,6 +152,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
+        refuse_extreme_weights(weight)
         return weight
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
