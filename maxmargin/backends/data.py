@@ -47,7 +47,7 @@ def refuse_unusable(X: Any) -> None:
     refuse_corrupt(X)
     dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
     for dtype in dtypes:
-        if getattr(dtype, "kind", "") in "mM" or str(dtype).lower().startswith(_TEMPORAL):
+        if getattr(dtype, "kind", None) in ("m", "M") or str(dtype).lower().startswith(_TEMPORAL):
             raise TypeError(
                 f"X holds dates or times ({dtype}), which are numbers only once a unit is chosen: "
                 "pass differences in that unit, such as (t - t.min()) / np.timedelta64(1, 'D')."
@@ -122,7 +122,9 @@ def refuse_extreme_weights(weight: np.ndarray, name: str = "sample_weight") -> N
 
 
 def refuse_extreme_targets(y: np.ndarray) -> None:
-    """Refuse numbers to be learned whose squares are beyond float64."""
+    """Refuse numbers to be learned whose squares are beyond float64; words are not looked at."""
+    if y.dtype.kind not in "fiu":
+        return
     largest = float(np.max(np.abs(y), initial=0.0))
     if largest > LARGEST_TARGET:
         raise ValueError(
