@@ -70,6 +70,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     device: str
     warm_start: bool
     checkpoint: Any
+    checkpoint_interval: float
     callback: Any
 
     _parameter_constraints: dict = {
@@ -91,6 +92,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         "device": [str],
         "warm_start": ["boolean"],
         "checkpoint": [str, PathLike, None],
+        "checkpoint_interval": [Interval(Real, 0.0, None, closed="left")],
         "callback": [callable, None],
     }
 
@@ -196,7 +198,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         monitor.problems = len(problems)
         checkpoint = None
         if self.checkpoint is not None:
-            checkpoint = Checkpoint(self.checkpoint, X, self.kernel_, problems)
+            checkpoint = Checkpoint(
+                self.checkpoint, X, self.kernel_, problems, self.checkpoint_interval
+            )
             monitor.listeners.append(checkpoint)
         monitor.listeners.extend(scikit_learn_listeners(self))
         with monitor.watching(self.verbose):
