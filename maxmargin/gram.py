@@ -21,6 +21,7 @@ from scipy.linalg.lapack import dpotrf
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
 from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.device import explaining_memory, on_host
 from maxmargin.backends.program import PRECOMPUTED, Program
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
@@ -251,6 +252,7 @@ class Gram:
         keep_primitives : bool, default=False
             Keep products and distances too, for :meth:`with_kernel`.
         """
+        refuse_corrupt(X)
         memory = _memory.budget("auto") if memory is None else memory
         kernel = kernel.resolve(X, feature_names)
         program = kernel.lower()

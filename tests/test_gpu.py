@@ -453,7 +453,6 @@ def test_limits_and_listeners(regime, monkeypatch):
 def test_going_on_from_where_a_fit_was(tmp_path, monkeypatch):
     points, labels = (array[::5] for array in load_iris(return_X_y=True))
     monkeypatch.setattr("maxmargin.svm.base.Monitor", partial(Monitor, interval=0.0))
-    monkeypatch.setattr("maxmargin.checkpoint.INTERVAL", 0.0)
     monkeypatch.setattr(parallel_sets, "_STEPS", 0.01)  # looked at after ten steps
     path, states = tmp_path / "state", []
 
@@ -462,7 +461,8 @@ def test_going_on_from_where_a_fit_was(tmp_path, monkeypatch):
             with np.load(path) as file:
                 states.append([np.count_nonzero(file[f"alpha{k}"]) for k in range(3)])
 
-    SVC(gamma=0.2, device="cuda", checkpoint=path, callback=look).fit(points, labels)
+    kept = {"checkpoint": path, "checkpoint_interval": 0.0}
+    SVC(gamma=0.2, device="cuda", callback=look, **kept).fit(points, labels)
     assert np.all(states[-1])  # the file knows of all pairs, which are solved side by side
     assert not path.exists()
     model = SVC(gamma=0.2, device="cuda", warm_start=True).fit(points, labels)

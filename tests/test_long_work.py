@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 import warnings
+import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -142,8 +143,6 @@ FIT = """
     import time, warnings
     import numpy as np
     from maxmargin import SVC
-    from maxmargin import checkpoint
-    checkpoint.INTERVAL = 0.2
     random = np.random.default_rng(0)
     X = random.normal(size=(1500, 4))
     y = np.where(X[:, 0] * X[:, 1] + 0.5 * random.normal(size=1500) > 0, 1, 0)
@@ -152,7 +151,8 @@ FIT = """
     def told(progress):
         if progress.seconds > 0.5:
             print("working", flush=True)
-    model = SVC(gamma=0.5, C=1e5, tol=1e-8, callback=told, checkpoint=None)
+    model = SVC(gamma=0.5, C=1e5, tol=1e-8, callback=told, checkpoint=None,
+                checkpoint_interval=0.2)
 """
 
 
@@ -301,6 +301,65 @@ def test_checkpoints_of_unfinished_fits_stay(tmp_path):
         SVC(checkpoint=tmp_path / "missing" / "fit.npz").fit(X, y)
     problem = duals.one_class(np.arange(3), np.ones(3), 0.5)
     assert Checkpoint(tmp_path / "none", X, None, [problem]).read() is None
+
+
+def odd_checkpoints(fingerprint, alpha):
+    """Files that are nearly checkpoints, and what is said of each."""
+    alphas = {
+        "not all finite": np.full_like(alpha, np.nan),
+        r"float64 of shape \(3,\)": alpha[:3],
+        r"float64 of shape \(1, 1500\)": alpha[None],
+        "complex128": alpha.astype(complex),
+        "<U3": np.full(len(alpha), "abc"),
+        "other than numbers": np.array([None] * len(alpha)),
+    }
+    for said, array in alphas.items():
+        yield said, lambda file, array=array: np.savez(file, fingerprint=fingerprint, alpha0=array)
+    yield "single array", lambda file: np.save(file, alpha)
+    yield "alpha0", lambda file: np.savez(file, fingerprint=fingerprint)
+
+    def of_terabytes(file):
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, array in (("fingerprint", fingerprint), ("alpha0", None)):
+                with archive.open(f"{name}.npy", "w") as member:
+                    if array is None:
+                        np.lib.format.write_array_header_1_0(member, header)
+                    else:
+                        np.save(member, array)
+
+    yield "not a checkpoint", of_terabytes
+
+
+def test_files_that_are_nearly_checkpoints(tmp_path):
+    path = tmp_path / "fit.npz"
+    with pytest.warns(ConvergenceWarning):
+        SVC(C=10.0, max_iter=10, checkpoint=path).fit(X, y)
+    with np.load(path) as file:
+        fingerprint, alpha = file["fingerprint"], file["alpha0"]
+    for said, write in odd_checkpoints(fingerprint, alpha):
+        with path.open("wb") as file:
+            write(file)
+        with pytest.raises(ValueError, match=f"not a checkpoint.*({said})|{said}"):
+            SVC(C=10.0, checkpoint=path).fit(X, y)
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_fit(tmp_path, monkeypatch):
+    worked = []
+    for path in (tmp_path, tmp_path / ("long" * 100)):
+        with pytest.raises(ValueError, match="cannot be written"):
+            SVC(checkpoint=path, callback=worked.append).fit(X, y)
+    assert not worked  # it was tried before
+
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    model = SVC(C=10.0, checkpoint=tmp_path / "fit.npz", checkpoint_interval=0.0)
+    with pytest.warns(UserWarning, match="No space left on device.*goes on without") as said:
+        model.fit(X, y)
+    assert model.certificate_.converged
+    assert len(said) == 1
 
 
 def test_a_checkpoint_knows_nu_and_the_kernel(tmp_path):

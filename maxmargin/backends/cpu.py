@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 from sklearn.utils import _safe_indexing
 
 from maxmargin.backends import program as op
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.threads import ALONE, Workers
 

@@ -6,7 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from maxmargin.backends.compiled import njit
 
 
 class Balance(NamedTuple):

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import check_array
 
 from maxmargin.backends import cpu
+from maxmargin.backends.data import check_array
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.threads import on_one_blas_thread
 

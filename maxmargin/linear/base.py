@@ -17,11 +17,15 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
+from maxmargin.backends.data import (
+    refuse_extreme_parameters,
+    refuse_extreme_targets,
+    refuse_extreme_weights,
+    validate_data,
+)
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
-from maxmargin.frames import refuse_twin_columns
 from maxmargin.multiclass import class_weights
 from maxmargin.progress import Monitor, watched
 
@@ -45,10 +49,13 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        refuse_extreme_parameters(self.get_params(deep=False))
+
     def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
         """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
-        refuse_twin_columns(X)
-        return validate_data(
+        X, y = validate_data(
             self,
             X,
             y,
@@ -58,11 +65,15 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
             accept_sparse="csr",
             **y_options,
         )
+        if y_options.get("y_numeric"):
+            refuse_extreme_targets(y)
+        return X, y
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
+        refuse_extreme_weights(weight)
         return weight
 
     def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
@@ -74,7 +85,6 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
         check_is_fitted(self)
-        refuse_twin_columns(X)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_sparse="csr")
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
 

@@ -30,10 +30,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.linalg import LinAlgError
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu import add_rows
 from maxmargin.backends.cpu_momentum import hastened_steps
 from maxmargin.backends.cpu_steps import BARRED, pair_steps, single_steps

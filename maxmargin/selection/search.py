@@ -28,6 +28,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from maxmargin.backends import cpu
+from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.threads import StoppedError, Workers, thread_count
 from maxmargin.kernels import Input, Kernel
 from maxmargin.progress import Monitor
@@ -152,6 +153,7 @@ class KernelSearchCV(GridSearchCV):
         """
         estimator = clone(self._as_grid_search().estimator)
         self._check_estimator(estimator)
+        refuse_corrupt(X)
         X, y = indexable(X, y)
         self.param_grid_ = self._grid(estimator, X, y)
         search = self._as_grid_search(self.param_grid_)

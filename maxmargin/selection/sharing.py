@@ -24,10 +24,11 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from maxmargin import memory
 from maxmargin.backends import cpu
+from maxmargin.backends.data import validate_data
 from maxmargin.backends.device import DeviceError, Placement
 from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
 from maxmargin.certificate import Certificate, Evaluation

@@ -21,10 +21,15 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
     check_is_fitted,
-    validate_data,
 )
 
 from maxmargin import memory
+from maxmargin.backends.data import (
+    refuse_extreme_parameters,
+    refuse_extreme_targets,
+    refuse_extreme_weights,
+    validate_data,
+)
 from maxmargin.backends.device import DeviceError, Placement, place
 from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
@@ -32,33 +37,17 @@ from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.duals import DualProblem
 from maxmargin.expansion import expand
-from maxmargin.frames import refuse_twin_columns
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import linear_road
 
-_TINIEST = 1e-100  # largest weight of all rows that there is room for
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
 _PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def with_room(weight: np.ndarray) -> np.ndarray:
-    """Return the rows' weights, or refuse those of whose squares float64 makes zero or infinity."""
-    largest = float(weight.max())
-    if _TINIEST <= largest <= 1.0 / _TINIEST:
-        return weight
-    advice = "multiply all weights by one number, and divide C by it"
-    if np.isinf(largest):
-        advice = "C=numpy.inf forbids slack to all rows, a large number nearly so to a class"
-    raise ValueError(
-        f"The largest weight of a row, by sample_weight and class_weight, is {largest:g}: float64 "
-        f"has no room for its square. Keep it between {_TINIEST:g} and {1.0 / _TINIEST:g}: {advice}."
-    )
 
 
 class KernelMachine(CallbackSupportMixin, BaseEstimator):
@@ -82,6 +71,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     device: str
     warm_start: bool
     checkpoint: Any
+    checkpoint_interval: float
     callback: Any
 
     _parameter_constraints: dict = {
@@ -103,6 +93,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         "device": [str],
         "warm_start": ["boolean"],
         "checkpoint": [str, PathLike, None],
+        "checkpoint_interval": [Interval(Real, 0.0, None, closed="left")],
         "callback": [callable, None],
     }
 
@@ -114,6 +105,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         return tags
 
     # -- fitting -------------------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        refuse_extreme_parameters(self.get_params(deep=False))
 
     def _validated_kernel(self) -> Kernel:
         return as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
@@ -128,7 +123,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             return X, y
         if kernel.pairwise and sp.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported.")
-        refuse_twin_columns(X)
         X, y = validate_data(
             self,
             X,
@@ -140,6 +134,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             **y_options,
         )
         self._refuse_infinite(X)
+        if y_options.get("y_numeric"):
+            refuse_extreme_targets(y)
         if kernel.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix."
@@ -159,7 +155,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
-        return with_room(weight)
+        refuse_extreme_weights(weight)
+        return weight
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
         """Build the Gram matrix of the training data; its kernel is the resolved one."""
@@ -203,14 +200,18 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         monitor.problems = len(problems)
         checkpoint = None
         if self.checkpoint is not None:
-            checkpoint = Checkpoint(self.checkpoint, X, self.kernel_, problems)
+            checkpoint = Checkpoint(
+                self.checkpoint, X, self.kernel_, problems, self.checkpoint_interval
+            )
             monitor.listeners.append(checkpoint)
         monitor.listeners.extend(scikit_learn_listeners(self))
         with monitor.watching(self.verbose):
             problems = self._started(problems, checkpoint)
             if not self.device_.on_gpu:
                 problems = [
-                    linear_road.started(problem, X, workers, ProblemMonitor(monitor, k))
+                    linear_road.started(
+                        problem, X, workers, ProblemMonitor(monitor, k), self.max_iter
+                    )
                     if not problem.start.any() and linear_road.pays(self.kernel_, X, problem)
                     else problem
                     for k, problem in enumerate(problems)
@@ -285,7 +286,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
         else:
-            refuse_twin_columns(X)
             X = validate_data(
                 self,
                 X,

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from maxmargin.backends.data import refuse_extreme_weights
 from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
@@ -23,7 +24,7 @@ from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne, class_weights
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import KernelMachine, with_room, with_the_cpu_in_reserve
+from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
 from maxmargin.svm.probability import couple, platt, sigmoid
 from maxmargin.svm.tensors import takes_tensors
 
@@ -121,7 +122,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "Invalid input - all samples with positive weights belong to the same class: give "
                 "rows of another class a positive sample_weight."
             )
-        weight = with_room(weight * self.class_weight_[index])
+        weight = weight * self.class_weight_[index]
+        refuse_extreme_weights(weight, "sample_weight times class_weight")
         self._refuse_empty_class(index, weight)
         gram = self._gram(X, kernel)
         scheme = OneVsOne(len(self.classes_))
