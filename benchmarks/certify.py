@@ -471,7 +471,8 @@ def _classifier_truths(problem: Problem, fitted: Any) -> list[_Truth]:
             return max(v[alpha < C].max(initial=0.0), -v[alpha > 0].min(initial=0.0))
 
         infeasible = _off(sums, box, beta)
-        truths.append(_truth(values, rows, beta, loss, alpha.sum(), violation, infeasible))
+        linear = alpha.astype(values.dtype).sum()
+        truths.append(_truth(values, rows, beta, loss, linear, violation, infeasible))
     return truths
 
 
@@ -507,7 +508,8 @@ def _hard(
         return max(v[counted].max(initial=0.0), -v[alpha > 0].min(initial=0.0))
 
     infeasible = _off(sums, max(float((-alpha).max()), 0.0), beta)
-    return _truth(values, rows, beta, loss, alpha.sum(), violation, infeasible)
+    linear = alpha.astype(values.dtype).sum()
+    return _truth(values, rows, beta, loss, linear, violation, infeasible)
 
 
 def _nu_svc(
@@ -563,7 +565,8 @@ def _regressor_truth(problem: Problem, fitted: Any) -> _Truth:
     box = max(float((np.abs(beta) - C).max()), 0.0)
     if nu:
         box = max(box, float(np.abs(beta).sum()) - total)
-    linear = t @ beta - (0.0 if nu else epsilon * np.abs(beta).sum())
+    wide = beta.astype(values.dtype)
+    linear = t @ wide - (0.0 if nu else epsilon * np.abs(wide).sum())
 
     def loss(f: np.ndarray) -> Any:
         excess = np.maximum(0, np.abs(f + b - t) - epsilon)
