@@ -411,7 +411,9 @@ def test_distances_are_true_far_from_the_origin(far, kernel, form):
         np.testing.assert_allclose(gram.rows(np.arange(40)), true, **close)
         np.testing.assert_allclose(k(X, X[5:9]), true[:, 5:9], **close)
         part = np.arange(3, 30)
-        np.testing.assert_allclose(gram.take(part).rows([0, 5]), true[part[[0, 5]]][:, part], **close)
+        np.testing.assert_allclose(
+            gram.take(part).rows([0, 5]), true[part[[0, 5]]][:, part], **close
+        )
         kept = Gram.of(X, k, keep_primitives=True)
         np.testing.assert_allclose(kept.rows(np.arange(40)), true, **close)
         narrow = np.empty((40, 40), dtype=np.float32)

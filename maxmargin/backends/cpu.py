@@ -303,7 +303,7 @@ class DenseVectors(Vectors):
     def _mostly_zero(self) -> bool:
         """Whether so few entries are nonzero, by a sample of rows, that CSR is faster."""
         sample = self.raw(spread_out(self.n, _SAMPLED_ROWS))
-        return np.count_nonzero(sample) < _SPARSE_BELOW * sample.size
+        return bool(np.count_nonzero(sample) < _SPARSE_BELOW * sample.size)
 
     def _sizes(self) -> np.ndarray:
         sizes = np.zeros(self.n)
@@ -385,9 +385,7 @@ class SparseVectors(Vectors):
         stretch = self._stretch(self.X, start, stop)
         _mend_csr(left, sizes, *stretch, own, squared, self._limit, out)
 
-    def _stretch(
-        self, X: Any, start: int, stop: int
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _stretch(self, X: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``(indptr, indices, data)`` of rows ``start:stop``."""
         if self.index is None:
             return X.indptr[start : stop + 1], X.indices, X.data
@@ -1278,10 +1276,12 @@ def _mend_csr(left, left_sizes, indptr, indices, data, right_sizes, squared, lim
     row = np.zeros(left.shape[1])
     suspect = np.zeros(out.shape[1], dtype=np.bool_)
     for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
+        for j in range(out.shape[1]):  # one pass in the order of memory
             size = left_sizes[i] + right_sizes[j]
             suspect[j] |= (size > limit) & (not (size <= CANCELLED * out[i, j]))
-    for j in np.flatnonzero(suspect):
+    for j in range(out.shape[1]):
+        if not suspect[j]:
+            continue
         for entry in range(indptr[j], indptr[j + 1]):
             row[indices[entry]] = data[entry]
         for i in range(out.shape[0]):

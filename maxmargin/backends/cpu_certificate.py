@@ -15,8 +15,8 @@ class Balance(NamedTuple):
     ``levels`` has an entry for each group: the mean of v over its free variables; without one the
     middle of the extremes, between which every level satisfies the KKT conditions, or the one that
     is finite. ``size`` is ``sum_i |beta_i| sqrt(K_ii)``: the length that w would have if nothing in
-    it cancelled. ``drift`` is what the constraints of the groups are off, or may be by rounding, times
-    their levels.
+    it cancelled. ``drift`` is what the constraints of the groups are off, or may be by rounding,
+    times their levels.
     """
 
     levels: np.ndarray

@@ -55,7 +55,7 @@ def with_room(weight: np.ndarray) -> np.ndarray:
         advice = "C=numpy.inf forbids slack to all rows, a large number nearly so to a class"
     raise ValueError(
         f"The largest weight of a row, by sample_weight and class_weight, is {largest:g}: float64 "
-        f"has no room for its square. Keep it between {_TINIEST:g} and {1.0 / _TINIEST:g}: {advice}."
+        f"has no room for its square. Keep it between {_TINIEST:g} and {1 / _TINIEST:g}: {advice}."
     )
 
 
