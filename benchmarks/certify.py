@@ -60,7 +60,7 @@ from maxmargin.kernels import RBF, Kernel, Laplacian, Linear, Polynomial, exp
 
 KERNEL_MACHINES = ("SVC", "hard SVC", "SVC, 3 classes", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 LINEAR_MACHINES = ("LinearSVC", "LinearSVR", "LogisticRegression")
-LIMIT, KILLED = 20.0, 60.0  # seconds
+LIMIT, KILLED = 20.0, 150.0  # seconds: of a fit's own time, and of the clock
 EPS = float(np.finfo(np.float64).eps)
 _LONG_DOUBLE_UP_TO = 400
 _ENGINE_FROM = 1000
@@ -764,7 +764,7 @@ def _linear_rounding(problem: Problem, fitted: Any, coef: np.ndarray, b: np.ndar
 
 def judge(problem: Problem) -> Verdict:
     """Fit the machine of a problem and hold its certificate against the truth."""
-    started = time.monotonic()
+    started = time.process_time()
 
     def verdict(kind: str, text: str = "", tally: dict | None = None) -> Verdict:
         text = f"{text} [{problem.about}]" if kind not in ("held",) else ""
@@ -777,16 +777,16 @@ def judge(problem: Problem) -> Verdict:
             warnings.simplefilter("ignore")
             arguments = (problem.X, problem.y) if problem.machine != "OneClassSVM" else (problem.X,)
             fitted = problem.model.fit(*arguments, sample_weight=problem.weight)
-            seconds = time.monotonic() - started
+            seconds = time.process_time() - started
             kind, text, tally = _judged(problem, fitted)
     except (ValueError, InseparableError) as error:
-        seconds = time.monotonic() - started
+        seconds = time.process_time() - started
         last = traceback.extract_tb(error.__traceback__)[-1]
         if "maxmargin" in last.filename or "sklearn" in last.filename:
             return verdict("refused", f"{type(error).__name__}: {error}")
         return verdict("crash", "".join(traceback.format_exception(error)))
     except Exception as error:  # every other exception is what this file looks for
-        seconds = time.monotonic() - started
+        seconds = time.process_time() - started
         return verdict("crash", "".join(traceback.format_exception(error)))
     if kind == "held" and seconds > LIMIT:
         return verdict("slow", f"{seconds:.0f} s, {fitted.certificate_.status}", tally)
