@@ -256,6 +256,7 @@ def evaluate(
     read = read_levels(problem, known.levels)
     error = _errors(gram, beta, decision, known.size)
     primal, dual, gap, rounding = _objectives(problem, alpha, decision, known, error)
+    rounding += float(np.finfo(np.float64).eps) * (abs(primal) + abs(dual))
     noise = _noise(gram, problem, alpha, known.size)
     status, unit = _scaling(problem, solution.status, read.margin, known.violation, noise)
     certificate = Certificate(

@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise
 
 import maxmargin.kernels as kernels
-from maxmargin import SVC
+from maxmargin import SVC, Gram
+from maxmargin.backends import cpu
 from maxmargin.kernels import (
     RBF,
     FunctionKernel,
@@ -433,3 +434,48 @@ def test_scale_of_float32_sparse_data_far_from_zero(random):
     far = (random.normal(size=(500, 5)) + 1000).astype(np.float32)
     dense = RBF().resolve(far).gamma
     assert RBF().resolve(sp.csr_matrix(far)).gamma == pytest.approx(dense, rel=1e-9)
+
+
+FAR = {
+    "all rows": lambda X, s: X + s,
+    "one column": lambda X, s: X + s * np.eye(1, X.shape[1]),
+    "one row": lambda X, s: X + s * np.eye(1, len(X), 3).T,
+    "two clusters": lambda X, s: X + s * (np.arange(len(X)) % 2)[:, None],
+}
+DISTANCES = {
+    "rbf": (RBF(1.0), lambda D: np.exp(-(D**2).sum(axis=2))),
+    "laplacian": (Laplacian(1.0), lambda D: np.exp(-abs(D).sum(axis=2))),
+    "sum": (
+        0.5 * RBF(2.0) + RBF(0.5) * Laplacian(0.5),
+        lambda D: (
+            0.5 * np.exp(-2 * (D**2).sum(axis=2))
+            + np.exp(-0.5 * (D**2).sum(axis=2) - 0.5 * abs(D).sum(axis=2))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kernel", DISTANCES)
+@pytest.mark.parametrize("far", FAR)
+def test_distances_are_true_far_from_the_origin(far, kernel, form):
+    """Also between points that lie together far from all others; in every way to get values."""
+    k, formula = DISTANCES[kernel]
+    points = np.random.default_rng(5).normal(size=(40, 3))
+    for distance in (1e3, 1e7, 1e11):
+        X = form(FAR[far](points, distance))
+        dense = (X.toarray() if sp.issparse(X) else X).astype(np.longdouble)
+        true = formula(dense[:, None] - dense[None]).astype(np.float64)
+        gram = Gram.of(X, k)
+        close = {"atol": 1e-13, "rtol": 0}
+        np.testing.assert_allclose(gram.rows(np.arange(40)), true, **close)
+        np.testing.assert_allclose(k(X, X[5:9]), true[:, 5:9], **close)
+        part = np.arange(3, 30)
+        np.testing.assert_allclose(
+            gram.take(part).rows([0, 5]), true[part[[0, 5]]][:, part], **close
+        )
+        kept = Gram.of(X, k, keep_primitives=True)
+        np.testing.assert_allclose(kept.rows(np.arange(40)), true, **close)
+        narrow = np.empty((40, 40), dtype=np.float32)
+        cpu.kernel_square(gram.program, gram.narrow(), np.arange(40), narrow)
+        assert np.abs(narrow - true).max() < 0.02  # near enough for the engine

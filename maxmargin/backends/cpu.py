@@ -304,7 +304,7 @@ class DenseVectors(Vectors):
     def _mostly_zero(self) -> bool:
         """Whether so few entries are nonzero, by a sample of rows, that CSR is faster."""
         sample = self.raw(spread_out(self.n, _SAMPLED_ROWS))
-        return np.count_nonzero(sample) < _SPARSE_BELOW * sample.size
+        return bool(np.count_nonzero(sample) < _SPARSE_BELOW * sample.size)
 
     def _sizes(self) -> np.ndarray:
         sizes = np.zeros(self.n)
@@ -1321,10 +1321,12 @@ def _mend_csr(left, left_sizes, indptr, indices, data, right_sizes, squared, lim
     row = np.zeros(left.shape[1])
     suspect = np.zeros(out.shape[1], dtype=np.bool_)
     for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
+        for j in range(out.shape[1]):  # one pass in the order of memory
             size = left_sizes[i] + right_sizes[j]
             suspect[j] |= (size > limit) & (not (size <= CANCELLED * out[i, j]))
-    for j in np.flatnonzero(suspect):
+    for j in range(out.shape[1]):
+        if not suspect[j]:
+            continue
         for entry in range(indptr[j], indptr[j + 1]):
             row[indices[entry]] = data[entry]
         for i in range(out.shape[0]):

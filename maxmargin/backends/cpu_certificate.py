@@ -16,7 +16,8 @@ class Balance(NamedTuple):
     ``levels`` has an entry for each group: the mean of v over its free variables; without one the
     middle of the extremes, between which every level satisfies the KKT conditions, or the one that
     is finite. ``size`` is ``sum_i |beta_i| sqrt(K_ii)``: the length that w would have if nothing in
-    it cancelled. ``drift`` is what the constraints of the groups are off, times their levels.
+    it cancelled. ``drift`` is what the constraints of the groups are off, or may be by rounding,
+    times their levels.
     """
 
     levels: np.ndarray
@@ -37,6 +38,7 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
     total = np.zeros(groups)
     free = np.zeros(groups)
     drift = np.zeros(groups)
+    amount = np.zeros(groups)
     beta = np.zeros(decision.shape[0])
     cost = np.zeros(decision.shape[0])  # of the two variables of a row, which may cancel
     outside = 0.0
@@ -57,6 +59,7 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
             total[g] += v
             free[g] += 1.0
         drift[g] += c * (a - start[t])
+        amount[g] += abs(a)
         beta[row] += variables.sign[t] * a
         cost[row] += a * variables.linear[t]
         outside = max(outside, variables.lower[t] - a)
@@ -85,7 +88,7 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
         if top > -np.inf and bottom < np.inf:
             violation = max(violation, top - bottom)
         outside = max(outside, abs(drift[g]))
-        off += abs(drift[g] * levels[g])
+        off += (abs(drift[g]) + 2.0**-51 * amount[g]) * abs(levels[g])
     return Balance(levels, violation, squared_norm, linear, outside, size, off)
 
 

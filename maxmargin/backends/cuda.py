@@ -502,8 +502,9 @@ class Matrix(Bounded):
     def _precision(self) -> torch.dtype:
         """What the values for the solver are made in: float32 where it knows the distances."""
         for points in self.points.primitives:
-            distances = isinstance(points, Vectors) and points.kind != op.DOT
-            if distances and too_far_for_float32(points.rate, np.array([points.largest])):
+            if not isinstance(points, Vectors) or points.kind == op.DOT:
+                continue
+            if too_far_for_float32(points.rate, np.array([points.largest])):
                 return torch.float64
         return torch.float32
 

@@ -39,6 +39,7 @@ from maxmargin.backends.compiled import njit
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
+from maxmargin.kernels.base import Validity
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
@@ -46,7 +47,7 @@ from maxmargin.solvers.face import descend_faces
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
-_ROUNDINGS = 4.0  # of the largest terms, up to which a score is not known
+_GROWTH = 1.05  # of that decrease from look to look: some 500 looks at most
 _SHRINK_AFTER, _WORTH_SHRINKING = 1000, 0.7
 _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
@@ -106,7 +107,7 @@ class SMO:
         size = len(problem.sign)
         steps, status, violation = 0, Status.CONVERGED, np.inf
         slice_steps = max(_FIRST_SLICE // size, 1)
-        stall = _StallWatch(size)
+        stall, proven = _StallWatch(size), gram.kernel.validity is Validity.VALID
         next_descent, polished = 10 * size, False
         next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
         while True:
@@ -129,6 +130,10 @@ class SMO:
             if stall.due(steps):
                 state = whole.absorb(gram, state)
                 state.renew(gram)
+            weary = code == _PAUSED and steps >= next_descent
+            looked = state is whole and (weary or stall.due(steps))
+            if looked and proven and not state.possible():
+                code = _STUCK
             if code == _STUCK or stall.unchanged(state, steps):
                 status = Status.STALLED
                 break
@@ -142,7 +147,7 @@ class SMO:
                 slice_steps *= 2
             elif now - before > 2 * _SLICE_SECONDS:
                 slice_steps = max(slice_steps // 2, 1)
-            if code == _CONVERGED or (code == _PAUSED and steps >= next_descent):
+            if code == _CONVERGED or weary:
                 polished = code == _CONVERGED
                 state.descend(gram)
                 next_descent = steps + 10 * size
@@ -216,22 +221,23 @@ class _State:
         decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
         self.v = -self.problem.coefficient * self.problem.gradient(decision)
 
-    def rounding(self) -> np.ndarray:
-        """About by how much rounding alone may move each score."""
-        root = np.sqrt(np.abs(self.diagonal))
-        size = float(np.abs(self.alpha) @ root)
-        return _ROUNDINGS * np.finfo(np.float64).eps * (size * root + np.abs(self.problem.linear))
+    def objective(self) -> tuple[float, float]:
+        """Value of the dual, as minimised, and the size of its terms."""
+        gradient = -self.problem.coefficient * self.v
+        quadratic = 0.5 * float(self.alpha @ (gradient - self.problem.linear))
+        linear = float(self.alpha @ self.problem.linear)
+        return quadratic + linear, abs(quadratic) + abs(linear)
 
-    def resolves(self) -> bool:
-        """Whether some violation is more than rounding."""
-        off = self.rounding()
-        for j in range(max(self.n_groups, 1)):
-            member = (self.problem.group == j) | (self.n_groups == 0)
-            highest = (self.v - off)[member & self.may_rise].max(initial=-np.inf)
-            lowest = (self.v + off)[member & self.may_fall].min(initial=np.inf)
-            if highest > (lowest if self.n_groups else 0.0) or (not self.n_groups and lowest < 0):
-                return True
-        return False
+    def possible(self) -> bool:
+        """Whether the objective is one that a positive semidefinite kernel allows.
+
+        It is nowhere below that of a machine with w = 0. With huge kernel values the matrix as
+        rounded can be indefinite, and steps then go down for ever.
+        """
+        gain = np.maximum(-self.problem.linear, 0.0)
+        upper = np.where(gain > 0, self.problem.upper, 0.0)
+        value, size = self.objective()
+        return value >= -2.0 * float(gain @ upper) - 1e-6 * size
 
     def descend(self, gram: Gram) -> None:
         """Take Newton steps on the face of the free variables."""
@@ -304,12 +310,12 @@ class _State:
 class _StallWatch:
     """Notices when many steps in a row have not changed the objective in float64.
 
-    It also notices when all that is left of the violation is rounding.
+    What counts as a change grows a little with every look, so that no solve crawls for ever.
     """
 
     def __init__(self, size: int) -> None:
         self.patience = 10_000 + 20 * size
-        self.checked = 0
+        self.checked, self.least = 0, _PROGRESS
         self.best: float | None = None
 
     def due(self, steps: int) -> bool:
@@ -321,15 +327,9 @@ class _StallWatch:
         if not self.due(steps):
             return False
         self.checked = steps
-        if not state.resolves():
-            return True
-        problem = state.problem
-        gradient = -problem.coefficient * state.v
-        quadratic = 0.5 * float(state.alpha @ (gradient - problem.linear))
-        linear = float(state.alpha @ problem.linear)
-        value, scale = quadratic + linear, abs(quadratic) + abs(linear)
-        if self.best is None or value < self.best - _PROGRESS * scale:
-            self.best = value
+        value, size = state.objective()
+        if self.best is None or value < self.best - self.least * size:
+            self.best, self.least = value, _GROWTH * self.least
             return False
         return True
 
