@@ -239,7 +239,7 @@ def _kernel(random: np.random.Generator, d: int, scale: float, depth: int = 0) -
         gamma = float(10.0 ** random.uniform(-2, 1) / scale**2)
         if random.random() < 0.2:
             gamma = 1.0
-        kernel = Polynomial(degree=degree, c=c, gamma=gamma)
+        kernel = Polynomial(degree=degree, coef0=c, gamma=gamma)
         return kernel, lambda A, B: (gamma * (A @ B.T) + c) ** degree
     kind = str(random.choice(_RULES))
     first, f = _kernel(random, d, scale, depth + 1)
