@@ -50,10 +50,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
-from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
+from maxmargin.backends.data import check_array, validate_data
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Input
 from maxmargin.multiclass import OneVsOne

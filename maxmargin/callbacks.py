@@ -1,4 +1,4 @@
-"""scikit-learn's callback protocol, where its version has one (1.9 and later).
+"""Who sees a fit begin and end: scikit-learn's callbacks (1.9 and later), and who pressed Ctrl-C.
 
 The fit is the root task; every report of a solver is a subtask of it. A callback that returns True
 at the end of one stops the fit.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from maxmargin.progress import Progress
+from maxmargin.progress import Progress, raising_interrupts
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -25,7 +25,7 @@ except ImportError:  # scikit-learn before 1.9
 
 
 def observed(fit: Any) -> Any:
-    """Let scikit-learn's callbacks see a fit begin and end."""
+    """Let scikit-learn's callbacks see a fit begin and end; raise Ctrl-C after its end."""
 
     @with_callbacks
     def told(machine: Any, X: Any, y: Any, *args: Any, **options: Any) -> Any:
@@ -40,7 +40,8 @@ def observed(fit: Any) -> Any:
     @wraps(fit)
     def observed_fit(machine: Any, X: Any, y: Any = None, *args: Any, **options: Any) -> Any:
         listening = getattr(machine, "_skl_callbacks", None)
-        return (told if listening else fit)(machine, X, y, *args, **options)
+        with raising_interrupts():
+            return (told if listening else fit)(machine, X, y, *args, **options)
 
     return observed_fit
 

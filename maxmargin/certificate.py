@@ -15,7 +15,7 @@ The KKT violation is LIBSVM's stopping quantity, largest over the groups: with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from maxmargin.backends.cpu_certificate import Balance, balance, distances
 from maxmargin.backends.cpu_certificate import gap as gap_between
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem, Levels, read_levels
-from maxmargin.gram import Definiteness, Gram
+from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.solution import Solution, Status
 
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
+_SUMMED = 512  # terms of a product with the matrix that are summed at a time
 _RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
 _RECOMPUTED_WHOLE, _SAMPLED = 512, 128
 _NEAR, _SAFETY = 10.0, 4.0
@@ -72,8 +73,7 @@ class Certificate:
     primal, dual : float
         Objective of the machine, and the dual objective as maximised.
     gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two in size (a gap below the rounding of
-        the terms that cancel in them, over that rounding).
+        ``primal - dual``, and that, with ``rounding``, over the larger of the two in size.
     kkt_violation : float
         Worst violation of the KKT conditions, in the units of ``tol``.
     infeasibility : float
@@ -84,7 +84,11 @@ class Certificate:
     tol : float
         What the violation was asked to be.
     definiteness : str
-        What is known of the Gram matrix, on which the meaning of the gap rests.
+        What is known of the Gram matrix, on which the meaning of the gap rests. Where that takes
+        eigenvalues, they are computed when it is first asked for, and for printing.
+    rounding : float
+        How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
+        sums.
     parts : tuple of Certificate
         For several classes, one certificate per pair. The numbers above are then the worst of
         them: primal, dual and gap of the pair with the largest relative gap.
@@ -111,13 +115,20 @@ class Certificate:
     infeasibility: float
     status: Status
     tol: float
-    definiteness: Definiteness
+    spectrum: Definiteness | Spectrum = field(compare=False)
+    rounding: float = 0.0
     parts: tuple[Certificate, ...] = ()
 
     @property
     def converged(self) -> bool:
         """Whether the KKT conditions hold to ``tol``."""
         return self.status == Status.CONVERGED
+
+    @property
+    def definiteness(self) -> Definiteness:
+        """What is known of the Gram matrix; see above."""
+        known = self.spectrum
+        return known.definiteness if isinstance(known, Spectrum) else known
 
     @property
     def claim(self) -> str:
@@ -128,10 +139,11 @@ class Certificate:
                 f"{stationary}: the kernel matrix is indefinite, so the problem is not convex, "
                 "other stationary points may be better, and primal, dual and gap bound nothing"
             )
+        lower = f"the best objective may be lower by up to {self.gap + self.rounding:.3g}"
         if not self.converged:
-            claim = f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+            claim = f"not optimal, {lower}"
         elif self.relative_gap > _OPTIMAL:
-            claim = f"{stationary}, the best objective may be lower by up to {self.gap:.3g}"
+            claim = f"{stationary}, {lower}"
         else:
             claim = f"optimal to a relative gap of {self.relative_gap:.2g}"
         if self.definiteness == Definiteness.UNKNOWN:
@@ -149,7 +161,7 @@ class Certificate:
         lines += [
             f"  primal          {self.primal:.10g}",
             f"  dual            {self.dual:.10g}",
-            f"  gap             {self.gap:.3g}",
+            f"  gap             {self.gap:.3g} (and {self.rounding:.2g} for rounding)",
             f"  KKT violation   {self.kkt_violation:.3g} (tol {self.tol:g})",
             f"  infeasibility   {self.infeasibility:.2g}",
             f"  kernel          {self.definiteness}",
@@ -216,7 +228,7 @@ def evaluate(
     problem: DualProblem,
     solution: Solution,
     tol: float,
-    definiteness: Definiteness,
+    spectrum: Definiteness | Spectrum,
     workers: Workers = ALONE,
 ) -> Evaluation:
     """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix.
@@ -237,24 +249,27 @@ def evaluate(
         _refuse_touching_hulls(problem, alpha, decision, hulls.size)
         rho = read_levels(problem, hulls.levels).margin
         if not rho > 0:
-            return _failed(problem, alpha, beta, decision, solution, tol, definiteness)
+            return _failed(problem, alpha, beta, decision, solution, tol, spectrum)
         problem = problem.normalised(rho)
         alpha, beta, decision = alpha / rho, beta / rho, decision / rho
     known = _balance(gram, problem, alpha, decision)
     read = read_levels(problem, known.levels)
-    primal, dual, gap = _objectives(problem, alpha, decision, known)
+    error = _errors(gram, beta, decision, known.size)
+    primal, dual, gap, rounding = _objectives(problem, alpha, decision, known, error)
+    rounding += float(np.finfo(np.float64).eps) * (abs(primal) + abs(dual))
     noise = _noise(gram, problem, alpha, known.size)
     status, unit = _scaling(problem, solution.status, read.margin, known.violation, noise)
     certificate = Certificate(
         primal=primal,
         dual=dual,
         gap=gap,
-        relative_gap=_relative(gap, primal, dual, known.size),
+        relative_gap=_relative(gap + rounding, primal, dual),
         kkt_violation=known.violation,
         infeasibility=known.infeasibility,
         status=status,
         tol=tol,
-        definiteness=definiteness,
+        spectrum=spectrum,
+        rounding=rounding,
     )
     return Evaluation(
         rows=rows,
@@ -323,23 +338,45 @@ def _balance(gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.n
     return known if tube >= 0 else known._replace(levels=known.levels - tube)
 
 
-def _objectives(
-    problem: DualProblem, alpha: np.ndarray, decision: np.ndarray, known: Balance
-) -> tuple[float, float, float]:
-    """Primal, dual and gap, by the formula at the top of this file.
+def _errors(gram: Gram, beta: np.ndarray, decision: np.ndarray, size: float) -> np.ndarray:
+    """Bound on the rounding of each entry of ``K beta``: of the kernel's values, and of the sum.
 
-    For the hard margin any violated constraint makes the primal infinite. There the primal is that
-    of w scaled until no constraint is violated.
+    A sum is one of at most ``_SUMMED`` terms at a time.
+    """
+    terms = float(np.count_nonzero(beta))
+    roundings = gram.rounding + min(terms, _SUMMED) + terms / _SUMMED + 2.0
+    eps = float(np.finfo(np.float64).eps)
+    return eps * (roundings * size * np.sqrt(np.abs(gram.diagonal)) + np.abs(decision))
+
+
+def _objectives(
+    problem: DualProblem,
+    alpha: np.ndarray,
+    decision: np.ndarray,
+    known: Balance,
+    error: np.ndarray,
+) -> tuple[float, float, float, float]:
+    """Primal, dual, gap, and how much larger the gap may be by rounding.
+
+    By the formula at the top of this file. For the hard margin any violated constraint makes the
+    primal infinite. There the primal is that of w scaled until no constraint is violated.
     """
     dual = -(0.5 * known.squared_norm + known.linear)
     if problem.hard:
         bias = read_levels(problem, known.levels).bias
         margins = problem.sign * (decision[problem.gram_row] + bias)
-        slackest = float(margins[problem.upper > 0].min())
-        primal = 0.5 * known.squared_norm / slackest**2 if slackest > 0 else float("inf")
-        return primal, dual, max(primal - dual, 0.0)
-    gap = gap_between(problem.variables, alpha, decision, known.levels)
-    return dual + gap, dual, gap
+        counted = problem.upper > 0
+        slackest = float(margins[counted].min())
+        surest = float((margins - error[problem.gram_row])[counted].min())
+        doubt = float(np.abs(alpha) @ error[problem.gram_row])  # of the squared norm
+        half = 0.5 * known.squared_norm
+        primal = half / slackest**2 if slackest > 0 else float("inf")
+        highest = (half + 0.5 * doubt) / surest**2 if surest > 0 else float("inf")
+        rounding = highest - primal if np.isfinite(highest) else float("inf")
+        gap = max(primal - dual, 0.0)
+        return primal, dual, gap, rounding + 0.5 * doubt + known.drift
+    gap, doubt = gap_between(problem.variables, alpha, decision, known.levels, error)
+    return dual + gap, dual, gap, doubt + known.drift
 
 
 def _scaling(
@@ -363,11 +400,11 @@ def _failed(
     decision: np.ndarray,
     solution: Solution,
     tol: float,
-    definiteness: Definiteness,
+    spectrum: Definiteness | Spectrum,
 ) -> Evaluation:
     """Evaluate hulls that are apart but whose nearest points are not yet known well enough."""
     certificate = Certificate(
-        np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, definiteness
+        np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
     )
     levels = Levels(0.0, 1.0, 0.0)
     norm = float(beta @ decision)
@@ -400,15 +437,12 @@ def falling(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
     return np.where(problem.coefficient > 0, above, below)
 
 
-def _relative(gap: float, primal: float, dual: float, size: float) -> float:
-    """Gap over the larger objective; a gap that is rounding itself, over the terms that cancel."""
-    if not np.isfinite(gap):
-        return float("inf")
+def _relative(gap: float, primal: float, dual: float) -> float:
+    """Gap over the larger objective."""
     scale = max(abs(primal), abs(dual))
-    rounding = 1e-14 * 0.5 * size**2
-    if gap <= rounding:
-        scale = max(scale, rounding)
-    return float(gap / scale) if scale > 0 else 0.0
+    if not gap > 0:
+        return 0.0
+    return float(gap / scale) if scale > 0 and np.isfinite(gap) else float("inf")
 
 
 def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray, size: float) -> float:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import warnings
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,21 +17,45 @@ import numpy as np
 from maxmargin.duals import DualProblem
 from maxmargin.progress import DualProgress
 
-INTERVAL = 30.0
+_UNREADABLE = (OSError, EOFError, BadZipFile, zlib.error, KeyError, MemoryError, RuntimeError)
+
+
+class CheckpointError(ValueError):
+    """A file that a fit cannot go on from."""
 
 
 class Checkpoint:
-    """Writes where a fit is, every half a minute, and reads it back.
+    """Writes where a fit is, every so many seconds, and reads it back.
 
     The file belongs to one set of problems over one data set and kernel, and says which by a
     fingerprint. It is replaced as a whole: whenever the process dies, the last state is there.
+    Whether it can be written is tried before the work. A disk that fails later costs the
+    checkpoint, with a warning, and not the fit.
     """
 
-    def __init__(self, path: Any, X: Any, kernel: Any, problems: Sequence[DualProblem]) -> None:
-        self.path = Path(path)
+    def __init__(
+        self,
+        path: Any,
+        X: Any,
+        kernel: Any,
+        problems: Sequence[DualProblem],
+        interval: float = 30.0,
+    ) -> None:
+        self.path, self.interval, self.failed = Path(path), interval, False
+        self.temporary = self.path.with_name(self.path.name + ".tmp")
         self.alphas = [problem.start for problem in problems]
         if not self.path.parent.is_dir():
             raise ValueError(f"There is no folder {self.path.parent} to keep the checkpoint in.")
+        try:
+            self.temporary.touch()
+            self.temporary.unlink()
+            if self.path.is_dir():
+                raise IsADirectoryError("it is a folder")
+        except OSError as error:
+            raise ValueError(
+                f"The checkpoint {self.path} cannot be written ({error.strerror or error}): give a "
+                "path in a folder that can be written to."
+            ) from error
         try:
             self.fingerprint = joblib.hash((X, kernel, [_posed(problem) for problem in problems]))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -42,39 +68,71 @@ class Checkpoint:
     def __call__(self, progress: DualProgress) -> None:
         """Take the state of one problem in, and write all of them if it is time."""
         self.alphas[progress.problem] = progress.alpha
-        if progress.seconds - self.written >= INTERVAL:
+        if progress.seconds - self.written >= self.interval:
             self.written = progress.seconds
             for k, alpha in progress.others().items():
                 self.alphas[k] = alpha
             self.write(self.alphas)
 
     def write(self, alphas: Sequence[np.ndarray]) -> None:
-        """Replace the file."""
-        temporary = self.path.with_name(self.path.name + ".tmp")
-        with temporary.open("wb") as file:
-            arrays: dict[str, Any] = {f"alpha{k}": alpha for k, alpha in enumerate(alphas)}
-            np.savez(file, fingerprint=np.array(self.fingerprint), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.path)
+        """Replace the file; if that fails, say so once and leave it at that."""
+        if self.failed:
+            return
+        try:
+            with self.temporary.open("wb") as file:
+                arrays: dict[str, Any] = {f"alpha{k}": alpha for k, alpha in enumerate(alphas)}
+                np.savez(file, fingerprint=np.array(self.fingerprint), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            self.temporary.replace(self.path)
+        except OSError as error:
+            self.failed = True
+            warnings.warn(
+                f"The checkpoint {self.path} could not be written ({error.strerror or error}): the "
+                "fit goes on without one.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def read(self) -> list[np.ndarray] | None:
         """Return the variables that a process left, or None where there is no file."""
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
+            file = np.load(self.path, allow_pickle=False)
+            if isinstance(file, np.ndarray):
+                raise self._not_a_checkpoint("it holds a single array")
+            with file:
                 fingerprint = str(file["fingerprint"])
-                alphas = [file[f"alpha{k}"] for k in range(len(file.files) - 1)]
-        except (OSError, EOFError, BadZipFile, ValueError, KeyError) as error:
-            raise ValueError(f"{self.path} is not a checkpoint of a fit: {error}") from error
-        if fingerprint != self.fingerprint:
-            raise ValueError(
-                f"The checkpoint {self.path} belongs to another fit: its data, kernel, costs or "
-                "weights differ from these. Give the same ones to go on with it, delete it to "
-                "begin anew, or choose another path."
-            )
+                if fingerprint != self.fingerprint:
+                    raise self._of_another_fit()
+                alphas = [file[f"alpha{k}"] for k in range(len(self.alphas))]
+        except CheckpointError:
+            raise
+        except ValueError as error:
+            raise self._not_a_checkpoint("it holds something other than numbers") from error
+        except _UNREADABLE as error:
+            raise self._not_a_checkpoint(str(error) or type(error).__name__) from error
+        for k, (alpha, known) in enumerate(zip(alphas, self.alphas, strict=True)):
+            if alpha.shape != known.shape or alpha.dtype != known.dtype:
+                found = f"{alpha.dtype} of shape {alpha.shape}"
+                raise self._not_a_checkpoint(f"the variables of problem {k} are {found}")
+            if not np.isfinite(alpha).all():
+                raise self._not_a_checkpoint(f"the variables of problem {k} are not all finite")
         return alphas
+
+    def _not_a_checkpoint(self, why: str) -> CheckpointError:
+        return CheckpointError(
+            f"{self.path} is not a checkpoint of a fit: {why}. Delete it to begin anew, or choose "
+            "another path."
+        )
+
+    def _of_another_fit(self) -> CheckpointError:
+        return CheckpointError(
+            f"The checkpoint {self.path} belongs to another fit: its data, kernel, costs or "
+            "weights differ from these. Give the same ones to go on with it, delete it to "
+            "begin anew, or choose another path."
+        )
 
     def remove(self) -> None:
         """Delete the file: the fit is complete."""

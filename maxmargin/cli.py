@@ -279,18 +279,11 @@ def _draw_plane(trial: _Trial, ax: Axes) -> None:
     pca = PCA(n_components=2, random_state=_SEED)
     plane = pca.fit_transform(trial.model[:-1].transform(X))
     machine = clone(trial.machine).fit(plane, y)
-    # where the classes overlap in the plane, marks on most of the points would hide the rest
-    marked = len(machine.support_) < len(y) / 2
-    plot_decision(
-        machine, plane, y, ax=ax, class_names=trial.class_names, support=marked, slack=marked
-    )
+    plot_decision(machine, plane, y, ax=ax, class_names=trial.class_names)
     first, second = pca.explained_variance_ratio_
     ax.set_xlabel(f"first principal component ({first:.0%} of the variance)")
     ax.set_ylabel(f"second principal component ({second:.0%})")
     ax.set_title(f"Another machine of this kind, on two principal components\n{ax.get_title()}")
-    if not marked:
-        note = f"{len(machine.support_)} support vectors, not marked"
-        ax.text(0.99, 0.98, note, transform=ax.transAxes, ha="right", va="top", fontsize="small")
 
 
 def _draw_confusion(trial: _Trial, ax: Axes) -> None:

@@ -149,7 +149,8 @@ class DualProblem:
     def started_near(self, alpha: np.ndarray) -> DualProblem:
         """Return the same problem started as near to ``alpha`` as the constraints allow.
 
-        What the box or a constraint forbids is taken back evenly over the group.
+        What the box or a constraint forbids is taken back over the variables of a group that are
+        between their bounds, and over all of them only where these have not the room.
         """
         near = np.clip(alpha, self.lower, self.upper)
         for j in range(self.n_groups):
@@ -161,6 +162,9 @@ class DualProblem:
             room = np.maximum(np.where(drift * c > 0, down, up), 0.0)
             rounding = 1e-12 * float(np.abs(near[member]).sum() + np.abs(self.start[member]).sum())
             if abs(drift) > rounding:  # less is left alone: bounds stay exact
+                free = (near > self.lower)[member] & (near < self.upper)[member]
+                if abs(drift) <= room[free].sum():
+                    room = np.where(free, room, 0.0)
                 if abs(drift) > room.sum():
                     return self  # no room: begin where we would have
                 near[member] -= np.sign(drift) * c * (abs(drift) / room.sum()) * room

@@ -13,6 +13,8 @@ from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels.base import Kernel
 
+_COMPACTED = 1 << 16  # values from which a better form of the data pays
+
 
 @on_one_blas_thread
 def expand(
@@ -75,8 +77,9 @@ def expand(
         right = cpu.Operand.of_columns(program, support)
         left = cpu.Operand.prepare(program, X)
     else:
-        right = cpu.Operand.prepare(program, support_vectors).compact()
+        right = cpu.Operand.prepare(program, support_vectors)
         left = cpu.Operand.prepare(program, X, like=right)
+        right = right.compact() if left.n * right.n > _COMPACTED else right
     workers = ALONE if program.calls_python else workers
     parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)
     return cpu.finite(np.concatenate(parts), kernel)

@@ -9,28 +9,31 @@ kernels over the same primitives, such as a grid of gammas, compute them once.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
 from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.device import explaining_memory, on_host
-from maxmargin.backends.program import Program
-from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.backends.program import PRECOMPUTED, Program
+from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels.base import Kernel, Validity
 from maxmargin.kernels.validity import examine
 
 _CHECKED_POINTS, _EXAMINED_POINTS = 128, 512
-_TILE = 512
+_CALLED_ONCE = 2000  # points up to which a function's values are all computed at the start
 _COMPACTED = 1 << 20  # values from which a better form of the data pays
 _HALVED = 1024  # points from which values among them are made only once for both
 _SYMMETRY = 1e-6
+_ROUNDING = 1e-10  # part of the largest eigenvalue below which a negative one counts as zero
 _FACTORED = 4  # coefficients, times the features, from which the linear kernel's factors pay
 _NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
 
@@ -44,6 +47,59 @@ class Definiteness(StrEnum):
     COMPUTED = "positive semidefinite on the training points"
     UNKNOWN = "not known to be positive semidefinite"
     INDEFINITE = "indefinite"
+
+
+class Spectrum:
+    """What the eigenvalues of a Gram matrix say of it, computed when someone asks.
+
+    Until then it keeps values between at most 512 of the points. A pickle holds the answer.
+
+    Parameters
+    ----------
+    block : array of shape (m, m)
+        Values between these points.
+    whole : bool
+        Whether these are all points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.gram import Spectrum
+    >>> print(Spectrum(np.diag([1.0, -1.0]), whole=True).definiteness)
+    indefinite
+    """
+
+    def __init__(self, block: np.ndarray, whole: bool) -> None:
+        self._block: Any = block
+        self._whole = whole
+
+    @cached_property
+    def definiteness(self) -> Definiteness:
+        """What is known about the signs of the eigenvalues."""
+        block, self._block = self._block, None
+        if _indefinite(block):
+            return Definiteness.INDEFINITE
+        return Definiteness.COMPUTED if self._whole else Definiteness.UNKNOWN
+
+    def __getstate__(self) -> dict:
+        _ = self.definiteness
+        return self.__dict__
+
+
+@on_one_blas_thread
+def _indefinite(K: np.ndarray) -> bool:
+    """Whether a symmetric matrix has a negative eigenvalue, beyond rounding.
+
+    A Cholesky factor of the matrix, its diagonal raised by half of what counts as rounding, proves
+    that it has none, in a tenth of the time that the eigenvalues take.
+    """
+    raised = (K + K.T) / 2
+    raised[np.diag_indices_from(raised)] += 0.5 * _ROUNDING * float(np.diag(K).max())
+    if (np.diag(K) > 0).any() and not dpotrf(raised, overwrite_a=True)[1]:
+        return False
+    test = examine(K)
+    scale = max(abs(test.smallest_eigenvalue), abs(test.largest_eigenvalue))
+    return test.smallest_eigenvalue < -_ROUNDING * scale
 
 
 class RowStore:
@@ -86,6 +142,13 @@ class RowStore:
             self.used = self.capacity  # free slots have the oldest stamp and went first
         self.place(rows, slots)
         return slots
+
+    def adopt(self, data: np.ndarray) -> None:
+        """Take all rows of a matrix as they are; they are only read."""
+        self.data = data
+        self.slot[:] = self.owner[:] = np.arange(len(self.slot))
+        self.used = self.capacity
+        self.touch(self.owner)
 
     def place(self, rows: np.ndarray, slots: np.ndarray) -> None:
         """Give these slots to these rows, whoever had them; the caller fills them."""
@@ -189,10 +252,13 @@ class Gram:
         keep_primitives : bool, default=False
             Keep products and distances too, for :meth:`with_kernel`.
         """
+        refuse_corrupt(X)
         memory = _memory.budget("auto") if memory is None else memory
         kernel = kernel.resolve(X, feature_names)
         program = kernel.lower()
-        points = cpu.Operand.prepare(program, X)
+        points = cpu.Operand.prepare(program, X, shared=keep_primitives)
+        if program.calls_python and points.n <= _CALLED_ONCE and 8 * points.n**2 <= memory:
+            program, points = _evaluated(kernel, program, points)
         kept = None
         if keep_primitives:
             per_row = points.n * max(len(program.primitives), 1)
@@ -212,7 +278,8 @@ class Gram:
                 f"{kernel!r} is not made of the primitives of {self.kernel!r}, so the two cannot "
                 "share a Gram matrix: build a new one with Gram.of."
             )
-        return Gram(kernel, program, self.points, memory=self.memory, primitives=self.primitives)
+        points = self.points.under(program) if self.primitives is None else self.points
+        return Gram(kernel, program, points, memory=self.memory, primitives=self.primitives)
 
     @property
     def resident(self) -> bool:
@@ -223,6 +290,11 @@ class Gram:
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, shape (n,)."""
         return cpu.finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
+        return self.points.rounding(self.program)
 
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
@@ -355,6 +427,9 @@ class Gram:
 
     def require(self, rows: np.ndarray) -> None:
         """Make rows resident, at most as many as the store holds."""
+        if self.program.is_given and self.resident and not self.store.used:
+            self.store.adopt(self.points.primitives[0].whole())
+            return
         new = self.store.missing(rows)
         self.store.touch(rows[self.store.slot[rows] >= 0])
         if not len(new):
@@ -375,44 +450,44 @@ class Gram:
 
         A precomputed matrix is looked at as a whole: it is there already.
         """
-        largest = float(np.abs(self.diagonal).max())
-        difference = 0.0
-        for values, mirrored in self._mirrored_pairs():
-            largest = max(largest, float(np.abs(values).max()))
-            difference = max(difference, float(np.abs(values - mirrored.T).max()))
-        if difference > _SYMMETRY * largest:
+        on_diagonal = float(np.abs(self.diagonal).max())
+        largest, difference = cpu.asymmetry(*self._mirrored())
+        if difference > _SYMMETRY * max(largest, on_diagonal):
             raise ValueError(
                 f"The kernel {self.kernel!r} is not symmetric: k(x, z) and k(z, x) differ "
                 f"by {difference:.3g}. A kernel must be; (K + K.T) / 2 makes a matrix so."
             )
 
-    def _mirrored_pairs(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield blocks of values with their mirror images."""
-        if self.kernel.pairwise:
+    def _mirrored(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return values with their mirror image."""
+        if isinstance(self.points.primitives[0], cpu.GivenMatrix):
             K = self.points.primitives[0].K
-            for i in range(0, len(K), _TILE):
-                for j in range(0, i + 1, _TILE):
-                    yield K[i : i + _TILE, j : j + _TILE], K[j : j + _TILE, i : i + _TILE]
-            return
+            return K, K
         sample = cpu.spread_out(self.n, _CHECKED_POINTS)
         half = len(sample) // 2 + 1
-        yield self.block(sample[:half], sample), self.block(sample, sample[:half])
+        return self.block(sample[:half], sample), self.block(sample, sample[:half])
 
     @cached_property
-    def definiteness(self) -> Definiteness:
-        """What is known about the signs of the matrix's eigenvalues.
+    def spectrum(self) -> Definiteness | Spectrum:
+        """What is known about the signs of the matrix's eigenvalues, or what will tell.
 
-        A valid kernel proves it. Otherwise the eigenvalues are computed: of the whole matrix up to
-        512 points, beyond that of a sample, where a negative one is a proof but none is not.
+        A valid kernel proves it. Otherwise the eigenvalues will: of the whole matrix up to 512
+        points, beyond that of a sample, where a negative one is a proof but none is not.
         """
         if self.kernel.validity is Validity.VALID:
             return Definiteness.PROVEN
         sample = cpu.spread_out(self.n, _EXAMINED_POINTS)
-        test = examine(self.block(sample, sample))
-        scale = max(abs(test.smallest_eigenvalue), abs(test.largest_eigenvalue))
-        if test.smallest_eigenvalue < -1e-10 * scale:
-            return Definiteness.INDEFINITE
-        return Definiteness.COMPUTED if len(sample) == self.n else Definiteness.UNKNOWN
+        if self.program.is_given:
+            block = self.points.take(sample).primitives[0].whole()
+        else:
+            block = self.block(sample, sample)
+        return Spectrum(block, len(sample) == self.n)
+
+    @property
+    def definiteness(self) -> Definiteness:
+        """What is known about the signs of the matrix's eigenvalues."""
+        known = self.spectrum
+        return known.definiteness if isinstance(known, Spectrum) else known
 
     def _computed(
         self, rows: np.ndarray, right: cpu.Operand | None = None, out: np.ndarray | None = None
@@ -506,6 +581,11 @@ class DeviceGram(Gram):
             return cuda.patiently(work, self.matrix)
 
     @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
+        return self.matrix.rounding
+
+    @cached_property
     def store(self) -> RowStore:  # type: ignore[override]
         """Rows that SMO has made on the host."""
         return RowStore(self.n, (self.n,), _capacity(self.n, self.n, self.memory))
@@ -587,6 +667,19 @@ class DeviceGram(Gram):
         """Places of these points in the whole matrix."""
         rows = np.asarray(rows, dtype=np.int64)
         return rows if self.index is None else self.index[rows]
+
+
+def _evaluated(kernel: Kernel, program: Program, points: cpu.Operand) -> tuple:
+    """Programme and points of the same matrix, all values computed: one call of the function."""
+    everything = np.arange(points.n)
+    tiles = np.empty((len(points.primitives), points.n, points.n))
+    for seen, tile in zip(points.primitives, tiles, strict=True):
+        seen.tile(seen.panel(everything), 0, points.n, tile)
+    values = np.empty((points.n, points.n))
+    cpu.kernel_values(program, tiles, points.factors, points.factors, values)
+    given = Program()
+    given.push(PRECOMPUTED)
+    return given, cpu.Operand.prepare(given, cpu.finite(values, kernel))
 
 
 def _capacity(n: int, row_length: int, memory: int) -> int:

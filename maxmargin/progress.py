@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,12 +82,42 @@ Listener = Callable[[Any], Any]  # of a Progress
 
 
 @dataclass
+class _Fit:
+    """A fit under way: whether Ctrl-C is owed to its caller."""
+
+    interrupted: bool = False
+
+
+_under_way: ContextVar[_Fit | None] = ContextVar("the fit under way", default=None)
+
+
+@contextmanager
+def raising_interrupts() -> Iterator[None]:
+    """Let a fit that Ctrl-C stops become a whole model, and raise KeyboardInterrupt after that.
+
+    Whoever called the fit, a loop or a search, is then stopped too.
+    """
+    fit = _Fit()
+    token = _under_way.set(fit)
+    try:
+        yield
+    except Exception as error:  # a warning that is an error, a callback: Ctrl-C goes before it
+        if fit.interrupted:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        _under_way.reset(token)
+    if fit.interrupted:
+        raise KeyboardInterrupt("stopped by Ctrl-C; the model holds what was found until then")
+
+
+@dataclass
 class Monitor:
     """Between a fit and its solvers: passes reports on, and says when to stop and why.
 
     Solvers look at :meth:`stopped` between their calls of compiled steps. A listener that returns
     True stops the fit, as do the time limit and Ctrl-C; what is there by then becomes the model.
-    ``ending`` is what the progress bar is to say at the end.
+    Ctrl-C is raised after that: ``interrupted`` says that it is owed.
 
     Examples
     --------
@@ -101,8 +132,10 @@ class Monitor:
     problems: int = 1
     solved: int = 0
     reason: Status | None = None
-    ending: str = ""
+    interrupted: bool = False
     started: float = field(default_factory=time.monotonic)
+    _ending: str = ""
+    _whole: bool = True
     _reported: float = 0.0
     _lock: Any = field(default_factory=threading.Lock, repr=False)
 
@@ -137,39 +170,51 @@ class Monitor:
         with self._lock:
             self.solved += 1
 
+    def end(self, sentence: str, whole: bool) -> None:
+        """Say what the progress bar is to end with, and whether the work was done to its end."""
+        self._ending, self._whole = sentence, whole
+
     @contextmanager
     def watching(self, verbose: Any) -> Iterator[None]:
         """Show a bar if that is wanted, and turn Ctrl-C into a stop, while a fit is at work."""
         bar = ProgressBar() if verbose else None
         if bar is not None:
             self.listeners.append(bar)
-        said = "failed"
+        said, whole = "failed", False
         try:
             with self.catching_interrupts():
                 yield
-            said = self.ending or str(self.reason or "done")
+                said = self._ending or str(self.reason or "done")
+                whole = self._whole and self.reason is None
         finally:
             if bar is not None:
-                bar.close(said)
+                bar.close(said, whole)
 
     @contextmanager
     def catching_interrupts(self) -> Iterator[None]:
-        """Turn Ctrl-C into a stop at the next good place; a second one is not caught."""
+        """Turn Ctrl-C into a stop at the next good place; a second one is not caught.
+
+        Inside :func:`raising_interrupts` it is raised at the end of that, otherwise here.
+        """
         usual = signal.default_int_handler
         in_main = threading.current_thread() is threading.main_thread()
         if not in_main or signal.getsignal(signal.SIGINT) is not usual:
             yield  # not ours to handle
             return
+        fit = _under_way.get() or _Fit()
 
         def interrupt(number: int, frame: Any) -> None:
             signal.signal(signal.SIGINT, usual)
             self.reason = Status.INTERRUPTED
+            self.interrupted = fit.interrupted = True
 
         signal.signal(signal.SIGINT, interrupt)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, usual)
+            if fit.interrupted and _under_way.get() is None:
+                raise KeyboardInterrupt
 
 
 @contextmanager
@@ -255,7 +300,7 @@ class ProgressBar:
     """A bar by tqdm, in a terminal or a notebook; a line a second where tqdm is not installed.
 
     How far a problem is, is guessed from its violation on a logarithmic scale between the first
-    one seen and ``tol``. It never goes back.
+    one seen and ``tol``. It never goes back, and is full only when the work was done to its end.
     """
 
     def __init__(self) -> None:
@@ -278,16 +323,31 @@ class ProgressBar:
         percent = 100.0 * min(sum(self.share.values()) / progress.problems, 0.999)
         if self.bar is not None:
             self.bar.n = max(self.bar.n, percent)
-            self.bar.set_postfix_str(str(progress))
+            said = str(progress).split(", ")
+            while len(said) > 1 and len(", ".join(said)) > self._room():
+                said.pop()  # rather than half a number
+            self.bar.set_postfix_str(", ".join(said))
         elif progress.seconds - self.printed >= 1.0:
             self.printed = progress.seconds
             print(f"[maxmargin] {percent:3.0f} %, {progress.seconds:.0f} s: {progress}", flush=True)
 
-    def close(self, ending: str) -> None:
-        """Show how it ended."""
+    def close(self, ending: str, whole: bool) -> None:
+        """Show how it ended; a sentence too long for the bar's line gets one of its own."""
         if self.bar is None:
             print(f"[maxmargin] {ending}", flush=True)
             return
-        self.bar.n = 100.0
-        self.bar.set_postfix_str(ending)
+        if whole:
+            self.bar.n = 100.0
+        fits = len(ending) <= self._room()
+        self.bar.set_postfix_str(ending if fits else "")
         self.bar.close()
+        if not fits:
+            print(ending, file=self.bar.fp, flush=True)
+
+    def _room(self) -> float:
+        """Characters that the bar's line has for words."""
+        columns = self.bar.format_dict["ncols"]
+        return columns - _BAR if columns else math.inf
+
+
+_BAR = 22  # characters of a bar's line: percentage, the shortest bar of tqdm, time

@@ -139,13 +139,18 @@ class GapCertificate:
     def of(
         cls, primal: float, dual: float, least: float, status: Status, tol: float
     ) -> GapCertificate:
-        """Judge two objectives; ``least`` is the size below which they are rounding."""
+        """Judge two objectives; ``least`` is the size below which they are rounding.
+
+        No loss and no penalty is negative, so that zero is always a bound.
+        """
+        primal = np.inf if np.isnan(primal) else primal
+        dual = dual if dual > 0 else 0.0
         if (
             primal < dual <= primal + ROUNDING * abs(primal)
         ):  # by rounding; a lower one is a bound, too
             dual = primal
         gap = max(primal - dual, 0.0)
-        relative = gap / max(abs(primal), abs(dual), least)
+        relative = gap / max(abs(primal), abs(dual), least) if np.isfinite(gap) else np.inf
         if relative <= tol:
             status = Status.CONVERGED
         elif status is Status.CONVERGED:

@@ -256,7 +256,7 @@ def test_numbers_that_overflow_are_not_called_converged():
     for machine in ALL:
         with pytest.raises(ValueError, match=r"infinity|not finite|NaN"):
             machine(kernel="linear").fit(X * 3e160, y)
-    model = SVC(kernel=Polynomial(degree=200, c=0.0)).fit(X / 10, y)
+    model = SVC(kernel=Polynomial(degree=200, coef0=0.0)).fit(X / 10, y)
     with pytest.raises(ValueError, match="returned"):
         model.predict(X * 1e4)
 

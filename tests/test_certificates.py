@@ -1,14 +1,17 @@
 """The certificate, checked against objectives written out by hand, and the solver's contract."""
 
+import pickle
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
+from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals, gram
 from maxmargin.certificate import Certificate
 from maxmargin.gram import Definiteness
-from maxmargin.kernels import RBF, Linear, Sigmoid
+from maxmargin.kernels import RBF, Linear, Polynomial, Sigmoid
 from maxmargin.solvers import SMO, smo, solve_certified
 from maxmargin.testing import check_solver
 
@@ -84,7 +87,8 @@ def test_primal_is_the_objective_of_the_machine_that_is_returned(model, objectiv
     assert certificate.primal == pytest.approx(objective(model), rel=1e-8)
     assert certificate.gap == pytest.approx(certificate.primal - certificate.dual, abs=1e-12)
     assert certificate.relative_gap == pytest.approx(
-        certificate.gap / max(abs(certificate.primal), abs(certificate.dual))
+        (certificate.gap + certificate.rounding)
+        / max(abs(certificate.primal), abs(certificate.dual))
     )
     assert certificate.converged == (certificate.kkt_violation <= model.tol)
     if limit < 0:
@@ -121,7 +125,7 @@ def test_one_unfinished_pair_makes_the_whole_unfinished():
 
 
 def test_an_indefinite_kernel_is_not_called_optimal():
-    certificate = SVC(kernel=Sigmoid(a=1.0, b=-1.0)).fit(X, y).certificate_
+    certificate = SVC(kernel=Sigmoid(gamma=1.0, coef0=-1.0)).fit(X, y).certificate_
     assert certificate.definiteness is Definiteness.INDEFINITE
     assert certificate.converged
     assert "stationary" in certificate.claim
@@ -258,3 +262,89 @@ def test_a_tube_is_never_narrower_than_nothing():
         excess = np.maximum(0, np.abs(model.predict(points) - aims) - model.epsilon_)
         value = squared_norm(model) / 2 + 100.0 * (0.2 * 30 * model.epsilon_ + excess.sum())
         assert model.certificate_.primal == pytest.approx(value, rel=1e-9)
+
+
+def test_definiteness_is_found_out_when_someone_asks(monkeypatch):
+    K, labels = X @ X.T, np.where(X[:, 0] > 0, 1, -1)
+    K = K[: len(labels), : len(labels)].copy()
+    calls = []
+    look = gram._indefinite
+    monkeypatch.setattr(gram, "_indefinite", lambda A: calls.append(len(A)) or look(A))
+    for kernel, data in (("precomputed", K), (lambda a, b: a @ b.T, X)):
+        model = SVC(kernel=kernel).fit(data, labels)
+        assert model.predict(data).shape == labels.shape
+        assert not calls
+        assert model.certificate_.definiteness is Definiteness.COMPUTED
+        assert "positive semidefinite on the training points" in str(model.certificate_)
+        assert calls == [len(K)]  # once
+        calls.clear()
+    model = SVC(kernel="precomputed").fit(K, labels)
+    K[:] = -K  # what is printed later is about the matrix of the fit
+    assert model.certificate_.definiteness is Definiteness.COMPUTED
+    calls.clear()
+    loaded = pickle.loads(pickle.dumps(SVC(kernel="precomputed").fit(-K, labels)))
+    assert calls == [len(K)]
+    assert len(pickle.dumps(loaded.certificate_)) < 2000
+    assert loaded.certificate_.definiteness is Definiteness.COMPUTED
+    with pytest.raises(ValueError, match="positive semidefinite kernel"):
+        SVC(kernel="precomputed", C=np.inf).fit(K, labels)
+
+
+def test_a_gap_as_large_as_the_objective_is_not_called_optimal():
+    """Both variables of a row can be large and cancel: nu-SVR's coefficients are differences."""
+    model = NuSVR(kernel=Linear() ** 2 + 141.0, C=2e4, nu=0.136)
+    certificate = model.fit([[0, 1000], [1, 1000]], [0, 1e-3]).certificate_
+    scale = max(abs(certificate.primal), abs(certificate.dual))
+    assert certificate.relative_gap * scale >= certificate.gap + certificate.rounding
+    assert certificate.relative_gap > 1  # values of 1e12 are known to 1e-4, the objective is 1e-13
+    assert "optimal" not in certificate.claim
+
+
+def test_rounding_is_part_of_what_is_claimed():
+    certificate = SVC(kernel="linear", C=10.0).fit(1e5 + X, y).certificate_
+    assert certificate.rounding > 1e-3 * certificate.primal
+    assert certificate.relative_gap >= certificate.rounding / certificate.primal
+    assert SVC(C=10.0).fit(X, y).certificate_.rounding < 1e-7
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("shift", [0.0, 1e6, 1e8])
+def test_a_certificate_far_from_the_origin_is_that_of_the_problem_there(form, shift):
+    far = X + shift
+    near = far - shift  # what is left of the digits
+    labels = np.where(near[:, 0] * near[:, 1] > 0, 1, 0)
+    there = SVC(kernel=RBF(1.0), C=10).fit(form(far), labels)
+    here = SVC(kernel=RBF(1.0), C=10).fit(near, labels)
+    assert there.certificate_.dual == pytest.approx(here.certificate_.dual, rel=1e-9)
+    np.testing.assert_allclose(
+        there.decision_function(form(far)), here.decision_function(near), atol=1e-6
+    )
+
+
+def test_an_outlying_row_in_csr_is_no_asymmetry():
+    points = X.copy()
+    points[0] = 1e7
+    model = SVC(kernel=RBF(1.0)).fit(sp.csr_array(points), y)
+    assert model.certificate_.relative_gap < 1e-9
+
+
+def test_a_huge_value_does_not_slow_newton_steps_on_the_others(random):
+    """One row whose kernel value is 1e26 times that of the others; without them, endless steps."""
+    points = random.normal(size=(19, 1))
+    points[0] = 8.8e3
+    labels = (np.sin(3 * points[:, 0]) > 0).astype(int)
+    kernel = RBF(2.0) + Polynomial(degree=3, coef0=100.0, gamma=10.0)
+    model = SVC(kernel=kernel, C=1000.0, tol=0.05, max_iter=100_000).fit(points, labels)
+    assert model.certificate_.converged
+
+
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
+def test_values_beyond_float64_end_stalled(random):
+    points = 1e5 + random.normal(size=(60, 3))
+    labels = (random.random(60) < 0.5).astype(int)
+    targets = random.normal(size=60)
+    for model, aims in ((SVC(C=100.0), labels), (NuSVR(C=100.0, nu=0.3), targets)):
+        model.set_params(kernel=Polynomial(degree=4), tol=1e-5, max_iter=10**7)
+        certificate = model.fit(points, aims).certificate_
+        assert certificate.status == "stalled"
+        assert certificate.relative_gap > 1

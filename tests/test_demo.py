@@ -16,9 +16,21 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 import maxmargin
-from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from maxmargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    MCEClassifier,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    Perceptron,
+)
 from maxmargin.cli import main
 from maxmargin.plotting import plot_decision, plot_margins, plot_tube
 
@@ -174,6 +186,58 @@ def test_decision_of_one_class(moons, ax):
     np.testing.assert_array_equal(marked(ax, "support vectors"), X[model.support_])
 
 
+@pytest.mark.parametrize(
+    "machine",
+    [
+        LinearSVC(),
+        LogisticRegression(),
+        Perceptron(max_iter=20),
+        MCEClassifier(),
+        RidgeClassifier(),
+        DecisionTreeClassifier(max_depth=2),
+    ],
+    ids=lambda machine: type(machine).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_decision_of_other_classifiers(machine, moons, ax):
+    X, y = moons
+    model = machine.fit(X, y)
+    plot_decision(model, X[:90], y[:90], ax=ax)  # any points will do
+    wrong = model.predict(X[:90]) != y[:90]
+    np.testing.assert_array_equal(marked(ax, "misclassified"), X[:90][wrong])
+    assert ax.get_title().startswith(type(machine).__name__)
+    lines = [list(c.levels) for c in ax.collections if hasattr(c, "levels") and not c.filled]
+    if isinstance(machine, LinearSVC):
+        assert lines == [[-1, 0, 1]]
+    elif hasattr(machine, "decision_function"):
+        assert lines == [[0]]
+
+
+def test_thousands_of_points_are_not_hidden_under_marks(ax):
+    X, y = make_moons(3000, noise=0.4, random_state=0)
+    model = SVC().fit(X, y)
+    assert len(model.support_) > 400
+    plot_decision(model, X, y, ax=ax)
+    texts = legend_texts(ax)
+    assert f"support vectors ({len(model.support_)} of 3000, not marked)" in texts
+    assert [len(c.get_offsets()) for c in ax.collections if not hasattr(c, "levels")] == [
+        1500,
+        1500,
+    ]
+    plot_decision(model, X, y, ax=ax, support=True)
+    assert len(marked(ax, "support vectors")) == len(model.support_)
+
+
+def test_names_of_regions_do_not_lie_on_points(ax):
+    X, y = load_iris(return_X_y=True)
+    X = X[:, 2:]
+    plot_decision(SVC().fit(X, y), X, y, ax=ax)
+    extent = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1)
+    for text in ax.texts:
+        away = np.linalg.norm((X - text.get_position()) / extent, axis=1)
+        assert away.min() > 0.02
+
+
 def test_marks_can_be_left_out(moons, ax):
     X, y = moons
     plot_decision(SVC().fit(X, y), X, y, ax=ax, support=False, slack=False)
@@ -243,8 +307,8 @@ def test_what_cannot_be_drawn_is_refused_with_advice(moons, ax):
         plot_decision(model, X, y, ax=ax, class_names=["one"])
     with pytest.raises(ValueError, match="precomputed"):
         plot_decision(SVC(kernel="precomputed").fit(X @ X.T, y), X, y, ax=ax)
-    with pytest.raises(TypeError, match="got RidgeClassifier"):
-        plot_decision(RidgeClassifier().fit(X, y), X, y, ax=ax)
+    with pytest.raises(TypeError, match=r"got LinearSVR.*plot_tube"):
+        plot_decision(LinearSVR().fit(X, y), X, y, ax=ax)
     with pytest.raises(TypeError, match="see plot_decision"):
         plot_tube(model, X, y, ax=ax)
     with pytest.raises(NotFittedError):

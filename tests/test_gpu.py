@@ -75,12 +75,12 @@ def memory(request, monkeypatch):
 KERNELS = {
     "gaussian": RBF(gamma=0.7),
     "linear": Linear(),
-    "polynomial": Polynomial(3, c=1.0, gamma=0.5),
+    "polynomial": Polynomial(3, coef0=1.0, gamma=0.5),
     "laplacian": Laplacian(gamma=0.5),
-    "sigmoid": Sigmoid(a=0.1, b=-0.2),
+    "sigmoid": Sigmoid(gamma=0.1, coef0=-0.2),
     "sum": 0.5 * RBF(gamma=0.3) + 0.1 * Linear(),
     "shared primitive": RBF(gamma=0.3) + RBF(gamma=3.0),
-    "product on columns": RBF(gamma=0.2).on([0, 1]) * Polynomial(2, c=1.0).on([2]),
+    "product on columns": RBF(gamma=0.2).on([0, 1]) * Polynomial(2, coef0=1.0).on([2]),
     "exponential": exp(0.2 * Linear()),
     "conformal": RBF(gamma=0.3).conformal(lambda X: 1.0 / (1.0 + np.asarray(X[:, 0]).ravel() ** 2)),
     "feature map": Linear().after(lambda X: np.column_stack([X, X[:, :2] ** 2])),
@@ -157,6 +157,71 @@ def test_every_machine_is_that_of_the_cpu(regime, model, labels):
     assert gpu.certificate_.infeasibility < 1e-9
     assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
     np.testing.assert_allclose(values_of(gpu, X), values_of(host, X), atol=3e-3)
+
+
+@needs_torch
+@pytest.mark.parametrize(("model", "labels"), MACHINES.values(), ids=MACHINES.keys())
+def test_newton_steps_finish_what_crawls(regime, monkeypatch, model, labels):
+    """As soon as they are worth it; here at once. They work in float64, so a tight tol is met."""
+    monkeypatch.setattr(parallel_sets, "_newton_cost", lambda movable: 0 * movable)
+    args = (X,) if labels is None else (X, labels)
+    host = clone(model).set_params(tol=1e-7).fit(*args, sample_weight=weight)
+    gpu = clone(model).set_params(tol=1e-7, device="cuda").fit(*args, sample_weight=weight)
+    assert gpu.certificate_.converged
+    assert gpu.certificate_.infeasibility < 1e-9
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-6, abs=1e-9)
+
+
+@needs_torch
+@pytest.mark.parametrize("groups", [0, 1, 2])
+def test_an_interior_point_ends_on_the_face(groups):
+    """Of an ill-conditioned programme, from any start, with every variable at a wall exactly."""
+    import torch
+
+    from maxmargin.backends.cuda_interior import minimise
+
+    random = np.random.default_rng(groups)
+    m = 60
+    A = random.normal(size=(m, m)) * np.geomspace(1, 1e-7, m)
+    lower, upper = -np.abs(random.normal(size=m)), np.abs(random.normal(size=m))
+    b = np.where(random.random(m) < 0.5, lower, upper)
+    b[:6] = 0.5 * (lower + upper)[:6]
+    member = np.zeros((m, groups))
+    if groups:
+        member[np.arange(m), np.arange(m) % groups] = 1.0
+    H, v = A @ A.T, random.normal(size=m)
+    target = 1e-6
+    found = minimise(*(torch.tensor(a) for a in (H, v, b, lower, upper, member)), target)
+    x = found.x.numpy()
+    assert found.violation <= target
+    np.testing.assert_allclose(found.v.numpy(), v - H @ (x - b), atol=1e-9)
+    np.testing.assert_allclose(member.T @ x, member.T @ b, atol=1e-6)
+    assert (lower <= x).all()
+    assert (x <= upper).all()
+    level = np.zeros(m)
+    free = (lower < x) & (x < upper)
+    for g in range(groups):
+        own = member[:, g] > 0
+        level[own] = found.v.numpy()[own & free].mean()
+    score = found.v.numpy() - level
+    assert (score[x < upper] <= target).all()
+    assert (score[x > lower] >= -target).all()
+    assert 0 < np.count_nonzero(free) < m
+    assert minimise(*(torch.tensor(a) for a in (-H, v, b, lower, upper, member)), target) is None
+
+
+@needs_torch
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_the_host_goes_on_where_the_gpu_gives_up(monkeypatch, size):
+    if size == "large":
+        monkeypatch.setattr(certified, "_ENGINE_FROM", 10)
+    monkeypatch.setattr(parallel_sets, "_STALE", 0)
+    monkeypatch.setattr(parallel_sets, "_FRUITLESS", 1)
+    monkeypatch.setattr("maxmargin.backends.cuda.MATRICES", 1e18)  # no room for Newton steps
+    gpu, host = (SVC(C=2.0, gamma=1.0, device=d).fit(X, y) for d in ("cuda", "cpu"))
+    assert gpu.device_.on_gpu
+    assert gpu.certificate_.converged
+    assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-5)
 
 
 @needs_torch
@@ -388,7 +453,6 @@ def test_limits_and_listeners(regime, monkeypatch):
 def test_going_on_from_where_a_fit_was(tmp_path, monkeypatch):
     points, labels = (array[::5] for array in load_iris(return_X_y=True))
     monkeypatch.setattr("maxmargin.svm.base.Monitor", partial(Monitor, interval=0.0))
-    monkeypatch.setattr("maxmargin.checkpoint.INTERVAL", 0.0)
     monkeypatch.setattr(parallel_sets, "_STEPS", 0.01)  # looked at after ten steps
     path, states = tmp_path / "state", []
 
@@ -397,7 +461,8 @@ def test_going_on_from_where_a_fit_was(tmp_path, monkeypatch):
             with np.load(path) as file:
                 states.append([np.count_nonzero(file[f"alpha{k}"]) for k in range(3)])
 
-    SVC(gamma=0.2, device="cuda", checkpoint=path, callback=look).fit(points, labels)
+    kept = {"checkpoint": path, "checkpoint_interval": 0.0}
+    SVC(gamma=0.2, device="cuda", callback=look, **kept).fit(points, labels)
     assert np.all(states[-1])  # the file knows of all pairs, which are solved side by side
     assert not path.exists()
     model = SVC(gamma=0.2, device="cuda", warm_start=True).fit(points, labels)

@@ -95,6 +95,29 @@ def test_several_gammas_share_the_distances(kind, monkeypatch):
         first.with_kernel(Linear())
 
 
+def test_a_function_is_called_once_where_its_matrix_fits():
+    calls = []
+
+    def product(a, b):
+        calls.append((len(a), len(b)))
+        return a @ b.T
+
+    gram = Gram.of(X, FunctionKernel(product))
+    gram.check()
+    np.testing.assert_array_equal(gram.block([1, 3], [2]), (X @ X.T)[[1, 3]][:, [2]])
+    assert gram.take([4, 7]).rows([1]).tolist() == [[(X[7] @ X[4]), (X[7] @ X[7])]]
+    assert calls == [(len(X), len(X))]
+
+
+@pytest.mark.parametrize("smallest", [-1.0, -1e-6, -1e-9, -1e-12, 0.0, 1e-12, 1.0])
+@pytest.mark.parametrize("n", [2, 60])
+def test_the_smallest_eigenvalue_decides(n, smallest, random):
+    rotation, _ = np.linalg.qr(random.normal(size=(n, n)))
+    K = rotation * np.append(smallest, np.linspace(0.5, 1.0, n - 1)) @ rotation.T
+    known = Gram.of((K + K.T) / 2, Precomputed()).definiteness
+    assert (known is Definiteness.INDEFINITE) == (smallest < -1e-10)
+
+
 def test_definiteness(random):
     assert Gram.of(X, RBF(0.1)).definiteness is Definiteness.PROVEN
     assert Gram.of(X @ X.T, Precomputed()).definiteness is Definiteness.COMPUTED
@@ -130,7 +153,7 @@ def test_rows_that_failed_are_not_resident():
         calls.append(len(a))
         return a @ b.T if len(calls) < 2 else np.full((len(a), len(b)), np.nan)
 
-    gram = Gram.of(X, FunctionKernel(fails_later))
+    gram = Gram.of(X, FunctionKernel(fails_later), memory=8 * 3 * len(X))  # row by row
     gram.require(np.array([0]))
     with pytest.raises(ValueError, match="NaN"):
         gram.require(np.array([1, 2]))

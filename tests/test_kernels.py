@@ -13,7 +13,8 @@ from sklearn.base import clone
 from sklearn.metrics import pairwise
 
 import maxmargin.kernels as kernels
-from maxmargin import SVC
+from maxmargin import SVC, Gram
+from maxmargin.backends import cpu
 from maxmargin.kernels import (
     RBF,
     FunctionKernel,
@@ -236,18 +237,41 @@ def test_resolved_parameters_are_scikit_learns():
 
 
 @pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RBF(gamma=-1.0),
+        lambda: RBF(gamma="wide"),
+        lambda: RBF(gamma=1.0, sigma=1.0),
+        lambda: RBF(sigma=0.0),
+        lambda: RBF(gamma=np.nan),
+        lambda: Laplacian(-1.0),
+        lambda: Polynomial(2.5),
+        lambda: Polynomial(-1),
+        lambda: Polynomial(coef0=np.inf),
+        lambda: Sigmoid("wide"),
+        lambda: Linear() ** -1,
+        lambda: Linear() ** 0.5,
+        lambda: Linear().polynomial([]),
+        lambda: Linear().polynomial([np.nan]),
+    ],
+)
+def test_parameters_are_checked_when_a_kernel_is_made(make):
+    with pytest.raises(ValueError, match=r"must be|not both|at least"):
+        make()
+
+
+def test_parameters_that_were_set_are_checked_with_the_data():
+    for kernel in (RBF(), Laplacian(), Polynomial(), Sigmoid()):
+        wrong = kernel.set_params(gamma="wide")
+        with pytest.raises(ValueError, match="gamma must be"):
+            wrong(X)
+    for name in ("coef0", "gamma"):
+        assert clone(Polynomial()).set_params(**{name: 0.5}).get_params()[name] == 0.5
+
+
+@pytest.mark.parametrize(
     "kernel",
     [
-        RBF(gamma=-1.0),
-        RBF(gamma="wide"),
-        RBF(gamma=1.0, sigma=1.0),
-        RBF(sigma=0.0),
-        RBF(gamma=np.nan),
-        Polynomial(2.5),
-        Polynomial(-1),
-        Linear() ** -1,
-        Linear() ** 0.5,
-        Linear().polynomial([]),
         QuadraticForm(-np.eye(5)),
         QuadraticForm(np.triu(np.ones((5, 5)))),
         QuadraticForm(np.eye(3)),
@@ -260,6 +284,15 @@ def test_resolved_parameters_are_scikit_learns():
 def test_nonsense_is_refused(kernel):
     with pytest.raises(ValueError):
         kernel(X)
+
+
+def test_what_is_no_kernel_yet_is_shown_the_way():
+    with pytest.raises(TypeError, match=r"FunctionKernel\(doubled\)"):
+        RBF(1.0) + doubled
+    with pytest.raises(TypeError, match=r"as_kernel\('linear'\)"):
+        "linear" * RBF(1.0)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        RBF(1.0) - [1]
 
 
 def test_precomputed_does_not_mix_with_kernels_of_points():
@@ -291,6 +324,34 @@ def test_nested_parameters():
     assert repr(SVC(kernel=0.5 * RBF(gamma=0.1) + Linear())) == (
         "SVC(kernel=0.5 * RBF(gamma=0.1) + Linear())"
     )
+
+
+def test_names_of_parameters_are_short():
+    k = 0.5 * RBF(gamma=0.1) + Linear() + (RBF(gamma=0.2).on([0]) + 2.0) * Polynomial() * Linear()
+    numbers = {name: v for name, v in k.get_params().items() if not isinstance(v, Kernel)}
+    assert numbers == {
+        "k1__constant": 0.5,
+        "k1__gamma": 0.1,
+        "k1__sigma": None,
+        "k3__k1__constant": 2.0,
+        "k3__k1__columns": [0],
+        "k3__k1__gamma": 0.2,
+        "k3__k1__sigma": None,
+        "k3__k2__degree": 3,
+        "k3__k2__coef0": 1.0,
+        "k3__k2__gamma": 1.0,
+    }
+    assert "k4" not in k.get_params()
+    for key, value in k.get_params().items():
+        assert clone(k).set_params(**{key: value}) == k
+    k.set_params(k3__k1__gamma=5.0, k1__gamma=6.0)
+    assert str(k) == (
+        "0.5 * RBF(gamma=6.0) + Linear() + (RBF(gamma=5.0).on([0]) + 2) * Polynomial() * Linear()"
+    )
+    twice = 2.0 * (Linear() + 1.0)  # the same name twice: the inner one in full
+    assert twice.get_params()["kernel__constant"] == 1.0
+    assert str(twice.set_params(constant=3.0, kernel__constant=4.0)) == "3 * (Linear() + 4)"
+    assert pickle.loads(pickle.dumps(k)) == clone(k) == k
 
 
 @pytest.mark.parametrize(
@@ -373,3 +434,48 @@ def test_scale_of_float32_sparse_data_far_from_zero(random):
     far = (random.normal(size=(500, 5)) + 1000).astype(np.float32)
     dense = RBF().resolve(far).gamma
     assert RBF().resolve(sp.csr_matrix(far)).gamma == pytest.approx(dense, rel=1e-9)
+
+
+FAR = {
+    "all rows": lambda X, s: X + s,
+    "one column": lambda X, s: X + s * np.eye(1, X.shape[1]),
+    "one row": lambda X, s: X + s * np.eye(1, len(X), 3).T,
+    "two clusters": lambda X, s: X + s * (np.arange(len(X)) % 2)[:, None],
+}
+DISTANCES = {
+    "rbf": (RBF(1.0), lambda D: np.exp(-(D**2).sum(axis=2))),
+    "laplacian": (Laplacian(1.0), lambda D: np.exp(-abs(D).sum(axis=2))),
+    "sum": (
+        0.5 * RBF(2.0) + RBF(0.5) * Laplacian(0.5),
+        lambda D: (
+            0.5 * np.exp(-2 * (D**2).sum(axis=2))
+            + np.exp(-0.5 * (D**2).sum(axis=2) - 0.5 * abs(D).sum(axis=2))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, np.float32], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("kernel", DISTANCES)
+@pytest.mark.parametrize("far", FAR)
+def test_distances_are_true_far_from_the_origin(far, kernel, form):
+    """Also between points that lie together far from all others; in every way to get values."""
+    k, formula = DISTANCES[kernel]
+    points = np.random.default_rng(5).normal(size=(40, 3))
+    for distance in (1e3, 1e7, 1e11):
+        X = form(FAR[far](points, distance))
+        dense = (X.toarray() if sp.issparse(X) else X).astype(np.longdouble)
+        true = formula(dense[:, None] - dense[None]).astype(np.float64)
+        gram = Gram.of(X, k)
+        close = {"atol": 1e-13, "rtol": 0}
+        np.testing.assert_allclose(gram.rows(np.arange(40)), true, **close)
+        np.testing.assert_allclose(k(X, X[5:9]), true[:, 5:9], **close)
+        part = np.arange(3, 30)
+        np.testing.assert_allclose(
+            gram.take(part).rows([0, 5]), true[part[[0, 5]]][:, part], **close
+        )
+        kept = Gram.of(X, k, keep_primitives=True)
+        np.testing.assert_allclose(kept.rows(np.arange(40)), true, **close)
+        narrow = np.empty((40, 40), dtype=np.float32)
+        cpu.kernel_square(gram.program, gram.narrow(), np.arange(40), narrow)
+        assert np.abs(narrow - true).max() < 0.02  # near enough for the engine

@@ -714,6 +714,20 @@ def test_separable_classes_have_no_most_likely_weights(solver, classes, random):
     assert model.score(points, y) == 1.0
 
 
+@pytest.mark.parametrize("seed", [1, 5])  # with a row of zeros, whose loss nothing lowers
+def test_weights_that_grow_without_end_stay_finite(seed):
+    points = np.random.default_rng(seed).integers(-3, 4, size=(8, 2)).astype(float)
+    labels = points @ [1.0, -2.0] > 0
+    with pytest.warns(ConvergenceWarning, match="can be separated"):
+        model = LogisticRegression(penalty=None, fit_intercept=False).fit(points, labels)
+    assert np.abs(model.coef_).max() < 1e3
+    certificate = model.certificate_
+    assert not certificate.converged
+    assert certificate.primal == pytest.approx(np.log(2.0))
+    assert certificate.dual == 0.0
+    assert model.score(points, labels) == 1.0
+
+
 # -- long work ------------------------------------------------------------------------------------
 
 

@@ -8,20 +8,31 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
+import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info
 
 from maxmargin import (
     SVC,
     SVR,
+    LeastSquaresClassifier,
+    LinearRegression,
     LinearSVC,
+    LinearSVR,
+    LogisticRegression,
     MCEClassifier,
     NuSVC,
+    NuSVR,
     OneClassSVM,
     Perceptron,
+    SVCSearchCV,
     duals,
 )
 from maxmargin.checkpoint import Checkpoint
@@ -132,8 +143,6 @@ FIT = """
     import time, warnings
     import numpy as np
     from maxmargin import SVC
-    from maxmargin import checkpoint
-    checkpoint.INTERVAL = 0.2
     random = np.random.default_rng(0)
     X = random.normal(size=(1500, 4))
     y = np.where(X[:, 0] * X[:, 1] + 0.5 * random.normal(size=1500) > 0, 1, 0)
@@ -142,17 +151,22 @@ FIT = """
     def told(progress):
         if progress.seconds > 0.5:
             print("working", flush=True)
-    model = SVC(gamma=0.5, C=1e5, tol=1e-8, callback=told, checkpoint=None)
+    model = SVC(gamma=0.5, C=1e5, tol=1e-8, callback=told, checkpoint=None,
+                checkpoint_interval=0.2)
 """
 
 
-def test_ctrl_c_leaves_a_usable_model():
+def test_ctrl_c_leaves_a_usable_model_and_is_raised():
     process = run(
         FIT
         + """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(X, y)
+        try:
+            for _ in range(100):
+                model.fit(X, y)
+        except KeyboardInterrupt:
+            print("raised", end=" ")
     print(model.certificate_.status, caught[-1].category.__name__, model.score(X, y) > 0.6)
     """,
         stdout=subprocess.PIPE,
@@ -161,8 +175,88 @@ def test_ctrl_c_leaves_a_usable_model():
     process.send_signal(signal.SIGINT)
     asked = time.monotonic()
     output, _ = process.communicate(timeout=60)
-    assert output.split("\n")[-2] == "interrupted ConvergenceWarning True"
+    assert output.split("\n")[-2] == "raised interrupted ConvergenceWarning True"
     assert time.monotonic() - asked < 5.0  # a second on a machine that is not busy
+
+
+class CtrlC:
+    """A listener that presses Ctrl-C once, at the first report."""
+
+    def __init__(self):
+        self.pressed = False
+
+    def __call__(self, progress):
+        if not self.pressed:
+            self.pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+TARGETS = y + (X[:, 2] > 0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kill means another thing there")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SVC(**SLOW),
+        SVC(**SLOW, probability=True),
+        NuSVC(nu=0.2, tol=1e-9),
+        SVR(**SLOW),
+        NuSVR(**SLOW),
+        OneClassSVM(tol=1e-12),
+        LinearSVC(loss="hinge", tol=1e-12),
+        LinearSVC(solver="sgd", tol=1e-12, max_iter=10_000),
+        LinearSVR(tol=1e-12),
+        LogisticRegression(tol=1e-12),
+        LinearRegression(solver="conjugate_gradient", tol=1e-15),
+        LeastSquaresClassifier(solver="gradient_descent", tol=1e-15),
+        Perceptron(tol=None, max_iter=100_000),
+        Perceptron(tol=None, max_iter=100_000, kernel="rbf"),
+        MCEClassifier(tol=1e-15, max_iter=10_000),
+    ],
+    ids=str,
+)
+def test_every_machine_raises_ctrl_c_and_keeps_its_model(machine):
+    machine = clone(machine).set_params(callback=CtrlC())
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X, TARGETS)
+    ended = machine.status_ if hasattr(machine, "status_") else machine.certificate_.status
+    assert ended == "interrupted"
+    assert np.isfinite(machine.predict(X)).all()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kill means another thing there")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ctrl_c_stops_searches():
+    machine = SVC(**{**SLOW, "tol": 1e-5}, callback=CtrlC())
+    with pytest.raises(KeyboardInterrupt):
+        GridSearchCV(machine, {"C": [1e4, 1e5]}, cv=3).fit(X, y)
+    scored = []
+
+    def scorer(machine, X, y):
+        scored.append(machine.score(X, y))
+        if len(scored) == 4:
+            CtrlC()(None)
+        return scored[-1]
+
+    for machine in (SVC(), SVC(max_iter=10**6)):  # with work that is shared, and without
+        scored.clear()
+        search = SVCSearchCV(machine, {"gamma": [0.1, 1.0, 10.0]}, cv=3, scoring=scorer)
+        with pytest.raises(KeyboardInterrupt):
+            search.fit(X[:200], y[:200])
+        found = search.cv_results_["mean_test_score"]
+        assert found[0] == pytest.approx(np.mean(scored[:3]))
+        assert np.isnan(found[1:]).all()
+        assert not hasattr(search, "best_estimator_")
+
+
+def test_a_warning_that_is_an_error_does_not_hide_ctrl_c():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KeyboardInterrupt):
+            SVC(**SLOW, callback=CtrlC()).fit(X, y)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
@@ -207,6 +301,65 @@ def test_checkpoints_of_unfinished_fits_stay(tmp_path):
         SVC(checkpoint=tmp_path / "missing" / "fit.npz").fit(X, y)
     problem = duals.one_class(np.arange(3), np.ones(3), 0.5)
     assert Checkpoint(tmp_path / "none", X, None, [problem]).read() is None
+
+
+def odd_checkpoints(fingerprint, alpha):
+    """Files that are nearly checkpoints, and what is said of each."""
+    alphas = {
+        "not all finite": np.full_like(alpha, np.nan),
+        r"float64 of shape \(3,\)": alpha[:3],
+        r"float64 of shape \(1, 1500\)": alpha[None],
+        "complex128": alpha.astype(complex),
+        "<U3": np.full(len(alpha), "abc"),
+        "other than numbers": np.array([None] * len(alpha)),
+    }
+    for said, array in alphas.items():
+        yield said, lambda file, array=array: np.savez(file, fingerprint=fingerprint, alpha0=array)
+    yield "single array", lambda file: np.save(file, alpha)
+    yield "alpha0", lambda file: np.savez(file, fingerprint=fingerprint)
+
+    def of_terabytes(file):
+        header = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, array in (("fingerprint", fingerprint), ("alpha0", None)):
+                with archive.open(f"{name}.npy", "w") as member:
+                    if array is None:
+                        np.lib.format.write_array_header_1_0(member, header)
+                    else:
+                        np.save(member, array)
+
+    yield "not a checkpoint", of_terabytes
+
+
+def test_files_that_are_nearly_checkpoints(tmp_path):
+    path = tmp_path / "fit.npz"
+    with pytest.warns(ConvergenceWarning):
+        SVC(C=10.0, max_iter=10, checkpoint=path).fit(X, y)
+    with np.load(path) as file:
+        fingerprint, alpha = file["fingerprint"], file["alpha0"]
+    for said, write in odd_checkpoints(fingerprint, alpha):
+        with path.open("wb") as file:
+            write(file)
+        with pytest.raises(ValueError, match=f"not a checkpoint.*({said})|{said}"):
+            SVC(C=10.0, checkpoint=path).fit(X, y)
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_fit(tmp_path, monkeypatch):
+    worked = []
+    for path in (tmp_path, tmp_path / ("long" * 100)):
+        with pytest.raises(ValueError, match="cannot be written"):
+            SVC(checkpoint=path, callback=worked.append).fit(X, y)
+    assert not worked  # it was tried before
+
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    model = SVC(C=10.0, checkpoint=tmp_path / "fit.npz", checkpoint_interval=0.0)
+    with pytest.warns(UserWarning, match="No space left on device.*goes on without") as said:
+        model.fit(X, y)
+    assert model.certificate_.converged
+    assert len(said) == 1
 
 
 def test_a_checkpoint_knows_nu_and_the_kernel(tmp_path):
@@ -287,17 +440,35 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
     for k, violation in enumerate([2.0, 4.0, 0.5, 0.02, 0.001]):
         bar(DualProgress(0, 1, 0, k, violation, 1e-3, float(2 * k), 1.0, 7, np.ones(7)))
     assert bar.share[0] == pytest.approx(1.0)
-    bar.close("converged")
+    bar.close("converged", whole=True)
     shown = capsys.readouterr()
     assert "converged" in shown.out + shown.err
     assert ("7 support vectors" in shown.out) == (not installed)
+
+
+def test_a_bar_is_full_only_at_the_end_and_cuts_no_number(capsys):
+    pytest.importorskip("tqdm")
+    sentence = "converged: optimal to a relative gap of 0.000123456789"
+    progress = DualProgress(0, 1, 0, 1, 0.03, 1e-3, 1.0, 1.0, 123456789, np.ones(7))
+    for whole in (False, True):
+        bar = ProgressBar()
+        bar.bar.ncols = 60
+        bar(replace(progress, violation=1.0))
+        bar(progress)
+        bar.close(sentence, whole)
+        shown = capsys.readouterr().err
+        assert sentence in shown
+        assert ("100%" in shown) == whole
+        assert max(map(len, shown.replace("\r", "\n").split("\n"))) <= 60
+        assert "gap 1" in shown
+        assert "1234567" not in shown.replace("123456789", "")
 
 
 def test_whoever_watches_says_how_it_ended(capsys):
     with watched(1e-9, None, verbose=True) as monitor:
         assert monitor.stopped() is Status.TIME_LIMIT
     with watched(None, None, verbose=True) as monitor:
-        monitor.ending = "mine"
+        monitor.end("mine", whole=True)
     with pytest.raises(ZeroDivisionError), watched(None, None, verbose=True):
         _ = 1 / 0
     shown = "".join(capsys.readouterr())

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from maxmargin import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM, Perceptron
 from maxmargin.kernels import RBF, Linear, Polynomial
 
 X, y = load_iris(return_X_y=True)
@@ -21,10 +21,10 @@ MACHINES = [SVC(kernel=RBF(0.5) + Linear()), NuSVC(nu=0.2), SVR(), NuSVR(), OneC
 
 
 def test_grid_search_reaches_into_kernels():
-    grid = {"kernel__k1__kernel__gamma": [1e-4, 0.5], "kernel__k2__degree": [1, 2], "C": [1, 10]}
+    grid = {"kernel__k1__gamma": [1e-4, 0.5], "kernel__k2__degree": [1, 2], "C": [1, 10]}
     search = GridSearchCV(SVC(kernel=0.5 * RBF() + Polynomial(degree=2)), grid, cv=3).fit(X, y)
     best = search.best_estimator_
-    assert best.kernel.k1.kernel.gamma == search.best_params_["kernel__k1__kernel__gamma"]
+    assert best.kernel.k1.kernel.gamma == search.best_params_["kernel__k1__gamma"]
     assert best.kernel_.k2.degree == search.best_params_["kernel__k2__degree"]
     assert search.best_score_ > 0.95
     kernels = GridSearchCV(SVC(), {"kernel": ["linear", RBF(0.1), Linear() + 1]}, cv=3).fit(X, y)
@@ -117,3 +117,10 @@ def test_multiclass_shapes_of_margin_and_slack():
     binary = SVC(kernel="linear").fit(X[:100], y[:100])
     assert isinstance(binary.margin_, float)
     assert binary.slack_.shape == (100,)
+
+
+@pytest.mark.parametrize("machine", [SVC(), OneClassSVM(), LinearSVC(), Perceptron()])
+def test_columns_of_the_same_name_are_refused(machine):
+    twins = pd.DataFrame(X, columns=["a", "b", "a", "c"])
+    with pytest.raises(ValueError, match=r"same name, 'a' \(2 times\).*rename"):
+        machine.fit(twins, y)

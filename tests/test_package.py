@@ -83,6 +83,25 @@ assert not {"torch", "matplotlib", "dask"} & set(sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_nothing_need_be_writable():
+    """Numba finds no folder for its cache: all is compiled, even where warnings are errors."""
+    code = """
+import tempfile
+
+def refuse(*args, **options):
+    raise PermissionError("a read-only file system")
+
+tempfile.TemporaryFile = refuse  # how Numba finds out
+import maxmargin.linear, maxmargin.selection, maxmargin.svm
+
+model = maxmargin.Perceptron().fit([[0.0], [1.0]], [0, 1])
+assert model.predict([[2.0]]) == [1]
+"""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stderr.count(b"NUMBA_CACHE_DIR") == 1
+
+
 def test_public_names():
     assert set(maxmargin.__all__) <= set(dir(maxmargin))
     for name in maxmargin.__all__:

@@ -370,7 +370,7 @@ def test_with_the_linear_kernel_it_is_the_perceptron(order, variant, random):
 
 def test_a_kernel_separates_what_a_plane_cannot_and_obeys_its_bound():
     X, y = XOR
-    model = Perceptron(kernel=Polynomial(degree=2, c=1.0), tol=None).fit(X, y)
+    model = Perceptron(kernel=Polynomial(degree=2, coef0=1.0), tol=None).fit(X, y)
     assert model.converged_
     assert model.score(X, y) == 1.0
     other = Perceptron(kernel=RBF(gamma=1.0) + Linear(), tol=None).fit(X, y)

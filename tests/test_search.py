@@ -1,11 +1,14 @@
 """The searches: the same scores as GridSearchCV, whatever is shared on the way."""
 
+import re
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -203,7 +206,7 @@ def test_unusual_splits(machine):
 @pytest.mark.usefixtures("never_fitted")
 def test_values_beyond_float32():
     X, y = iris()
-    machine = SVC(kernel=Polynomial(degree=4, c=1.0, gamma=1.0))
+    machine = SVC(kernel=Polynomial(degree=4, coef0=1.0, gamma=1.0))
     grid = {"C": [1e-40, 1e-38], "kernel__degree": [3, 4]}
     search = SVCSearchCV(grid, estimator=machine, cv=3).fit(1e5 * X, y)
     assert_same_scores(search, GridSearchCV(machine, grid, cv=3).fit(1e5 * X, y))
@@ -616,8 +619,116 @@ def test_plot():
     several = SVCSearchCV(GRID, cv=3, scoring=["accuracy", "f1_macro"], refit="f1_macro").fit(X, y)
     assert several.plot().figure.axes[1].get_ylabel() == "mean test f1_macro"
     plt.close("all")
-    for grid in ({"kernel": ["rbf", "linear"]}, {**GRID, "coef0": [0.0, 1.0]}):
-        with pytest.raises(ValueError, match="one or two numeric parameters"):
-            SVCSearchCV(grid, cv=3).fit(X, y).plot()
+    three = SVCSearchCV({**GRID, "coef0": [0.0, 1.0]}, cv=3).fit(X, y)
+    with pytest.raises(ValueError, match="one or two parameters vary"):
+        three.plot()
     with pytest.raises(Exception, match="not fitted"):
         SVCSearchCV(GRID).plot()
+
+
+def test_plot_of_what_is_no_number_and_of_one_bad_score():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    X, y = iris()
+    kernels = ["linear", 0.5 * RBF(0.5) + Linear(), "rbf"]
+    ax = SVCSearchCV({"C": [1, 10], "kernel": kernels}, cv=3).fit(X, y).plot()
+    shown = [label.get_text() for label in ax.get_yticklabels()]
+    assert shown == ["linear", "0.5 * RBF(gamma=0.5) + Linear()", "rbf"]
+    ax = SVCSearchCV({"gamma": ["scale", 0.1]}, cv=3).fit(X, y).plot()
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["scale", "0.1"]
+    search = SVCSearchCV(GRID, cv=3).fit(X, y)
+    others = np.sort(search.cv_results_["mean_test_score"])[1:]
+    search.cv_results_["mean_test_score"][0] = -101.0
+    (image,) = search.plot().images
+    assert image.get_clim()[0] > 0.5 * others.min()
+    assert image.colorbar.extend == "min"
+    plt.close("all")
+
+
+# -- time, threads and other people ---------------------------------------------------------------
+
+
+def test_either_order():
+    estimator, grid = SVC(tol=1e-4), {"C": [1, 2]}
+    for search in (
+        SVCSearchCV(estimator, grid),
+        SVCSearchCV(estimator, param_grid=grid),
+        SVCSearchCV(grid, estimator),
+        SVCSearchCV(grid, estimator=estimator),
+    ):
+        assert search.estimator is estimator
+        assert search.param_grid is grid
+        assert clone(search).param_grid == grid
+    assert SVCSearchCV([grid]).estimator is None
+    for wrong in (lambda: SVCSearchCV(estimator, grid, 5), lambda: SVCSearchCV(pre_dispatch=2)):
+        with pytest.raises(TypeError, match=r"SVCSearchCV\(estimator, param_grid, \.\.\.\)"):
+            wrong()
+
+
+def test_the_search_has_a_time_limit():
+    X, y = breast_cancer(200)
+    clock = {"scored": 0}
+
+    def scorer(machine, X, y):
+        clock["scored"] += 1
+        if clock["scored"] == wanted:
+            time.sleep(0.3)
+        return machine.score(X, y)
+
+    for machine in (SVC(), SVC(max_iter=10**6)):
+        SVCSearchCV(machine, GRID, cv=3).fit(X, y)  # compiled
+        clock["scored"], wanted = 0, 10
+        search = SVCSearchCV(machine, GRID, cv=3, scoring=scorer, time_limit=0.3)
+        with pytest.warns(ConvergenceWarning, match=r"stopped at time_limit=0.3 s"):
+            search.fit(X, y)
+        means = search.cv_results_["mean_test_score"]
+        assert 1 <= np.isfinite(means).sum() < len(means)
+        assert search.best_score_ == np.nanmax(means)
+        assert search.best_estimator_.certificate_.converged
+        clock["scored"], wanted = 0, 1
+        with pytest.raises(TimeoutError, match="before any candidate"):
+            search.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("data", "scoring"), [(iris, "neg_log_loss"), (breast_cancer, "neg_brier_score")]
+)
+def test_probabilities_are_shared(data, scoring, monkeypatch):
+    X, y = data()
+    machine = SVC(probability=True, random_state=0, class_weight="balanced")
+    grid = {"C": [1, 10, 100], "gamma": [0.01, 0.1]}  # with free variables: the bias is unique
+    reference = GridSearchCV(machine, grid, scoring=scoring, cv=3).fit(X, y)
+
+    def refuse(self, X, y):
+        raise AssertionError("really fitted")
+
+    monkeypatch.setattr(SVC, "fit", refuse)
+    search = SVCSearchCV(machine, grid, scoring=scoring, cv=3, refit=False).fit(X, y)
+    assert_same_scores(search, reference, 2e-3)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", ["accuracy", "f1_macro"]])
+def test_levels_of_verbosity(scoring, capsys):
+    X, y = iris()
+    lines = []
+    for kind in (SVCSearchCV, GridSearchCV):
+        for verbose in (1, 2, 3):
+            kind(SVC(), {"C": [1, 10]}, cv=2, scoring=scoring, refit=False, verbose=verbose).fit(
+                X, y
+            )
+            told = re.sub(r"\.{3,}|[\d.]+s\b", "", capsys.readouterr().out)
+            lines.append(sorted(told.splitlines()))
+    assert lines[:3] == lines[3:]
+    assert [len(told) for told in lines[:3]] == [1, 5, 5]
+    assert "[CV 2/2] END C=10;" in lines[2][-2] + lines[2][-1]
+
+
+def test_a_bug_of_ours_is_not_hidden(monkeypatch):
+    def broken(self, *args):
+        raise AttributeError("a bug")
+
+    monkeypatch.setattr(sharing.Fits, "_data_set", broken)
+    with pytest.raises(AttributeError, match="a bug"):
+        SVCSearchCV(GRID).fit(*iris())

@@ -11,25 +11,35 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 from sklearn.utils import _safe_indexing
 
 from maxmargin.backends import program as op
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.threads import ALONE, Workers
 
+# Sizes of a pair, times the kernel's rate, up to which a distance need not be exact: what cancels
+# in it is then a rounding of so many units in the exponent. Beyond, distances count that are less
+# than 1 / (e EXPONENT) of the sizes; the exponential of larger ones is small enough. Lower is
+# more exact, and sends more pairs of ordinary data through differences.
+EXPONENT = 32.0
+CANCELLED = math.e * EXPONENT
+REACH32 = 2.0**17  # the same for float32 tiles, which need not be exact, only near
 DEVIATION32 = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # of a value near one, rounded
 TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
 _CHUNK = 512
 _DIAGONAL_BLOCK = 16
 _PANEL = 64  # rows of one product in compiled code
-_FAR = 4.0  # mean squared length, over that of centred rows, from which float32 needs centring
+_FAR = 0.25  # squared length of the centre, over that of rows less it, from which it is used
+_CENTRE_ROWS = 64  # that a median is taken of
 _SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.25  # share of entries up to which CSR products win
 
 
@@ -63,13 +73,27 @@ class Points(Protocol):
         ...
 
 
+class Panel(NamedTuple):
+    """Some rows as the left side of tiles: less the centre, with their sizes, and where to find
+    them as they came.
+    """
+
+    vectors: np.ndarray
+    sizes: np.ndarray
+    source: Vectors
+    rows: np.ndarray
+
+
 class Vectors(ABC):
     """Rows of a real matrix, for products and distances.
 
-    ``index`` are the rows of X that belong to the data set: a subset is a view, not a copy.
-    Distances are taken between rows less their common ``centre``: the products that a squared
-    distance is made of then have the size of the distance, not of the mean. Tiles are made in
-    ``dtype``: float64, or float32 after :meth:`narrow`.
+    ``index`` are the rows of X that belong to the data set: a subset is a view, not a copy. A
+    squared distance is ``|x|^2 + |z|^2 - 2 x . z``, which rounds like ``|x|^2 + |z|^2``. So rows
+    that lie far from the origin, against how far they lie apart, are taken less a ``centre``; and
+    the distances that are still too small for what they were made of are made again from the
+    differences of the rows as they came (:meth:`tile`). ``rate`` is the factor that a distance has
+    in the kernel's exponent, infinite where it is not known: what is too small follows from it.
+    Tiles are made in ``dtype``: float64, or float32 after :meth:`narrow`.
     """
 
     def __init__(
@@ -77,24 +101,26 @@ class Vectors(ABC):
         X: Any,
         kind: str,
         centre: np.ndarray | None = None,
-        index: np.ndarray | None = None,
-        squares: np.ndarray | None = None,
+        rate: float = np.inf,
         dtype: Any = np.float64,
     ):
-        self.X, self.kind, self.centre, self.index = X, kind, centre, index
+        self.X, self.kind, self.centre, self.rate = X, kind, centre, rate
         self.dtype = np.dtype(dtype)
-        self.n = X.shape[0] if index is None else len(index)
-        if squares is None:
-            squares = np.zeros(self.n) if kind == op.L1_DISTANCE else self._squares()
-        self.squares = squares.astype(dtype, copy=False)
+        self.n, self.index = X.shape[0], None
+        self._made: dict[str, Any] = {}  # of X, for all subsets
+        self.sizes = self._sizes().astype(dtype, copy=False)
 
     @classmethod
-    def prepare(cls, X: Any, kind: str, centre: np.ndarray | None = None) -> Vectors:
-        """Vectors of all rows of X; without a given centre distances are centred on the mean."""
-        if kind == op.SQUARED_DISTANCE and centre is None:
-            centre = _column_means(X)
+    def prepare(
+        cls, X: Any, kind: str, rate: float = np.inf, like: Vectors | None = None
+    ) -> Vectors:
+        """Vectors of all rows of X, seen from the same centre as those on the other side."""
         kept = SparseVectors if sp.issparse(X) else DenseVectors
-        return kept(X, kind, centre if kind == op.SQUARED_DISTANCE else None)
+        if like is not None:
+            return kept(X, kind, like.centre, rate)
+        if kind == op.SQUARED_DISTANCE:
+            return kept(X, kind, centre_of(X), rate)
+        return kept(X, kind, None, rate)
 
     @property
     @abstractmethod
@@ -102,81 +128,132 @@ class Vectors(ABC):
         """Entries that one row brings into the cache."""
 
     @abstractmethod
+    def raw(self, rows: slice | np.ndarray) -> np.ndarray:
+        """Return these rows, dense, as they came."""
+
     def dense(self, rows: slice | np.ndarray) -> np.ndarray:
         """Return these rows, dense, in ``dtype``, less the centre."""
+        block = self.raw(rows)
+        if self.centre is not None:
+            block = block - self.centre  # float32 becomes float64 here, one tile at a time
+        return block.astype(self.dtype, copy=False)
 
     def narrow(self, copied: bool) -> Vectors:
-        squares = self.squares.astype(np.float32)
-        if not copied:
-            return type(self)(self.X, self.kind, self.centre, self.index, squares, np.float32)
-        return self._narrow_copy(squares)
+        """Return the same rows for tiles in float32, their data copied or not.
+
+        Where float32 would not know distances that matter, float64 makes them for float32 tiles.
+        """
+        if self.kind != op.DOT and too_far_for_float32(self.rate, self.sizes):
+            return self
+        if copied:
+            return self._narrow_copy()
+        return self._with(dtype=np.dtype(np.float32), sizes=self.sizes.astype(np.float32))
 
     @abstractmethod
-    def _narrow_copy(self, squares: np.ndarray) -> Vectors:
+    def _narrow_copy(self) -> Vectors:
         """Return a float32 copy of these rows, in the form whose products are fastest."""
 
     @abstractmethod
-    def _squares(self) -> np.ndarray:
-        """Return the squared length of every row less the centre."""
+    def _sizes(self) -> np.ndarray:
+        """Return what distances of a row are made of, and round like.
+
+        The squared length of each row less the centre; for L1 distances of CSR rows, which are
+        made by correcting a norm, the L1 norm; for those of dense rows nothing cancels: zero.
+        """
 
     @abstractmethod
     def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
         """Write inner products, of rows less the centre, into ``out``."""
 
     @abstractmethod
-    def _l1_distances(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
+    def _l1_distances(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
         """Write L1 distances into ``out``."""
+
+    @abstractmethod
+    def _mend(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        """Make those distances in ``out`` again, from differences, that have cancelled."""
+
+    def _with(self, **changes: Any) -> Any:
+        """Return a copy with some attributes changed."""
+        other = copy(self)
+        other.__dict__.update(changes)
+        other.n = other.X.shape[0] if other.index is None else len(other.index)
+        if "X" in changes:
+            other._made = {}
+        return other
 
     def take(self, rows: np.ndarray) -> Vectors:
         index = rows if self.index is None else self.index[rows]
-        squares = self.squares[rows]
-        return type(self)(self.X, self.kind, self.centre, index, squares, self.dtype)
+        return self._with(index=index, sizes=self.sizes[rows])
 
     def diagonal(self) -> np.ndarray:
         if self.kind != op.DOT:
             return np.zeros(self.n)
-        return self.squares.astype(np.float64, copy=False)
+        return self.sizes.astype(np.float64, copy=False)
 
-    def panel(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.dense(rows), self.squares[rows]
+    def panel(self, rows: np.ndarray) -> Panel:
+        return Panel(self.dense(rows), self.sizes[rows], self, rows)
 
-    def tile(
-        self, panel: tuple[np.ndarray, np.ndarray], start: int, stop: int, out: np.ndarray
-    ) -> None:
-        vectors, squares = panel
-        if self.kind == op.L1_DISTANCE:
-            self._l1_distances(vectors, start, stop, out)
+    def tile(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        if out.dtype != self.dtype:  # see narrow
+            values = np.empty(out.shape, dtype=self.dtype)
+            self.tile(panel, start, stop, values)
+            out[:] = values
             return
-        self._products(vectors, start, stop, out)
+        if self.kind == op.L1_DISTANCE:
+            self._l1_distances(panel, start, stop, out)
+        else:
+            self._products(panel.vectors, start, stop, out)
         if self.kind == op.SQUARED_DISTANCE:
-            _squared_distances(squares, self.squares[start:stop], out)
+            _squared_distances(panel.sizes, self.sizes[start:stop], out)
+        if self._may_cancel(panel, start, stop):
+            self._mend(panel, start, stop, out)
 
     def gaussian_tile(
-        self,
-        panel: tuple[np.ndarray, np.ndarray],
-        start: int,
-        stop: int,
-        rate: float,
-        out: np.ndarray,
+        self, panel: Panel, start: int, stop: int, rate: float, out: np.ndarray
     ) -> None:
         """Write ``exp(rate * squared distance)`` into ``out``: the whole RBF kernel in one pass."""
-        vectors, squares = panel
-        self._products(vectors, start, stop, out)
-        _gaussian(squares, self.squares[start:stop], out.dtype.type(rate), out)
+        if out.dtype != self.dtype or self._may_cancel(panel, start, stop):
+            self.tile(panel, start, stop, out)
+            _exponential(out.dtype.type(rate), out)
+            return
+        self._products(panel.vectors, start, stop, out)
+        _gaussian(panel.sizes, self.sizes[start:stop], out.dtype.type(rate), out)
+
+    def _may_cancel(self, panel: Panel, start: int, stop: int) -> bool:
+        """Whether a distance of this tile may have lost digits that the kernel's value needs."""
+        if self.kind == op.DOT or self.dtype == np.float32:
+            return False  # what float32 loses, the certificate finds
+        largest = panel.sizes.max(initial=0.0) + self.sizes[start:stop].max(initial=0.0)
+        return not largest <= self._limit
+
+    @property
+    def _limit(self) -> float:
+        """Size up to which cancelling does not matter to the kernel's value."""
+        return EXPONENT / self.rate if self.rate > 0 else np.inf
+
+    @property
+    def rounding(self) -> float:
+        """Roundings, in units of float64's, that a kernel's value has from the primitive.
+
+        A product's are relative to the lengths of its factors. A distance's are those of the
+        exponential of ``-rate`` times it, see decision 0014.
+        """
+        return roundings(self.kind, self._terms(), self.rate, float(self.sizes.max(initial=0.0)))
+
+    @abstractmethod
+    def _terms(self) -> float:
+        """Return the most terms that a product of two rows has."""
 
     def gathered(self) -> Vectors:
         """Return the same rows, next to each other in memory."""
         if self.index is None:
             return self
-        return self._gathered()
+        return self._with(X=self.X[self.index], index=None)
 
     def compact(self) -> Vectors:
         """Return the same rows in the form whose products are fastest, copied if it is another."""
         return self
-
-    @abstractmethod
-    def _gathered(self) -> Vectors:
-        """Return a copy of the indexed rows."""
 
     def _at(self, rows: slice | np.ndarray) -> slice | np.ndarray:
         """Places of these rows in X."""
@@ -190,106 +267,177 @@ class DenseVectors(Vectors):
     def width(self) -> int:
         return self.X.shape[1]
 
-    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
-        block = self.X[self._at(rows)]
-        if self.centre is not None:
-            block = block - self.centre  # float32 becomes float64 here, one tile at a time
-        return block.astype(self.dtype, copy=False)
+    def raw(self, rows: slice | np.ndarray) -> np.ndarray:
+        return self.X[self._at(rows)]
 
-    def _gathered(self) -> Vectors:
-        block = self.dense(slice(None))
-        return DenseVectors(block, self.kind, squares=self.squares, dtype=self.dtype)
+    def _terms(self) -> float:
+        return float(self.X.shape[1])
 
-    def _narrow_copy(self, squares: np.ndarray) -> Vectors:
+    def narrow(self, copied: bool) -> Vectors:
+        if self.kind != op.L1_DISTANCE or self.centre is not None:
+            return super().narrow(copied)
+        centre = centre_of(self.X)  # differences in float64 need none, float32 rows do
+        if centre is None:
+            centre = np.zeros(self.width)
+        sizes = np.empty(self.n)
+        for start, stop in _stretches(self.n, self.width):
+            sizes[start:stop] = np.abs(self.raw(slice(start, stop)) - centre).sum(axis=1)
+        if too_far_for_float32(self.rate, sizes):
+            return self
+        return self._with(centre=centre).narrow(copied)
+
+    def _narrow_copy(self) -> Vectors:
         if self._mostly_zero():
-            X = self.X if self.index is None else self.X[self.index]
-            sparse = SparseVectors.narrowed(sp.csr_array(X), self.kind)
-            if sparse.squares.mean() <= _FAR * self.squares.mean():
-                return sparse  # not centred: only where that loses next to nothing
+            return self.compact()._narrow_copy()
         block = np.empty((self.n, self.width), dtype=np.float32)
         for start, stop in _stretches(self.n, self.width):
             block[start:stop] = self.dense(slice(start, stop))
-        return DenseVectors(block, self.kind, squares=squares, dtype=np.float32)
+        sizes = self.sizes.astype(np.float32)
+        return self._with(X=block, centre=None, index=None, sizes=sizes, dtype=block.dtype)
 
     def compact(self) -> Vectors:
         if not self._mostly_zero():
             return self
         X = sp.csr_array(self.X if self.index is None else self.X[self.index])
-        return SparseVectors(X, self.kind, self.centre, None, self.squares, self.dtype)
+        return SparseVectors(X, self.kind, self.centre, self.rate, self.dtype)
 
     def _mostly_zero(self) -> bool:
         """Whether so few entries are nonzero, by a sample of rows, that CSR is faster."""
-        sample = self.X[self._at(spread_out(self.n, _SAMPLED_ROWS))]
-        return np.count_nonzero(sample) < _SPARSE_BELOW * sample.size
+        sample = self.raw(spread_out(self.n, _SAMPLED_ROWS))
+        return bool(np.count_nonzero(sample) < _SPARSE_BELOW * sample.size)
 
-    def _squares(self) -> np.ndarray:
-        squares = np.empty(self.n)
+    def _sizes(self) -> np.ndarray:
+        sizes = np.zeros(self.n)
+        if self.kind == op.L1_DISTANCE:
+            return sizes
         for start, stop in _stretches(self.n, self.width):
             block = self.dense(slice(start, stop))
-            np.einsum("ij,ij->i", block, block, out=squares[start:stop])
-        return squares
+            np.einsum("ij,ij->i", block, block, out=sizes[start:stop])
+        return sizes
 
     def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        if self.X.dtype == self.dtype and self.index is None:
-            # (x - c) . p = x . p - c . p, where p is centred already: no copy of the tile
-            np.dot(vectors, self.X[start:stop].T, out=out)
-            if self.centre is not None:
-                out -= (vectors @ self.centre)[:, None]
-        else:
-            np.dot(vectors, self.dense(slice(start, stop)).T, out=out)
+        np.dot(vectors, self.dense(slice(start, stop)).T, out=out)
 
-    def _l1_distances(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        _l1_dense(vectors, self.dense(slice(start, stop)), out)
+    def _l1_distances(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        _l1_dense(panel.vectors, self.dense(slice(start, stop)), out)
+
+    def _mend(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        if self.kind == op.L1_DISTANCE:
+            return
+        left = panel.source.raw(panel.rows)
+        right, sizes = self.raw(slice(start, stop)), self.sizes[start:stop]
+        _mend_dense(left, panel.sizes, right, sizes, self._limit, out)
 
 
 class SparseVectors(Vectors):
-    """CSR rows; they stay sparse, only the rows of a panel are written out."""
+    """CSR rows; they stay sparse, only the rows of a panel are written out.
+
+    The centre is zero but in columns that are mostly filled, so rows less the centre are sparse
+    too.
+    """
 
     @property
     def width(self) -> int:
         return max(self.X.nnz // max(self.X.shape[0], 1), 1)
 
-    @classmethod
-    def narrowed(cls, X: Any, kind: str) -> SparseVectors:
-        """Vectors in float32, not centred: sparse data have their mean near zero."""
-        squares = cls(X, kind).squares
+    def raw(self, rows: slice | np.ndarray) -> np.ndarray:
+        return self.X[self._at(rows)].toarray()
+
+    def _terms(self) -> float:
+        return float(np.diff(self.X.indptr).max(initial=0))
+
+    @property
+    def _centred(self) -> Any:
+        """CSR rows less the centre; made with the first tile."""
+        if self.centre is None:
+            return self.X
+        if "centred" not in self._made:
+            self._made["centred"] = _less(self.X, self.centre)
+        return self._made["centred"]
+
+    def _narrow_copy(self) -> Vectors:
+        X = self._centred if self.index is None else self._centred[self.index]
         parts = X.data.astype(np.float32), X.indices, X.indptr  # the pattern is shared
-        return cls(sp.csr_array(parts, shape=X.shape), kind, squares=squares, dtype=np.float32)
+        X = sp.csr_array(parts, shape=X.shape)
+        sizes = self.sizes.astype(np.float32)
+        return self._with(X=X, centre=None, index=None, sizes=sizes, dtype=np.dtype(np.float32))
 
-    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
-        block = self.X[self._at(rows)].toarray()
-        if self.centre is not None:
-            block = block - self.centre
-        return block.astype(self.dtype, copy=False)
-
-    def _gathered(self) -> Vectors:
-        X = self.X[self.index]
-        return SparseVectors(X, self.kind, self.centre, None, self.squares, self.dtype)
-
-    def _narrow_copy(self, squares: np.ndarray) -> Vectors:
-        X = self.X if self.index is None else self.X[self.index]
-        return SparseVectors.narrowed(X, self.kind)
-
-    def _squares(self) -> np.ndarray:
-        centre = np.zeros(self.X.shape[1]) if self.centre is None else self.centre
-        return _csr_squares(self.X.indptr, self.X.indices, self.X.data, centre)
+    def _sizes(self) -> np.ndarray:
+        X = self.X
+        if self.kind == op.L1_DISTANCE:
+            return np.asarray(abs(X).sum(axis=1), dtype=np.float64).reshape(-1)
+        centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
+        return _csr_squares(X.indptr, X.indices, X.data, centre, np.flatnonzero(centre))
 
     def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        offset = np.zeros(len(vectors)) if self.centre is None else vectors @ self.centre
         columns = np.ascontiguousarray(vectors.T)  # the inner loop runs over the panel's rows
-        _csr_dot(*self._stretch(start, stop), columns, offset.astype(self.dtype), out)
+        _csr_dot(*self._stretch(self._centred, start, stop), columns, out)
 
-    def _l1_distances(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        norms = np.abs(vectors).sum(axis=1)
-        columns = np.ascontiguousarray(vectors.T)
-        _csr_l1(*self._stretch(start, stop), columns, norms, out)
+    def _l1_distances(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        columns = np.ascontiguousarray(panel.vectors.T)
+        norms = np.abs(panel.vectors).sum(axis=1)
+        _csr_l1(*self._stretch(self.X, start, stop), columns, norms, out)
 
-    def _stretch(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _mend(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        left, sizes = panel.source.raw(panel.rows), panel.sizes
+        own, squared = self.sizes[start:stop], self.kind == op.SQUARED_DISTANCE
+        if not squared:  # a dense panel has no norms at hand
+            sizes = np.abs(left).sum(axis=1, dtype=np.float64)
+        stretch = self._stretch(self.X, start, stop)
+        _mend_csr(left, sizes, *stretch, own, squared, self._limit, out)
+
+    def _stretch(self, X: Any, start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """``(indptr, indices, data)`` of rows ``start:stop``."""
         if self.index is None:
-            return self.X.indptr[start : stop + 1], self.X.indices, self.X.data
-        part = self.X[self.index[start:stop]]
+            return X.indptr[start : stop + 1], X.indices, X.data
+        part = X[self.index[start:stop]]
         return part.indptr, part.indices, part.data
+
+
+def roundings(kind: str, terms: float, rate: float, largest: float) -> float:
+    """Roundings of a primitive of so many terms between rows of this largest size."""
+    if kind == op.DOT:
+        return terms + 6.0
+    lost = 2.0 * CANCELLED if not np.isfinite(rate) else 2.0 * min(EXPONENT, 2.0 * rate * largest)
+    return (terms + 6.0) * (1.0 + lost)
+
+
+def too_far_for_float32(rate: float, sizes: np.ndarray) -> bool:
+    """Whether a row is so long that its distance from itself, or its like, would be noise."""
+    if not np.isfinite(rate):
+        rate = 1.0 / max(float(np.median(sizes)), np.finfo(np.float64).tiny)
+    return bool((rate * sizes > REACH32).any())
+
+
+def centre_of(X: Any) -> np.ndarray | None:
+    """Medians of the columns, by a sample of rows, where they are far from zero; otherwise None.
+
+    Far is: against how far the rows are from them. A mean would be where one row far from all
+    others draws it.
+    """
+    n, d = X.shape
+    sample = X[spread_out(n, _CENTRE_ROWS)]
+    if sp.issparse(X):
+        filled = np.flatnonzero(2 * np.bincount(sample.indices, minlength=d) > sample.shape[0])
+        sample = sample[:, filled].toarray() if len(filled) else np.zeros((1, 0))
+    else:
+        filled = np.arange(d)
+    medians = np.median(sample, axis=0).astype(np.float64) if sample.size else np.zeros(0)
+    spread = np.median(np.square(sample - medians).sum(axis=1)) if sample.size else 0.0
+    if not medians @ medians > _FAR * spread:
+        return None
+    centre = np.zeros(d)
+    centre[filled] = medians
+    return centre
+
+
+def _less(X: Any, centre: np.ndarray) -> Any:
+    """CSR rows less a centre that is zero in most columns."""
+    columns = np.flatnonzero(centre)
+    n = X.shape[0]
+    indptr = np.arange(n + 1) * len(columns)
+    parts = np.tile(centre[columns], n), np.tile(columns, n), indptr
+    return sp.csr_array(X, dtype=np.float64) - sp.csr_array(parts, shape=X.shape)
 
 
 class GivenMatrix:
@@ -299,6 +447,7 @@ class GivenMatrix:
 
     def __init__(self, K: np.ndarray, rows: np.ndarray | None = None, index: Any = None):
         self.K = K
+        self.untouched = rows is None and index is None
         self.rows = np.arange(K.shape[0]) if rows is None else rows
         self.index = np.arange(K.shape[1]) if index is None else index
         self.n = len(self.rows)
@@ -319,7 +468,15 @@ class GivenMatrix:
         self, panel: tuple[np.ndarray, np.ndarray], start: int, stop: int, out: np.ndarray
     ) -> None:
         K, rows = panel
-        out[:] = K[rows[:, None], self.index[start:stop]]
+        _gather(K, rows, self.index[start:stop], out)
+
+    def whole(self) -> np.ndarray:
+        """Return the values between all points in float64; where it is that, the matrix itself."""
+        if self.untouched and self.K.dtype == np.float64 and self.K.flags.c_contiguous:
+            return self.K
+        out = np.empty((self.n, self.n))
+        _gather(self.K, self.rows, self.index, out)
+        return out
 
 
 class FunctionValues:
@@ -375,6 +532,39 @@ class FunctionValues:
         return values
 
 
+@njit(cache=True, nogil=True)
+def _gather(K, rows, columns, out):
+    """Write the values at some rows and columns into ``out``."""
+    for i in range(rows.shape[0]):
+        row = K[rows[i]]
+        for j in range(columns.shape[0]):
+            out[i, j] = row[columns[j]]
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+def asymmetry(K, mirrored):
+    """Largest size of the values ``K``, and by how much they differ from ``mirrored.T``.
+
+    Tile by tile, since one of the two is read against its order in memory. Of a matrix and itself
+    one half will do.
+    """
+    largest = 0.0
+    difference = 0.0
+    half = K.shape[0] == mirrored.shape[0] and K.shape[1] == mirrored.shape[1]
+    for first in range(0, K.shape[0], 64):
+        last = min(first + 64, K.shape[0])
+        for start in range(0, last if half else K.shape[1], 64):
+            for i in range(first, last):
+                for j in range(start, min(start + 64, K.shape[1])):
+                    value = np.float64(K[i, j])
+                    away = abs(value - np.float64(mirrored[j, i]))
+                    if abs(value) > largest:
+                        largest = abs(value)
+                    if away > difference:
+                        difference = away
+    return largest, difference
+
+
 class Operand:
     """One side of a kernel matrix: a data set as every primitive of a programme sees it."""
 
@@ -389,24 +579,28 @@ class Operand:
         return max((points.X.shape[1] for points in vectors), default=1)
 
     @classmethod
-    def prepare(cls, program: Program, X: Any, like: Operand | None = None) -> Operand:
+    def prepare(
+        cls, program: Program, X: Any, like: Operand | None = None, shared: bool = False
+    ) -> Operand:
         """Look at X through the programme's views.
 
-        ``like`` is the operand on the other side: distances are taken from its centres.
+        ``like`` is the operand on the other side: both are seen from its centres. ``shared``
+        primitives are exact enough for every kernel that is made of them.
         """
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         seen: list[tuple[View, Any]] = []
         primitives: list[Any] = []
         for k, primitive in enumerate(program.primitives):
             data = _view(X, primitive.view, seen)
-            centre = getattr(like.primitives[k], "centre", None) if like else None
+            rate = np.inf if shared else program.rates[k]
             if primitive.kind == op.PRECOMPUTED:
                 primitives.append(GivenMatrix(data))
             elif primitive.kind == op.FUNCTION:
                 primitives.append(FunctionValues(data, n, primitive.function))
             else:
                 data = canonical(data) if sp.issparse(data) else np.ascontiguousarray(data)
-                primitives.append(Vectors.prepare(data, primitive.kind, centre))
+                other = like.primitives[k] if like else None
+                primitives.append(Vectors.prepare(data, primitive.kind, rate, other))
         factors = np.empty((len(program.factors), n))
         for k, factor in enumerate(program.factors):
             values = np.asarray(factor.function(_view(X, factor.view, seen)))
@@ -429,6 +623,14 @@ class Operand:
         taken = [primitive.take(rows) for primitive in self.primitives]
         return Operand(taken, np.ascontiguousarray(self.factors[:, rows]), len(rows), self.dtype)
 
+    def under(self, program: Program) -> Operand:
+        """Return the same points for another kernel over the same primitives."""
+        rated = [
+            p._with(rate=rate) if isinstance(p, Vectors) else p
+            for p, rate in zip(self.primitives, program.rates, strict=True)
+        ]
+        return Operand(rated, self.factors, self.n, self.dtype)
+
     def gathered(self) -> Operand:
         """Return the same points with their data next to each other in memory."""
         gathered = [p.gathered() if isinstance(p, Vectors) else p for p in self.primitives]
@@ -448,8 +650,13 @@ class Operand:
     def fits_float32(self) -> bool:
         """Whether squared lengths are in a range where float32 neither over- nor underflows."""
         vectors = [points for points in self.primitives if isinstance(points, Vectors)]
-        largest = [float(points.squares.max(initial=0.0)) for points in vectors]
+        largest = [float(points.sizes.max(initial=0.0)) for points in vectors]
         return all(value == 0.0 or 1e-30 < value < 1e30 for value in largest)
+
+    def rounding(self, program: Program) -> float:
+        """Bound on the error of a kernel value: see :meth:`Program.rounding`."""
+        vectors = (points if isinstance(points, Vectors) else None for points in self.primitives)
+        return program.rounding([0.0 if v is None else v.rounding for v in vectors])
 
     @property
     def entry_time(self) -> float:
@@ -522,8 +729,8 @@ class DensePoints(NamedTuple):
             return cls(X, squares, diagonal, np.float32(0.0))
         vectors = points.primitives[0]
         plain = vectors.index is None and vectors.centre is None
-        if plain and isinstance(vectors, DenseVectors) and vectors.X.dtype == np.float32:
-            X, squares = vectors.X, vectors.squares
+        if plain and isinstance(vectors, DenseVectors) and vectors.dtype == np.float32:
+            X, squares = vectors.X, vectors.sizes
         return cls(X, squares, diagonal, np.float32(program.gaussian_rate))
 
 
@@ -676,6 +883,8 @@ def _values(
         values = buffer[:size].reshape(q, stop - start)
         if program.gaussian_rate is not None:
             right.primitives[0].gaussian_tile(panels[0], start, stop, program.gaussian_rate, values)
+        elif program.is_given:
+            right.primitives[0].tile(panels[0], start, stop, values)
         else:
             tiles = buffer[size : size * (len(panels) + 1)].reshape(len(panels), q, stop - start)
             for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):
@@ -690,7 +899,8 @@ def kernel_values(
 ) -> None:
     """Run the programme over stored primitives (p, q, n), with the factors of both sides."""
     if program.gaussian_rate is not None:
-        _exponential(primitives[0], out.dtype.type(program.gaussian_rate), out)
+        out[:] = primitives[0]
+        _exponential(out.dtype.type(program.gaussian_rate), out)
         return
     left, right = np.ascontiguousarray(left), np.ascontiguousarray(right)  # one compiled form
     run(*program.arrays(out.dtype), primitives, left, right, out)
@@ -732,11 +942,6 @@ def _stretches(n: int, row_length: int) -> list[tuple[int, int]]:
 def spread_out(n: int, count: int) -> np.ndarray:
     """At most ``count`` of n rows, evenly spread."""
     return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
-
-
-def _column_means(X: Any) -> np.ndarray:
-    means = X.mean(axis=0, dtype=np.float64)
-    return np.asarray(means).reshape(-1)
 
 
 def _view(X: Any, view: View, seen: list[tuple[View, Any]]) -> Any:
@@ -966,11 +1171,11 @@ def add_rows(rows, slots, weights, start, stop, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def _exponential(distances, rate, out):
-    """Write ``exp(rate * distance)`` into ``out``."""
+def _exponential(rate, out):
+    """Turn distances in ``out`` into ``exp(rate * distance)``, in place."""
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
-            out[i, j] = exponential(rate * distances[i, j])
+            out[i, j] = exponential(rate * out[i, j])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -1015,16 +1220,15 @@ _LINE = 16  # columns of a tile finished together: whole cache lines are written
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
-def _csr_dot(indptr, indices, data, columns, offset, out):
-    """Write products of CSR rows with the panel's ``columns`` (d, q), less ``offset``."""
+def _csr_dot(indptr, indices, data, columns, out):
+    """Write products of CSR rows with the panel's ``columns`` (d, q)."""
     q = columns.shape[1]
     total = np.empty((_LINE, q), dtype=columns.dtype)
     for first in range(0, out.shape[1], _LINE):
         width = min(_LINE, out.shape[1] - first)
         for k in range(width):
             line = total[k]
-            for i in range(q):
-                line[i] = -offset[i]
+            line[:] = 0.0
             for entry in range(indptr[first + k], indptr[first + k + 1]):
                 value = columns.dtype.type(data[entry])
                 column = columns[indices[entry]]
@@ -1054,17 +1258,80 @@ def _csr_l1(indptr, indices, data, columns, base, out):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
-def _csr_squares(indptr, indices, data, centre):
-    """Squared length of every row less ``centre``, touching only the stored entries."""
-    base = 0.0
-    for k in range(centre.shape[0]):
-        base += centre[k] * centre[k]
+def _csr_squares(indptr, indices, data, centre, columns):
+    """Squared length of every row less ``centre``, which is zero but in some ``columns``."""
     squares = np.empty(indptr.shape[0] - 1)
+    last = np.full(centre.shape[0], -1)  # row that has last stored an entry of a column
     for j in range(squares.shape[0]):
-        total = base
+        total = 0.0
         for entry in range(indptr[j], indptr[j + 1]):
-            c = centre[indices[entry]]
-            value = data[entry] - c
-            total += value * value - c * c
+            value = data[entry] - centre[indices[entry]]
+            total += value * value
+            last[indices[entry]] = j
+        for column in columns:
+            if last[column] != j:
+                total += centre[column] * centre[column]
         squares[j] = total
     return squares
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+def _difference(x, z, squared):
+    """Squared or L1 distance of two rows, coordinate by coordinate."""
+    total = 0.0
+    if squared:
+        for k in range(x.shape[0]):
+            difference = np.float64(x[k]) - np.float64(z[k])
+            total += difference * difference
+    else:
+        for k in range(x.shape[0]):
+            total += abs(np.float64(x[k]) - np.float64(z[k]))
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _cancelled(left_size, right_sizes, limit, distances):
+    """Count the distances that are small against what they were made of."""
+    count = 0
+    for j in range(distances.shape[0]):
+        size = left_size + right_sizes[j]
+        count += (size > limit) & (not (size <= CANCELLED * distances[j]))
+    return count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mend_dense(left, left_sizes, right, right_sizes, limit, out):
+    """Make squared distances again that are small against what they were made of."""
+    for first in range(0, out.shape[1], _CHUNK):
+        last = min(first + _CHUNK, out.shape[1])
+        sizes = right_sizes[first:last]
+        for i in range(out.shape[0]):
+            distances = out[i, first:last]
+            if not _cancelled(left_sizes[i], sizes, limit, distances):
+                continue
+            for j in range(last - first):
+                size = left_sizes[i] + sizes[j]
+                if size > limit and not size <= CANCELLED * distances[j]:
+                    distances[j] = _difference(left[i], right[first + j], True)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mend_csr(left, left_sizes, indptr, indices, data, right_sizes, squared, limit, out):
+    """Do what :func:`_mend_dense` does with CSR rows on the right, and also L1 distances."""
+    row = np.zeros(left.shape[1])
+    suspect = np.zeros(out.shape[1], dtype=np.bool_)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):  # one pass in the order of memory
+            size = left_sizes[i] + right_sizes[j]
+            suspect[j] |= (size > limit) & (not (size <= CANCELLED * out[i, j]))
+    for j in range(out.shape[1]):
+        if not suspect[j]:
+            continue
+        for entry in range(indptr[j], indptr[j + 1]):
+            row[indices[entry]] = data[entry]
+        for i in range(out.shape[0]):
+            size = left_sizes[i] + right_sizes[j]
+            if size > limit and not size <= CANCELLED * out[i, j]:
+                out[i, j] = _difference(left[i], row, squared)
+        for entry in range(indptr[j], indptr[j + 1]):
+            row[indices[entry]] = 0.0

@@ -6,7 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from maxmargin.backends.compiled import njit
 
 
 class Balance(NamedTuple):
@@ -14,8 +15,9 @@ class Balance(NamedTuple):
 
     ``levels`` has an entry for each group: the mean of v over its free variables; without one the
     middle of the extremes, between which every level satisfies the KKT conditions, or the one that
-    is finite. ``size`` is ``sum_t |a_t| sqrt(K_tt)``: the length that w would have if nothing in it
-    cancelled.
+    is finite. ``size`` is ``sum_i |beta_i| sqrt(K_ii)``: the length that w would have if nothing in
+    it cancelled. ``drift`` is what the constraints of the groups are off, or may be by rounding,
+    times their levels.
     """
 
     levels: np.ndarray
@@ -24,6 +26,7 @@ class Balance(NamedTuple):
     linear: float
     infeasibility: float
     size: float
+    drift: float
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -35,10 +38,10 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
     total = np.zeros(groups)
     free = np.zeros(groups)
     drift = np.zeros(groups)
-    squared_norm = 0.0
-    linear = 0.0
+    amount = np.zeros(groups)
+    beta = np.zeros(decision.shape[0])
+    cost = np.zeros(decision.shape[0])  # of the two variables of a row, which may cancel
     outside = 0.0
-    size = 0.0
     for t in range(alpha.shape[0]):
         a = alpha[t]
         c = variables.coefficient[t]
@@ -56,13 +59,22 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
             total[g] += v
             free[g] += 1.0
         drift[g] += c * (a - start[t])
-        squared_norm += a * turned
-        linear += a * variables.linear[t]
-        size += abs(a) * math.sqrt(abs(diagonal[row]))
+        amount[g] += abs(a)
+        beta[row] += variables.sign[t] * a
+        cost[row] += a * variables.linear[t]
         outside = max(outside, variables.lower[t] - a)
         if variables.upper[t] < np.inf:
             outside = max(outside, a - variables.upper[t])
+    squared_norm = 0.0
+    linear = 0.0
+    size = 0.0
+    for i in range(decision.shape[0]):
+        linear += cost[i]
+        if beta[i] != 0.0:
+            squared_norm += beta[i] * decision[i]
+            size += abs(beta[i]) * math.sqrt(abs(diagonal[i]))
     levels = np.zeros(n_groups)
+    off = 0.0
     violation = 0.0 if n_groups > 0 else max(highest[0], -lowest[0], 0.0)
     for g in range(n_groups):
         top = highest[g]
@@ -76,21 +88,30 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
         if top > -np.inf and bottom < np.inf:
             violation = max(violation, top - bottom)
         outside = max(outside, abs(drift[g]))
-    return Balance(levels, violation, squared_norm, linear, outside, size)
+        off += (abs(drift[g]) + 2.0**-51 * amount[g]) * abs(levels[g])
+    return Balance(levels, violation, squared_norm, linear, outside, size, off)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gap(variables, alpha, decision, levels):
-    """``sum_t r_t a_t - min(r_t lower_t, r_t upper_t)`` with ``r = Q a + p + c l``."""
+def gap(variables, alpha, decision, levels, error):
+    """``sum_t r_t a_t - min(r_t lower_t, r_t upper_t)`` with ``r = Q a + p + c l``.
+
+    Also how much larger it may be where each entry of the decision may be off by its ``error``.
+    """
     total = 0.0
+    doubt = 0.0
+    eps = 2.0**-52
     for t in range(alpha.shape[0]):
         offset = levels[variables.group[t]] if levels.shape[0] > 0 else 0.0
         residual = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
         residual += variables.coefficient[t] * offset
-        wall = variables.lower[t] if residual > 0.0 else variables.upper[t]
-        if residual != 0.0:
-            total += max(residual * (alpha[t] - wall), 0.0)
-    return total
+        off = error[variables.gram_row[t]] + 2.0 * eps * (abs(variables.linear[t]) + abs(offset))
+        above = alpha[t] - variables.lower[t]
+        below = variables.upper[t] - alpha[t]
+        term = max(residual * above, -residual * below, 0.0)
+        total += term
+        doubt += max((residual + off) * above, (off - residual) * below, 0.0) - term
+    return total, doubt
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

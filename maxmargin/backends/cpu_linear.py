@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu_rows import add, rows_of
 from maxmargin.backends.threads import ALONE, Workers
 

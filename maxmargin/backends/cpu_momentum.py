@@ -13,8 +13,8 @@ a wall that it would move through is taken out of it; the nearest wall ends the 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu_steps import BARRED, PAUSED, pair_steps, single_steps
 
 _STRETCH = 100  # steps between two along their sum

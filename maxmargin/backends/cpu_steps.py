@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu import add_rows, gaussian_rows
 
 CONVERGED, PAUSED, STUCK, ROWS = range(4)

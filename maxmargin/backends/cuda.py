@@ -22,7 +22,16 @@ import torch
 
 from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends import program as op
-from maxmargin.backends.cpu import canonical, look
+from maxmargin.backends.cpu import (
+    CANCELLED,
+    EXPONENT,
+    canonical,
+    centre_of,
+    look,
+    roundings,
+    too_far_for_float32,
+)
+from maxmargin.backends.cuda_interior import MATRICES
 from maxmargin.backends.device import interpreted
 from maxmargin.backends.program import Program
 
@@ -42,33 +51,55 @@ T = TypeVar("T")
 class Panel(NamedTuple):
     """Some points as a primitive sees them: rows (less the centre), and their squared lengths.
 
-    Of a given matrix the rows are only places; ``dtype`` is that of the values to be made.
+    ``raw`` are the rows as they came, for distances in float64. Of a given matrix the rows are only
+    places; ``dtype`` is that of the values to be made.
     """
 
     rows: torch.Tensor
     squares: torch.Tensor | None
     dtype: torch.dtype
+    raw: torch.Tensor | None = None
 
 
 class Vectors:
-    """Rows of a real matrix on the device, for products and distances."""
+    """Rows of a real matrix on the device, for products and distances.
 
-    def __init__(self, X: torch.Tensor, kind: str, centre: torch.Tensor | None):
-        self.X, self.kind, self.centre = X, kind, centre
+    Distances are made as on the CPU: see :class:`maxmargin.backends.cpu.Vectors`. ``rate`` is the
+    factor of a distance in the kernel's exponent, ``largest`` the largest size of a row less the
+    centre.
+    """
+
+    def __init__(self, X: torch.Tensor, kind: str, centre: torch.Tensor | None, rate: float):
+        self.X, self.kind, self.centre, self.rate = X, kind, centre, rate
         self.n, self.width = X.shape
+        self.largest = self._largest()
+
+    def _largest(self) -> float:
+        """Largest squared length, or L1 norm, of a row less the centre."""
+        if self.kind == op.DOT or not self.n:
+            return 0.0
+        step, largest = max(_LEAST_CELLS // max(self.width, 1), 1), []
+        for start in range(0, self.n, step):
+            rows = self._some(slice(start, start + step)).double()
+            rows = rows if self.centre is None else rows - self.centre
+            sizes = rows.abs() if self.kind == op.L1_DISTANCE else rows.square()
+            largest.append(sizes.sum(1).max())
+        return float(torch.stack(largest).max())
 
     def _some(self, index: Any) -> torch.Tensor:
         return self.X[index]
 
     def panel(self, index: Any, dtype: torch.dtype) -> Panel:
         """Return some rows, less the centre; their squares are those of the rows as rounded."""
-        rows = self._some(index)
-        if self.centre is not None:
+        raw = rows = self._some(index)
+        exact = self.kind == op.L1_DISTANCE and dtype == torch.float64  # from differences
+        if self.centre is not None and not exact:
             rows = rows.double() - self.centre
         rows = rows.to(dtype)
         if self.kind != op.SQUARED_DISTANCE:
             return Panel(rows, None, dtype)
-        return Panel(rows, rows.double().square().sum(1).to(dtype), dtype)
+        squares = rows.double().square().sum(1).to(dtype)
+        return Panel(rows, squares, dtype, raw if dtype == torch.float64 else None)
 
     def tile(self, left: Panel, right: Panel) -> torch.Tensor:
         """Return the primitive between all rows of two panels; leading dimensions are batches."""
@@ -80,7 +111,39 @@ class Vectors:
         assert left.squares is not None
         assert right.squares is not None
         products.mul_(-2).add_(left.squares[..., :, None]).add_(right.squares[..., None, :])
-        return products.clamp_(min=0)
+        return self._mended(products.clamp_(min=0), left, right)
+
+    @property
+    def cancels(self) -> bool:
+        """Whether distances between rows may have lost digits that the kernel's value needs."""
+        return self.largest > 0 and not 2.0 * self.rate * self.largest <= EXPONENT
+
+    def _mended(self, distances: torch.Tensor, left: Panel, right: Panel) -> torch.Tensor:
+        """Make those squared distances again, from differences, that have cancelled."""
+        if left.raw is not None and right.raw is not None and self.cancels:
+            self.mend(distances, left, right, 1.0)
+        return distances
+
+    def mend(self, tile: torch.Tensor, left: Panel, right: Panel, factor: float) -> None:
+        """Make those entries of a tile again, ``factor`` times a squared distance, that cancelled.
+
+        They are few: pairs of rows that are much nearer to each other than to the centre.
+        """
+        assert left.squares is not None
+        assert right.squares is not None
+        assert left.raw is not None
+        assert right.raw is not None
+        sizes = left.squares[..., :, None] + right.squares[..., None, :]
+        lost = sizes > EXPONENT / self.rate
+        lost &= ~(tile.abs() >= sizes.mul_(abs(factor) / CANCELLED))  # also what is not a number
+        del sizes
+        *batch, i, j = torch.nonzero(lost, as_tuple=True)
+        step = max(_LEAST_CELLS // max(self.width, 1), 1)
+        for start in range(0, len(i), step):
+            some = slice(start, start + step)
+            lead = [index[some] for index in batch]
+            difference = left.raw[(*lead, i[some])].double() - right.raw[(*lead, j[some])]
+            tile[(*lead, i[some], j[some])] = factor * difference.square().sum(1)
 
     def diagonal(self) -> torch.Tensor:
         """Value of the primitive between each point and itself, in float64."""
@@ -96,12 +159,15 @@ class Vectors:
 class SparseVectors(Vectors):
     """CSR rows that would not fit if they were dense: they are written out by the block."""
 
-    def __init__(self, X: Any, kind: str, centre: torch.Tensor | None, device: torch.device):
-        self.kind, self.centre = kind, centre
+    def __init__(
+        self, X: Any, kind: str, centre: torch.Tensor | None, rate: float, device: torch.device
+    ):
+        self.kind, self.centre, self.rate = kind, centre, rate
         self.n, self.width = X.shape
         self.X = _moved(X.data, device)
         self.indices = _moved(X.indices.astype(np.int64), device)
         self.indptr = _moved(X.indptr.astype(np.int64), device)
+        self.largest = self._largest()
 
     def _some(self, index: Any) -> torch.Tensor:
         chosen = torch.arange(self.n, device=self.X.device)[index]
@@ -149,6 +215,7 @@ class Side:
             panel._replace(
                 rows=panel.rows[part],
                 squares=None if panel.squares is None else panel.squares[part],
+                raw=None if panel.raw is None else panel.raw[part],
             )
             for panel in self.panels
         ]
@@ -167,7 +234,8 @@ class Points:
     ) -> Points:
         """Bring X to the device through the programme's views.
 
-        Distances are taken from the mean of the rows, or from the centres of ``like``.
+        Distances are taken from the medians of the columns where these are far from zero, or from
+        the centres of ``like``.
         """
         n = X.shape[0]
         primitives: list[Any] = []
@@ -176,10 +244,8 @@ class Points:
             if primitive.kind == op.PRECOMPUTED:
                 primitives.append(GivenMatrix(_moved(np.ascontiguousarray(data), device)))
                 continue
-            centre = None
-            if primitive.kind == op.SQUARED_DISTANCE:
-                centre = like.primitives[k].centre if like else None
-            primitives.append(_vectors(data, primitive.kind, centre, device, memory))
+            other, rate = like.primitives[k] if like else None, program.rates[k]
+            primitives.append(_vectors(data, primitive.kind, rate, other, device, memory))
         factors = np.empty((len(program.factors), n))
         for k, factor in enumerate(program.factors):
             factors[k] = np.asarray(factor.function(_viewed(X, factor.view))).reshape(n)
@@ -196,14 +262,27 @@ class Points:
         return sum(8 * (primitive.width + 1) for primitive in self.primitives)
 
 
-def _vectors(data: Any, kind: str, centre: Any, device: torch.device, memory: int) -> Vectors:
+def _vectors(
+    data: Any, kind: str, rate: float, like: Vectors | None, device: torch.device, memory: int
+) -> Vectors:
     """Bring rows to the device, centred where their distances are wanted."""
+    data = canonical(data) if sp.issparse(data) else np.ascontiguousarray(data)
+    centre = None if like is None else like.centre
+    if like is None and kind != op.DOT:
+        found = centre_of(data)
+        centre = None if found is None else _moved(found, device)
+    vectors = _brought(data, kind, rate, centre, device, memory)
+    if like is not None:  # rows of both sides meet in a tile
+        vectors.largest = max(vectors.largest, like.largest)
+    return vectors
+
+
+def _brought(
+    data: Any, kind: str, rate: float, centre: Any, device: torch.device, memory: int
+) -> Vectors:
+    """Bring rows to the device as dense ones, where there is room for that."""
     if sp.issparse(data):
-        data = canonical(data)
-        if centre is None and kind == op.SQUARED_DISTANCE:
-            means = np.asarray(data.mean(axis=0), dtype=np.float64).ravel()
-            centre = _moved(means, device)
-        sparse = SparseVectors(data, kind, centre, device)
+        sparse = SparseVectors(data, kind, centre, rate, device)
         n, d = data.shape
         if n * d * data.dtype.itemsize > _DENSE_SHARE * memory:
             return sparse
@@ -211,11 +290,8 @@ def _vectors(data: Any, kind: str, centre: Any, device: torch.device, memory: in
         step = max(_MOST_CELLS // 8 // max(d, 1), 1)
         for start in range(0, n, step):
             X[start : start + step] = sparse._some(slice(start, start + step))
-        return Vectors(X, kind, centre)
-    X = _moved(np.ascontiguousarray(data), device)
-    if centre is None and kind == op.SQUARED_DISTANCE:
-        centre = X.mean(0, dtype=torch.float64)
-    return Vectors(X, kind, centre)
+        return Vectors(X, kind, centre, rate)
+    return Vectors(_moved(data, device), kind, centre, rate)
 
 
 def _moved(array: np.ndarray, device: torch.device) -> torch.Tensor:
@@ -410,6 +486,28 @@ class Matrix(Bounded):
                     return False
         return True
 
+    @property
+    def rounding(self) -> float:
+        """Bound on the error of a float64 value: see :meth:`Program.rounding`."""
+        return self.program.rounding(
+            [
+                roundings(points.kind, points.width, points.rate, points.largest)
+                if isinstance(points, Vectors)
+                else 0.0
+                for points in self.points.primitives
+            ]
+        )
+
+    @cached_property
+    def _precision(self) -> torch.dtype:
+        """What the values for the solver are made in: float32 where it knows the distances."""
+        for points in self.points.primitives:
+            if not isinstance(points, Vectors) or points.kind == op.DOT:
+                continue
+            if too_far_for_float32(points.rate, np.array([points.largest])):
+                return torch.float64
+        return torch.float32
+
     @cached_property
     def largest(self) -> float:
         """Largest value on the diagonal."""
@@ -437,13 +535,26 @@ class Matrix(Bounded):
     def _whole(self) -> torch.Tensor:
         if self._gaussian:
             return kernels.gaussian_square(self._split_rows())
-        K = torch.empty((self.n, self.n), dtype=torch.float32, device=self.device)
-        everything = self.points.side(slice(None), torch.float32)
-        step = self._rows_at_once(self.n)
-        for start in range(0, self.n, step):
-            part = slice(start, min(start + step, self.n))
-            K[part] = values(self.program, everything[part], everything, self.points)
+        return self._among(slice(None), torch.float32)
+
+    def among(self, rows: torch.Tensor) -> torch.Tensor:
+        """Values between some points and themselves, in float64 on the device."""
+        return self._among(rows, torch.float64)
+
+    def _among(self, rows: Any, dtype: torch.dtype) -> torch.Tensor:
+        side = self.points.side(rows, dtype if dtype == torch.float64 else self._precision)
+        n = self.n if isinstance(rows, slice) else len(rows)
+        K = torch.empty((n, n), dtype=dtype, device=self.device)
+        step = self._rows_at_once(n)
+        for start in range(0, n, step):
+            part = slice(start, min(start + step, n))
+            K[part] = values(self.program, side[part], side, self.points)
         return K
+
+    @property
+    def largest_system(self) -> int:
+        """Variables whose Newton steps have room in the part of the memory for working sets."""
+        return int((_SETS_SHARE * self.memory / (8 * MATRICES)) ** 0.5)
 
     def square(self, rows: torch.Tensor) -> torch.Tensor:
         """Values among the points of each row of ``rows`` (p, q), shape (p, q, q)."""
@@ -452,16 +563,17 @@ class Matrix(Bounded):
             return kernels.gathered(K, rows)
         if self._gaussian:
             return kernels.gaussian_blocks(self._split_rows(), rows)
-        flat = self.points.side(rows.reshape(-1), torch.float32)
+        flat = self.points.side(rows.reshape(-1), self._precision)
         panels = [
             panel._replace(
                 rows=panel.rows.reshape(*rows.shape, *panel.rows.shape[1:]),
                 squares=None if panel.squares is None else panel.squares.reshape(rows.shape),
+                raw=None if panel.raw is None else panel.raw.reshape(*rows.shape, -1),
             )
             for panel in flat.panels
         ]
         side = Side(panels, flat.factors.reshape(-1, *rows.shape))
-        return values(self.program, side, side, self.points)
+        return values(self.program, side, side, self.points).float()
 
     def sums(
         self, rows: torch.Tensor, weights: torch.Tensor, counts: torch.Tensor, columns: torch.Tensor
@@ -483,7 +595,8 @@ class Matrix(Bounded):
     def _gaussian(self) -> bool:
         """Whether the values are Gaussians of dense rows."""
         gaussian = self.program.gaussian_rate is not None and self.program.gaussian_rate < 0
-        return gaussian and type(self.points.primitives[0]) is Vectors
+        narrow = self._precision == torch.float32
+        return gaussian and narrow and type(self.points.primitives[0]) is Vectors
 
     @property
     def _fused(self) -> bool:
@@ -506,17 +619,18 @@ class Matrix(Bounded):
         longest = int(counts.max())
         step = self._rows_at_once(max(longest, 1))
         for k in range(p):
-            left = self.points.side(rows[k, :longest], torch.float32)
+            left = self.points.side(rows[k, :longest], self._precision)
             own = columns[k if len(columns) > 1 else 0].clamp(min=0)
             for start in range(0, m, step):
                 part = slice(start, min(start + step, m))
-                right = self.points.side(own[part], torch.float32)
-                tile = values(self.program, left, right, self.points)
+                right = self.points.side(own[part], self._precision)
+                tile = values(self.program, left, right, self.points).float()
                 out[k, part] = weights[k, :longest] @ tile
         return out
 
     def _rows_at_once(self, width: int) -> int:
         cells = int(np.clip(_TILE_SHARE * self.memory / 4, _LEAST_CELLS, _MOST_CELLS))
+        cells //= 1 if self._precision == torch.float32 else 4
         return max(min(cells // max(width, 1), 8 * cells // self.points.bytes_per_row), 1)
 
     def sets_at_once(self, q: int) -> int:
@@ -574,7 +688,10 @@ class _Gaussians:
         a, b = left.panels[0], right.panels[0]
         tile = self.room[: len(a.rows) * len(b.rows)].view(len(a.rows), len(b.rows))
         left_rows = _bordered(a, -2.0 * self.rate, self.rate)
-        return torch.mm(left_rows, _bordered(b, 1.0, self.rate, turned=True).T, out=tile).exp_()
+        torch.mm(left_rows, _bordered(b, 1.0, self.rate, turned=True).T, out=tile)
+        if points.primitives[0].cancels:
+            points.primitives[0].mend(tile, a, b, self.rate)
+        return tile.exp_()
 
 
 def _bordered(panel: Panel, scale: float, rate: float, turned: bool = False) -> torch.Tensor:

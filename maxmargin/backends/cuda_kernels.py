@@ -637,10 +637,13 @@ def gaussian_sums(
 
 @triton.jit(do_not_specialize=["count", "max_steps"])
 def _step_lengths(H, slope, longest, out, count, max_steps, P: tl.constexpr):
+    problem = tl.program_id(0).to(tl.int64)
     o = tl.arange(0, P)
     inside = o < count
-    u = tl.load(slope + o, mask=inside, other=0.0)
-    limit = tl.load(longest + o, mask=inside, other=0.0)
+    own = problem * count + o
+    H += problem * count * count
+    u = tl.load(slope + own, mask=inside, other=0.0)
+    limit = tl.load(longest + own, mask=inside, other=0.0)
     bend = tl.maximum(tl.load(H + o * count + o, mask=inside, other=1.0), 1e-30)
     t = tl.zeros((P,), tl.float32)
     total = 0.0
@@ -655,19 +658,26 @@ def _step_lengths(H, slope, longest, out, count, max_steps, P: tl.constexpr):
             t = tl.where(o == i, t + step_i, t)
             total += gain
             taken += 1
-    tl.store(out + o, t, mask=inside)
+    tl.store(out + own, t, mask=inside)
 
 
 def step_lengths(H: torch.Tensor, slope: torch.Tensor, longest: torch.Tensor) -> torch.Tensor:
-    """How far to go along each of several directions at once.
+    """How far to go along each of several directions at once, (problems, directions).
 
-    Minimises ``1/2 t' H t - slope' t`` for ``0 <= t <= longest`` by coordinate descent, the
-    coordinate with the largest gain first.
+    Minimises ``1/2 t' H t - slope' t`` for ``0 <= t <= longest`` in every problem by coordinate
+    descent, the coordinate with the largest gain first.
     """
-    count = len(slope)
+    problems, count = slope.shape
     out = torch.empty_like(slope)
     P = 64 if count <= 64 else max(triton.next_power_of_2(count), 512)
-    _step_lengths[(1,)](
-        H.contiguous(), slope, longest, out, count, 8 * count, P=P, num_warps=P // 64
+    _step_lengths[(problems,)](
+        H.contiguous(),
+        slope.contiguous(),
+        longest.contiguous(),
+        out,
+        count,
+        8 * count,
+        P=P,
+        num_warps=P // 64,
     )
     return out

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from maxmargin.backends import cuda_interior as interior
 from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends.cpu import DEVIATION32
 from maxmargin.backends.cuda import Matrix, Vectors
@@ -36,12 +37,16 @@ class Changes(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where problems are, on the host, (problems,): see the methods of :class:`Variables`."""
+    """Where problems are, on the host, (problems,): see the methods of :class:`Variables`.
+
+    ``movable`` variables are free, or on the wrong side of their level.
+    """
 
     violation: np.ndarray
     steps: np.ndarray
     objective: np.ndarray
     uncertainty: np.ndarray
+    movable: np.ndarray
 
 
 class Variables:
@@ -141,9 +146,14 @@ class Variables:
 
     def standing(self) -> Standing:
         """Tell the host what the last look has seen, in one copy."""
-        seen = [self.violation, self.steps.double(), self.objective(), self.uncertainty()]
-        violation, steps, objective, uncertainty = on_host(torch.stack(seen))
-        return Standing(violation, steps.astype(np.int64), objective, uncertainty)
+        movable = (self.excess() >= 0).sum(1)
+        seen = [self.violation, self.objective(), self.uncertainty(), self.steps, movable]
+        violation, objective, uncertainty, steps, movable = on_host(
+            torch.stack([each.double() for each in seen])
+        )
+        return Standing(
+            violation, steps.astype(np.int64), objective, uncertainty, movable.astype(np.int64)
+        )
 
     @property
     def score(self) -> torch.Tensor:
@@ -203,55 +213,75 @@ class Variables:
         short = 2 ** math.ceil(math.log2(members.shape[1])) - members.shape[1]
         return torch.nn.functional.pad(members, (0, short), value=self.nobody)
 
-    # -- sets of neighbours in one problem -----------------------------------------------------
+    # -- sets of neighbours in every problem ---------------------------------------------------
+
+    @property
+    def local_pays(self) -> bool:
+        """Whether sums over many sets are cheap: of stored rows, or at the same columns."""
+        return len(self.b) == 1 or self.matrix.resident() is not None
 
     def local_round(
         self, q: int, sets: int, farthest: float, share: float, below: float, steps: int
     ) -> None:
-        """Cut the violators of one problem into sets of neighbours, and solve all of these."""
+        """Cut the violators of every problem at work into sets of neighbours, and solve these.
+
+        So many ``sets`` in all; where there are more violators, others have their turn next time.
+        """
         order = self.orders[self._round % len(self.orders)]
         self._round += 1
-        violators = order[self.excess()[0][order] > 0]
-        if len(violators) < 2:
+        violates = (self.excess() > 0) & self.active[:, None]
+        violates = violates.gather(1, order)
+        counts = violates.sum(1)
+        most = int(counts.max())
+        if most < 2:
             return
-        sets = min(sets, self.matrix.sets_at_once(q))
-        count = -(-len(violators) // q)
-        shift = int(
-            torch.randint(len(violators), (1,), generator=self._generator, device=self.device)
-        )
-        violators = violators.roll(shift)[: sets * q]  # other cuts, and others where there are many
-        count = min(count, sets)
-        members = torch.full((count * q,), self.nobody, dtype=torch.int64, device=self.device)
-        members[: len(violators)] = violators
-        members = members.view(1, count, q)
+        problems = len(self.b)
+        at_once = max(min(sets, self.matrix.sets_at_once(q)) // problems, 1)
+        each = min(-(-most // q), at_once)
+        # places in the sets along the order, begun anywhere: other cuts each time
+        chance = torch.rand(problems, generator=self._generator, device=self.device)
+        turn = (violates.cumsum(1) - 1 + (chance * counts).long()[:, None]) % counts.clamp(min=1)[
+            :, None
+        ]
+        place = torch.where(violates, turn, each * q).clamp(max=each * q)
+        members = torch.full((problems, each * q + 1), self.nobody, device=self.device)
+        members = members.scatter_(1, place, order)[:, :-1].reshape(problems, each, q)
         changes = self._solved(members, share, below, steps)
-        if count == 1:
+        if each == 1:
             self._move(changes)
         else:
             self._move_together(changes, farthest)
 
     def _move_together(self, changes: Changes, farthest: float) -> None:
         """Move along the steps of several sets, each as far as is best with the others."""
-        members, before, after, counts = changes
+        problems, q = len(self.b), changes.members.shape[1]
+        members, before, after = (
+            array.view(problems, -1) for array in (changes.members, changes.before, changes.after)
+        )
+        each = members.shape[1] // q
         change = after - before
-        weight = (self.orientation[0][members] * change).float()
-        row = self.row[0][members].clamp(min=0)
-        sums = self.matrix.sums(row, weight, counts, self.row)  # (sets, variables)
-        p, q = members.shape
-        H = (sums[:, members.view(-1)] * weight.view(-1)).view(p, p, q).sum(2)
-        slope = (change * self.score[0][members]).sum(1).float()
-        low, high = self.lower[0][members], self.upper[0][members]
+        weight = (self.orientation.gather(1, members) * change).float()
+        row = self.row.gather(1, members).clamp(min=0)
+        columns = self.row if problems == 1 else self.row.repeat_interleave(each, 0)
+        sums = self.matrix.sums(row.view(-1, q), weight.view(-1, q), changes.counts, columns)
+        sums = sums.view(problems, each, -1)  # of each set, at all variables
+        at_members = sums.gather(2, members[:, None, :].expand(-1, each, -1))
+        H = (at_members * weight[:, None, :]).view(problems, each, each, q).sum(3)
+        slope = (change * self.score.gather(1, members)).view(problems, each, q).sum(2).float()
+        low, high = self.lower.gather(1, members), self.upper.gather(1, members)
         room = torch.where(change > 0, (high - before) / change, (low - before) / change)
-        room = torch.where(change == 0, torch.inf, room).amin(1).clamp(1, farthest)
-        longest = room.float().masked_fill(counts == 0, 0)
-        length = kernels.step_lengths(0.5 * (H + H.T), slope, longest)
-        far = torch.where(length == longest, room, length.double())[:, None]
+        room = torch.where(change == 0, torch.inf, room).view(problems, each, q)
+        room = room.amin(2).clamp(1, farthest)
+        moves = changes.counts.view(problems, each) > 0
+        longest = room.float().masked_fill(~moves, 0)
+        length = kernels.step_lengths(0.5 * (H + H.transpose(1, 2)), slope, longest)
+        far = torch.where(length == longest, room, length.double()).repeat_interleave(q, 1)
         moved = torch.where(far == 1, after, before + far * change)
-        # what only comes nearer to a wall each time is put there; take_over evens out the sums
+        # what only comes nearer to a wall each time is put there; even_out mends the sums
         near = _AT_WALL * (high - low)
         moved = torch.where(moved - low < near, low, torch.where(high - moved < near, high, moved))
-        self.b[0][members] = moved
-        self.v[0] -= self.orientation[0] * (length @ sums)
+        self.b.scatter_(1, members, moved)
+        self.v -= self.orientation * torch.bmm(length[:, None, :], sums)[:, 0]
 
     # -- what the two share --------------------------------------------------------------------
 
@@ -295,19 +325,66 @@ class Variables:
         sums = self.matrix.sums(row, weight, counts, self.row)
         self.v -= self.orientation * sums
 
-    # -- parts of one large problem ------------------------------------------------------------
-
     def plant_trees(self, count: int, leaf: int) -> None:
-        """Order the variables of one problem so that neighbours in space are near each other."""
-        points = self.matrix.points.primitives[0]
-        row = self.row[0, : self.nobody]
+        """Order the variables of every problem so that neighbours in space are near each other."""
+        points, n = self.matrix.points.primitives[0], self.matrix.n
         for _ in range(count):
             if type(points) is Vectors:  # CSR rows would have to be written out for this
-                self.orders.append(_tree_order(points, row, leaf, self._generator))
+                rows = _tree_order(points, leaf, self._generator)
             else:
-                self.orders.append(
-                    torch.randperm(len(row), generator=self._generator, device=self.device)
-                )
+                rows = torch.randperm(n, generator=self._generator, device=self.device)
+            place = torch.empty_like(rows)
+            place[rows] = torch.arange(n, device=self.device)
+            own = torch.where(self.row < 0, n, place[self.row.clamp(min=0)])
+            self.orders.append(own.argsort(dim=1, stable=True))
+
+    # -- Newton steps on one problem -----------------------------------------------------------
+
+    def problem(self, k: int) -> Variables:
+        """One of the problems alone; what it becomes, this one becomes."""
+        own = slice(k, k + 1)
+        return Variables(
+            self.matrix,
+            row=self.row[own],
+            orientation=self.orientation[own],
+            group=self.group[own],
+            b=self.b[own],
+            lower=self.lower[own],
+            upper=self.upper[own],
+            v=self.v[own],
+            v_at_zero=self.v_at_zero[own],
+            n_groups=self.n_groups,
+        )
+
+    def renew(self) -> None:
+        """Compute the scores anew from the variables, in float64."""
+        self.v.copy_(self.v_at_zero - self.orientation * self.decisions())
+
+    def minimise(self, target: float) -> bool:
+        """Solve one problem by Newton steps on all its variables; whether that could be done."""
+        own = slice(0, self.nobody)
+        H = self.matrix.among(self.row[0, own])
+        if not self.plain:
+            orientation = self.orientation[0, own].double()
+            H *= orientation[:, None]
+            H *= orientation
+        groups = torch.arange(self.n_groups, device=self.device)
+        found = interior.minimise(
+            H,
+            self.v[0, own],
+            self.b[0, own],
+            self.lower[0, own],
+            self.upper[0, own],
+            (self.group[0, own, None] == groups).double(),
+            target,
+        )
+        if found is None:
+            return False
+        self.b[0, own], self.v[0, own] = found.x, found.v
+        self.steps += found.steps
+        return True
+
+    # -- parts of one large problem ------------------------------------------------------------
 
     def near_level(self, margin: float, most: int) -> Variables:
         """Return the variables of one problem no further than this on the right side, as a part.
@@ -322,6 +399,19 @@ class Variables:
             free = (self.b > self.lower) & (self.b < self.upper)
             key += free[0][near].float() + (excess[near] > 0)
             key[worst] = torch.inf
+            near = near[key.topk(most).indices].sort().values
+        return self.part(near)
+
+    def nearest(self, margin: float, most: int) -> Variables:
+        """Return the variables of one problem no further than this on the right side, as a part.
+
+        If these are too many: the free ones, and those nearest to violating or worst at it.
+        """
+        excess = self.excess()[0]
+        near = torch.nonzero(excess > -margin).flatten()
+        if len(near) > most:
+            free = ((self.b > self.lower) & (self.b < self.upper))[0][near]
+            key = torch.where(free, torch.inf, excess[near])
             near = near[key.topk(most).indices].sort().values
         return self.part(near)
 
@@ -352,8 +442,8 @@ class Variables:
         place = torch.full((self.size,), -1, dtype=torch.int64, device=self.device)
         place[index] = torch.arange(len(index), device=self.device)
         for order in self.orders:
-            own = place[order]
-            part.orders.append(own[own >= 0])
+            own = place[order[0]]
+            part.orders.append(own[own >= 0][None])
         part.index, part.before = index, self.b[0][index].clone()
         part._round, part._generator = self._round, self._generator
         return part
@@ -363,32 +453,36 @@ class Variables:
 
     def take_over(self, part: Variables) -> None:
         """Take what a part has become, and bring the scores of all others up to date."""
-        self._even_out(part)
-        change = part.b[0] - part.before
-        moved = torch.nonzero(change).flatten()
-        self.b[0][part.index] = part.b[0]
-        self.steps += part.steps
-        self._round = part._round
+        moved = self.adopt(part)
         if not len(moved):
             return
         if len(part.index) < self.size:
-            weight = (part.orientation[0][moved] * change[moved]).float()
+            change = (part.b[0] - part.before)[moved]
+            weight = (part.orientation[0][moved] * change).float()
             sums = self._sums_of_many(part.row[0][moved], weight)
             self.v[0] -= self.orientation[0] * sums
         self.v[0][part.index] = part.v[0]
 
-    def _even_out(self, part: Variables) -> None:
-        """Give back what a part has gained or lost of the sums that constraints fix.
+    def adopt(self, part: Variables) -> torch.Tensor:
+        """Take the variables of a part, not yet the scores; returns which of them have moved."""
+        part.even_out(part.before[None])
+        self.b[0][part.index] = part.b[0]
+        self.steps += part.steps
+        self._round = part._round
+        return torch.nonzero(part.b[0] - part.before).flatten()
+
+    def even_out(self, before: torch.Tensor) -> None:
+        """Give back what problems have gained or lost of the sums that constraints fix.
 
         A variable far from both its walls takes it; where all are at a wall nothing is lost.
         """
         for g in range(self.n_groups):
-            member = part.group[0] == g
-            drift = torch.where(member, part.b[0] - part.before, 0).sum()
-            room = torch.minimum(part.b[0] - part.lower[0], part.upper[0] - part.b[0])
-            roomiest = torch.where(member, room, -1).argmax()
-            fits = drift.abs() < room[roomiest]
-            part.b[0][roomiest] -= torch.where(fits, drift, 0)
+            member = self.group == g
+            drift = torch.where(member, self.b - before, 0).sum(1, keepdim=True)
+            room = torch.minimum(self.b - self.lower, self.upper - self.b)
+            most, roomiest = torch.where(member, room, -1).max(1, keepdim=True)
+            mended = self.b.gather(1, roomiest) - torch.where(drift.abs() < most, drift, 0)
+            self.b.scatter_(1, roomiest, mended)
 
     def _sums_of_many(self, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Sum any number of rows at all columns, so many at a time as there is room for."""
@@ -416,18 +510,16 @@ def _middle(top: torch.Tensor, bottom: torch.Tensor) -> torch.Tensor:
     return torch.nan_to_num(0.5 * (top + bottom), posinf=0.0, neginf=0.0)
 
 
-def _tree_order(
-    points: Vectors, row: torch.Tensor, leaf: int, generator: torch.Generator
-) -> torch.Tensor:
+def _tree_order(points: Vectors, leaf: int, generator: torch.Generator) -> torch.Tensor:
     """Order rows by a random tree: each node is halved along the line between two of its points."""
-    n, device = len(row), row.device
+    n, device = points.n, points.X.device
     depth = max(math.ceil(math.log2(max(n / leaf, 1))), 0)
     width = -(-n // (1 << depth))
     total = width << depth
     place = torch.arange(total, device=device)
     filled = place >= n
     place = place.clamp(max=n - 1)
-    rows = points.panel(row, torch.float32).rows
+    rows = points.panel(slice(None), torch.float32).rows
     for level in range(depth):
         nodes, wide = 1 << level, total >> level
         member = place.view(nodes, wide)

@@ -21,6 +21,8 @@ import numpy as np
 
 PUSH, SCALE, SHIFT, ADD, MULTIPLY, POWER, POLYNOMIAL, EXP, TANH, FACTOR = range(10)
 
+_LARGEST_EXPONENT = 709.0  # of a finite exponential
+
 DOT = "dot"
 SQUARED_DISTANCE = "squared_distance"
 L1_DISTANCE = "l1_distance"
@@ -124,6 +126,54 @@ class Program:
     def calls_python(self) -> bool:
         """Whether every tile needs a function of the user's: one thread at a time, then."""
         return any(primitive.kind == FUNCTION for primitive in self.primitives)
+
+    @cached_property
+    def rates(self) -> list[float]:
+        """For each primitive ``r`` where all that is made of it is ``exp(-c t)``, ``c <= r``.
+
+        Infinite for a primitive that is used in another way.
+        """
+        rates = [0.0] * len(self.primitives)
+        for place, (opcode, primitive, _, _) in enumerate(self.code):
+            if opcode == PUSH:
+                after = self.code[place + 1 : place + 3]
+                decays = [step[0] for step in after] == [SCALE, EXP] and after[0][3] <= 0
+                rates[primitive] = max(rates[primitive], -after[0][3] if decays else np.inf)
+        return rates
+
+    def rounding(self, primitives: list[float]) -> float:
+        """Bound on the error of a value k(x, z), in roundings of ``sqrt(k(x, x) k(z, z))``.
+
+        ``primitives`` are those of the primitives: for a product, relative to the lengths of its
+        factors; for a distance, those of its decaying exponential. The steps of a positive
+        semidefinite kernel keep the form: ``(|x||z| + c)^2 <= (|x|^2 + c)(|z|^2 + c)``.
+        """
+        stack: list[float] = []
+        distance = False  # whether the top is one, scaled at most
+        for opcode, first, second, _ in self.code:
+            if opcode == PUSH:
+                stack.append(primitives[first])
+                distance = self.primitives[first].kind in (SQUARED_DISTANCE, L1_DISTANCE)
+                continue
+            above = stack.pop()
+            if opcode == ADD:
+                above = max(stack.pop(), above)
+            elif opcode == MULTIPLY:
+                above += stack.pop()
+            elif opcode == POWER:
+                above *= first
+            elif opcode == POLYNOMIAL:
+                above = 2.0 * second * (above + 1.0)
+            elif opcode == EXP and not distance:
+                above *= _LARGEST_EXPONENT
+            stack.append(above + 3.0)
+            distance = distance and opcode == SCALE
+        return stack[0] if stack else 0.0
+
+    @cached_property
+    def is_given(self) -> bool:
+        """Whether the values are those of a given matrix, as they are."""
+        return [step[0] for step in self.code] == [PUSH] and self.primitives[0].kind == PRECOMPUTED
 
     @cached_property
     def gaussian_rate(self) -> float | None:

@@ -10,39 +10,117 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from functools import cache, wraps
 from typing import Any, TypeVar
 
+import threadpoolctl
 from joblib import cpu_count
-from threadpoolctl import ThreadpoolController
 
 F = TypeVar("F", bound=Any)
 
+_HEARD = 0.1  # seconds after which a waiting thread has heard of Ctrl-C
+_ATTEMPTS = 10  # to set a number that another thread is setting, too
+
 
 @cache
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+def _blas_libraries(per_thread: bool) -> list[Any]:
+    """BLAS libraries that are loaded: with one number of threads for the process, or per thread."""
+    libraries = threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers
+    return [library for library in libraries if _is_per_thread(library) == per_thread]
+
+
+def _is_per_thread(library: Any) -> bool:
+    openmp = library.internal_api == "openblas" and library.threading_layer == "openmp"
+    return openmp or library.internal_api == "blis"
+
+
+def _set(library: Any, count: int) -> None:
+    """Set how many threads a BLAS library takes, from whichever thread.
+
+    From version 3.7 on, threadpoolctl leaves OpenBLAS to the first thread that has set a number and
+    silently does nothing in the others, until that thread gives up control. Whose turn it is has
+    been settled here by counting the fits.
+    """
+    give_up = getattr(type(library), "clear_controlling_thread", lambda force: None)
+    for _ in range(_ATTEMPTS):
+        library.set_num_threads(count)
+        give_up(force=True)
+        if library.num_threads == count:
+            return
 
 
 class _BlasLimit:
-    """BLAS at one thread from the first who wants it to the last: several fits may overlap."""
+    """BLAS at one thread from the first who wants it to the last: several fits may overlap.
+
+    Most libraries have one number for the whole process; those that have one for each thread are
+    limited in every thread that enters, and in the threads of our own pools.
+    """
 
     def __init__(self) -> None:
-        self.lock, self.holders = threading.Lock(), 0
-        self.limit: Any = None
+        self.lock, self.holders = threading.RLock(), 0
+        self.before: list[int] = []  # threads for the whole process, while there are holders
+        self.own = threading.local()
 
     def __enter__(self) -> None:
-        with self.lock:
-            if not self.holders:
-                self.limit = _controller().limit(limits=1, user_api="blas")
-            self.holders += 1
+        depth = self._depth()
+        if not depth:
+            with self.lock:
+                if not self.holders:
+                    self.before = _limited(_blas_libraries(per_thread=False))
+                self.holders += 1
+            self.own.before = _limited(_blas_libraries(per_thread=True))
+        self.own.depth = depth + 1
 
     def __exit__(self, *error: Any) -> None:
+        self.own.depth -= 1
+        if self.own.depth:
+            return
+        _restored(_blas_libraries(per_thread=True), self.own.before)
         with self.lock:
             self.holders -= 1
             if not self.holders:
-                self.limit.restore_original_limits()
+                _restored(_blas_libraries(per_thread=False), self.before)
+
+    def allowed(self) -> int:
+        """Return how many threads BLAS may have where it is not limited; inside the limit, one."""
+        if self._depth() or getattr(self.own, "worker", False):
+            return 1
+        with self.lock:
+            shared = self.before
+            if not self.holders:
+                shared = [library.num_threads for library in _blas_libraries(per_thread=False)]
+        own = [library.num_threads for library in _blas_libraries(per_thread=True)]
+        return min([cpu_count(), *shared, *own])
+
+    def join(self) -> None:
+        """Begin a thread of a pool, which serves those who are inside the limit."""
+        self.own.worker = True
+        _limited(_blas_libraries(per_thread=True))
+
+    def alone(self) -> None:
+        """Go on in a forked child, where no other thread holds the limit any more."""
+        held = self._depth() > 0
+        if self.holders and not held:
+            _restored(_blas_libraries(per_thread=False), self.before)
+        self.holders = int(held)
+        self.lock.release()
+
+    def _depth(self) -> int:
+        return getattr(self.own, "depth", 0)
+
+
+def _limited(libraries: list[Any]) -> list[int]:
+    """Set libraries to one thread; returns what they had."""
+    before = [library.num_threads for library in libraries]
+    for library in libraries:
+        _set(library, 1)
+    return before
+
+
+def _restored(libraries: list[Any], before: list[int]) -> None:
+    for library, count in zip(libraries, before, strict=True):
+        _set(library, count)
 
 
 _one_thread = _BlasLimit()
@@ -64,7 +142,8 @@ def thread_count(n_jobs: int | None) -> int:
 
     A negative number counts back from all cores (-1: all of them), as in scikit-learn. None means
     what scikit-learn's own compiled loops take: as many as BLAS may have, so that environment
-    variables, ``threadpool_limits`` and joblib's workers are obeyed.
+    variables, ``threadpool_limits`` and joblib's workers are obeyed; fits that run meanwhile in
+    other threads do not count.
 
     >>> thread_count(3)
     3
@@ -74,9 +153,7 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ValueError("n_jobs=0 means no thread at all: give a number, -1 (all cores) or None.")
     if n_jobs is None:
-        pools = _controller().info()
-        allowed = [pool["num_threads"] for pool in pools if pool["user_api"] == "blas"]
-        return max(min([cpu_count(), *allowed]), 1)
+        return max(_one_thread.allowed(), 1)
     return n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
 
 
@@ -108,7 +185,7 @@ class Workers:
         futures = [_pool(self.count).submit(work, item) for item in items[own:]]
         try:
             results = [work(item) for item in items[:own]]
-            wait(futures, return_when=FIRST_EXCEPTION)
+            _wait_for(futures)
             return results + [future.result() for future in futures]
         finally:  # after an error or Ctrl-C: no thread stays at work on arrays that others will use
             for future in futures:
@@ -116,12 +193,29 @@ class Workers:
             wait(futures)
 
 
+def _wait_for(futures: list[Future]) -> None:
+    """Wait until all are done or one has failed, awake often enough to hear Ctrl-C.
+
+    A signal that another thread of the process receives does not wake a thread that waits.
+    """
+    waiting = set(futures)
+    while waiting:
+        done, waiting = wait(waiting, timeout=_HEARD, return_when=FIRST_EXCEPTION)
+        if any(future.exception() is not None for future in done):
+            return
+
+
 @cache
 def _pool(count: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(count, thread_name_prefix="maxmargin")
+    return ThreadPoolExecutor(count, thread_name_prefix="maxmargin", initializer=_one_thread.join)
 
 
 if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(  # and other threads' fits are not under way there
+        before=_one_thread.lock.acquire,
+        after_in_parent=_one_thread.lock.release,
+        after_in_child=_one_thread.alone,
+    )
 
 ALONE = Workers(1)

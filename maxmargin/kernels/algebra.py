@@ -26,25 +26,58 @@ from maxmargin.kernels.base import (
 
 
 class Combination(Kernel):
-    """Two kernels on the same points."""
+    """Kernels on the same points, with the names ``k1``, ``k2`` and so on.
 
-    def __init__(self, k1: Kernel, k2: Kernel) -> None:
-        self.k1 = k1
-        self.k2 = k2
+    Those of ``a + b + c`` are in one sum, so that a parameter of the third is ``k3__gamma``.
+    """
+
+    k1: Kernel
+
+    def __init__(self, *kernels: Kernel, **named: Kernel) -> None:
+        given = {f"k{k}": kernel for k, kernel in enumerate(kernels, 1)} | named
+        self._names = [f"k{k}" for k in range(1, len(given) + 1)]
+        for name in self._names:
+            if not isinstance(given.get(name), Kernel):
+                raise TypeError(f"{type(self).__name__} takes kernels k1, k2, ...; got {given}.")
+            setattr(self, name, given[name])
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels, in their order."""
+        return [getattr(self, name) for name in self._names]
+
+    @classmethod
+    def parts_of(cls, kernel: Kernel) -> list[Kernel]:
+        """Return the kernels that another one combines in this way, or the one itself."""
+        return kernel.kernels if isinstance(kernel, cls) else [kernel]
+
+    def _own_params(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._names}
 
     @property
     def validity(self) -> Validity:
-        """Valid when both parts are."""
-        return joint_validity(self.k1, self.k2)
+        """Valid when all parts are."""
+        return joint_validity(*self.kernels)
 
     @property
     def input(self) -> Input:
-        """What both parts can compare."""
-        return joint_input(self.k1, self.k2)
+        """What all parts can compare."""
+        return joint_input(*self.kernels)
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        k1, k2 = _same_input(self.k1, self.k2)
-        return type(self)(k1.resolve(X, feature_names), k2.resolve(X, feature_names))
+        for kernel in self.kernels[1:]:
+            _same_input(self.k1, kernel)
+        return type(self)(*(kernel.resolve(X, feature_names) for kernel in self.kernels))
+
+    def _emit(self, program: Program, view: View) -> None:
+        self.k1._emit(program, view)
+        for kernel in self.kernels[1:]:
+            kernel._emit(program, view)
+            self._combine(program)
+
+    @abstractmethod
+    def _combine(self, program: Program) -> None:
+        """Append the instruction that makes one value of the topmost two."""
 
 
 class Sum(Combination):
@@ -52,20 +85,21 @@ class Sum(Combination):
 
     Examples
     --------
-    >>> from maxmargin.kernels import Linear, Polynomial
+    >>> from maxmargin.kernels import RBF, Linear, Polynomial
     >>> (Linear() + Polynomial(degree=2))([[1.0]], [[2.0]])
     array([[11.]])
+    >>> k = Linear() + Polynomial(degree=2) + 0.5 * RBF(gamma=1.0)
+    >>> k.set_params(k3__gamma=2.0, k3__constant=0.1)
+    Linear() + Polynomial(degree=2) + 0.1 * RBF(gamma=2.0)
     """
 
     _precedence = 0
 
-    def _emit(self, program: Program, view: View) -> None:
-        self.k1._emit(program, view)
-        self.k2._emit(program, view)
+    def _combine(self, program: Program) -> None:
         program.add()
 
     def __str__(self) -> str:
-        return f"{self.k1} + {self.k2}"
+        return " + ".join(map(str, self.kernels))
 
 
 class Product(Combination):
@@ -80,19 +114,45 @@ class Product(Combination):
 
     _precedence = 1
 
-    def _emit(self, program: Program, view: View) -> None:
-        self.k1._emit(program, view)
-        self.k2._emit(program, view)
+    def _combine(self, program: Program) -> None:
         program.multiply()
 
     def __str__(self) -> str:
-        return f"{self.k1._within(1)} * {self.k2._within(1)}"
+        return " * ".join(kernel._within(1) for kernel in self.kernels)
 
 
-class Modification(Kernel):
-    """One kernel, changed value by value."""
+class Construction(Kernel):
+    """Something made of one kernel, whose parameters go by their own names.
+
+    The gamma of ``0.5 * RBF()`` is ``gamma``, beside ``constant``. Only a name that the
+    construction has itself needs the long form: in ``2 * (k + 1)`` the 1 is ``kernel__constant``.
+    """
 
     kernel: Kernel
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, if ``deep`` also of the kernel inside."""
+        own = self._own_params()
+        if not deep:
+            return own
+        inner = self.kernel.get_params()
+        return own | {
+            f"kernel__{name}" if name.partition("__")[0] in own else name: value
+            for name, value in inner.items()
+        }
+
+    def set_params(self, **params: Any) -> Kernel:
+        """Set parameters by name, those of the kernel inside by its names; returns the kernel."""
+        own = {
+            n: value for n, value in params.items() if n.partition("__")[0] in self._own_params()
+        }
+        super().set_params(**own)
+        self.kernel.set_params(**{n: v for n, v in params.items() if n not in own})
+        return self
+
+
+class Modification(Construction):
+    """One kernel, changed value by value."""
 
     @property
     def validity(self) -> Validity:
@@ -128,6 +188,7 @@ class WithConstant(Modification):
     def __init__(self, kernel: Kernel, constant: float) -> None:
         self.kernel = kernel
         self.constant = constant
+        finite_number("constant", constant)
 
     @property
     def _keeps_validity(self) -> bool:
@@ -189,6 +250,7 @@ class Power(Modification):
     def __init__(self, kernel: Kernel, exponent: int) -> None:
         self.kernel = kernel
         self.exponent = exponent
+        whole_number("exponent", exponent)
 
     def _modify(self, program: Program, view: View) -> None:
         program.power(whole_number("exponent", self.exponent))
@@ -211,15 +273,19 @@ class PolynomialOf(Modification):
     def __init__(self, kernel: Kernel, coefficients: Sequence[float]) -> None:
         self.kernel = kernel
         self.coefficients = coefficients
+        self._numbers()
+
+    def _numbers(self) -> list[float]:
+        if not len(self.coefficients):
+            raise ValueError("A polynomial in a kernel must have at least one coefficient.")
+        return [finite_number("a coefficient", c) for c in self.coefficients]
 
     @property
     def _keeps_validity(self) -> bool:
         return all(c >= 0 for c in self.coefficients)
 
     def _modify(self, program: Program, view: View) -> None:
-        if not len(self.coefficients):
-            raise ValueError("A polynomial in a kernel needs at least one coefficient.")
-        program.polynomial([finite_number("a coefficient", c) for c in self.coefficients])
+        program.polynomial(self._numbers())
 
     def __str__(self) -> str:
         return f"{self.kernel._within(3)}.polynomial({[float(c) for c in self.coefficients]})"
@@ -274,7 +340,7 @@ class Conformal(Modification):
         return f"{self.kernel._within(3)}.conformal({shown(self.f)})"
 
 
-class Mapped(Kernel):
+class Mapped(Construction):
     """``k(phi(x), phi(z))``, rule (6.19): a kernel after a feature map.
 
     Examples
@@ -310,7 +376,7 @@ class Mapped(Kernel):
         return f"{self.kernel._within(3)}.after({shown(self.feature_map)})"
 
 
-class OnColumns(Kernel):
+class OnColumns(Construction):
     """``k(x_a, z_a)``: a kernel that sees some columns only, rules (6.21) and (6.22).
 
     Parameters

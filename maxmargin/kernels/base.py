@@ -13,6 +13,7 @@ import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import cache
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any
@@ -20,9 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import check_array
 
 from maxmargin.backends import cpu
+from maxmargin.backends.data import check_array
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.threads import on_one_blas_thread
 
@@ -169,8 +170,9 @@ class Kernel(ABC):
         from maxmargin.kernels.algebra import Shifted, Sum
 
         if isinstance(other, Kernel):
-            return Sum(*_same_input(self, other))
-        return Shifted(self, _constant(other)) if _is_number(other) else NotImplemented
+            _same_input(self, other)
+            return Sum(*Sum.parts_of(self), *Sum.parts_of(other))
+        return Shifted(self, _constant(other)) if _is_number(other) else _no_kernel(self, other)
 
     def __radd__(self, other: Any) -> Kernel:
         return self if _is_number(other) and other == 0 else self + other  # sum() starts at 0
@@ -178,10 +180,10 @@ class Kernel(ABC):
     def __sub__(self, other: Any) -> Kernel:
         if isinstance(other, Kernel):
             return self + (-1.0) * other
-        return self + -_constant(other) if _is_number(other) else NotImplemented
+        return self + -_constant(other) if _is_number(other) else _no_kernel(self, other)
 
     def __rsub__(self, other: Any) -> Kernel:
-        return self * -1.0 + _constant(other) if _is_number(other) else NotImplemented
+        return self * -1.0 + _constant(other) if _is_number(other) else _no_kernel(self, other)
 
     def __neg__(self) -> Kernel:
         return self * -1.0
@@ -190,8 +192,9 @@ class Kernel(ABC):
         from maxmargin.kernels.algebra import Product, Scaled
 
         if isinstance(other, Kernel):
-            return Product(*_same_input(self, other))
-        return Scaled(self, _constant(other)) if _is_number(other) else NotImplemented
+            _same_input(self, other)
+            return Product(*Product.parts_of(self), *Product.parts_of(other))
+        return Scaled(self, _constant(other)) if _is_number(other) else _no_kernel(self, other)
 
     __rmul__ = __mul__
 
@@ -247,18 +250,22 @@ class Kernel(ABC):
     # -- parameters, identity and printing ------------------------------------------------------
 
     @classmethod
+    @cache
     def _parameters(cls) -> list[Parameter]:
         return [p for p in signature(cls).parameters.values() if p.name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, if ``deep`` also of kernels inside: ``k1__gamma``."""
-        params = {parameter.name: getattr(self, parameter.name) for parameter in self._parameters()}
+        params = self._own_params()
         if deep:
             for name, value in list(params.items()):
                 if isinstance(value, Kernel):
                     inner = value.get_params().items()
                     params |= {f"{name}__{key}": inside for key, inside in inner}
         return params
+
+    def _own_params(self) -> dict[str, Any]:
+        return {parameter.name: getattr(self, parameter.name) for parameter in self._parameters()}
 
     def set_params(self, **params: Any) -> Kernel:
         """Set parameters by name, those of kernels inside as ``k1__gamma``; returns the kernel."""
@@ -351,7 +358,21 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a is b or a == b)
 
 
-def _same_input(k1: Kernel, k2: Kernel) -> tuple[Kernel, Kernel]:
+def _no_kernel(kernel: Kernel, other: Any) -> Any:
+    """Say how a function or a name becomes a kernel; all else Python refuses itself."""
+    if isinstance(other, str):
+        way = f"as_kernel({other!r})"
+    elif callable(other):
+        way = f"FunctionKernel({shown(other)})"
+    else:
+        return NotImplemented
+    raise TypeError(
+        f"{kernel!r} goes together with kernels and numbers, and {shown(other)} is neither: make "
+        f"it a kernel with maxmargin.kernels.{way}."
+    )
+
+
+def _same_input(k1: Kernel, k2: Kernel) -> None:
     """Refuse to mix kernels on a precomputed matrix with kernels on data."""
     if k1.pairwise != k2.pairwise:
         raise ValueError(
@@ -359,7 +380,6 @@ def _same_input(k1: Kernel, k2: Kernel) -> tuple[Kernel, Kernel]:
             "the other needs X itself. Compute the second one's matrix with k(X) and add the two "
             "matrices, or wrap the first in a function of X."
         )
-    return k1, k2
 
 
 def shown(value: Any) -> str:

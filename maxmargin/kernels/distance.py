@@ -8,7 +8,7 @@ from typing import Any
 from maxmargin.backends import program as op
 from maxmargin.backends.program import Program, View
 from maxmargin.kernels.base import Kernel, Validity, finite_number
-from maxmargin.kernels.dot_product import resolve_gamma
+from maxmargin.kernels.dot_product import check_gamma, resolve_gamma
 
 
 class RBF(Kernel):
@@ -33,6 +33,19 @@ class RBF(Kernel):
     def __init__(self, gamma: float | str = "scale", sigma: float | None = None) -> None:
         self.gamma = gamma
         self.sigma = sigma
+        self._check()
+
+    def _check(self) -> None:
+        check_gamma(self.gamma)
+        if self.sigma is None:
+            return
+        if self.gamma != "scale":
+            raise ValueError(
+                f"RBF takes gamma or sigma, not both (gamma = 1 / (2 sigma^2)); "
+                f"got gamma={self.gamma!r} and sigma={self.sigma!r}."
+            )
+        if not finite_number("sigma", self.sigma, minimum=0.0):
+            raise ValueError("sigma must be positive, got 0.")
 
     @property
     def validity(self) -> Validity:
@@ -40,17 +53,8 @@ class RBF(Kernel):
         return Validity.VALID
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        if self.sigma is None:
-            return RBF(resolve_gamma(self.gamma, X))
-        if self.gamma != "scale":
-            raise ValueError(
-                f"RBF takes gamma or sigma, not both (gamma = 1 / (2 sigma^2)); "
-                f"got gamma={self.gamma!r} and sigma={self.sigma!r}."
-            )
-        sigma = finite_number("sigma", self.sigma, minimum=0.0)
-        if sigma == 0.0:
-            raise ValueError("sigma must be positive, got 0.")
-        return RBF(0.5 / sigma**2)
+        self._check()
+        return RBF(resolve_gamma(self.gamma, X) if self.sigma is None else 0.5 / self.sigma**2)
 
     def _emit(self, program: Program, view: View) -> None:
         program.push(op.SQUARED_DISTANCE, view)
@@ -75,6 +79,7 @@ class Laplacian(Kernel):
 
     def __init__(self, gamma: float | str = "auto") -> None:
         self.gamma = gamma
+        check_gamma(gamma)
 
     @property
     def validity(self) -> Validity:
@@ -82,6 +87,7 @@ class Laplacian(Kernel):
         return Validity.VALID
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        check_gamma(self.gamma)
         return Laplacian(resolve_gamma(self.gamma, X))
 
     def _emit(self, program: Program, view: View) -> None:

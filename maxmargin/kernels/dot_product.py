@@ -13,16 +13,22 @@ from maxmargin.backends.program import Program, View
 from maxmargin.kernels.base import Kernel, Validity, finite_number, whole_number
 
 
+def check_gamma(gamma: Any, minimum: float | None = 0.0) -> None:
+    """Refuse a gamma that is neither a number nor one of scikit-learn's words for one."""
+    if not isinstance(gamma, str):
+        finite_number("gamma", gamma, minimum=minimum)
+    elif gamma not in ("scale", "auto"):
+        raise ValueError(f'gamma must be "scale", "auto" or a number, got {gamma!r}.')
+
+
 def resolve_gamma(gamma: float | str, X: Any) -> float:
     """Turn ``"scale"`` or ``"auto"`` into the number scikit-learn gives them."""
-    if isinstance(gamma, str):
-        if gamma == "auto":
-            return 1.0 / X.shape[1]
-        if gamma == "scale":
-            spread = variance(X)
-            return 1.0 / (X.shape[1] * spread) if spread != 0 else 1.0
-        raise ValueError(f'gamma must be "scale", "auto" or a number, got {gamma!r}.')
-    return finite_number("gamma", gamma, minimum=0.0)
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if gamma == "scale":
+        spread = variance(X)
+        return 1.0 / (X.shape[1] * spread) if spread != 0 else 1.0
+    return float(gamma)
 
 
 class Linear(Kernel):
@@ -48,12 +54,12 @@ class Linear(Kernel):
 
 
 class Polynomial(Kernel):
-    """The polynomial kernel ``k(x, z) = (gamma x . z + c) ** degree``.
+    """The polynomial kernel ``k(x, z) = (gamma x . z + coef0) ** degree``.
 
     Parameters
     ----------
     degree : int, default=3
-    c : float, default=1.0
+    coef0 : float, default=1.0
         Weight of the lower degrees; 0 leaves only the terms of degree ``degree``.
     gamma : float or {"scale", "auto"}, default=1.0
         Factor of the inner product.
@@ -61,56 +67,64 @@ class Polynomial(Kernel):
     Examples
     --------
     >>> from maxmargin.kernels import Polynomial
-    >>> Polynomial(degree=2, c=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
+    >>> Polynomial(degree=2, coef0=1.0)([[1.0, 2.0]], [[3.0, 4.0]])
     array([[144.]])
     """
 
-    def __init__(self, degree: int = 3, c: float = 1.0, gamma: float | str = 1.0) -> None:
+    def __init__(self, degree: int = 3, coef0: float = 1.0, gamma: float | str = 1.0) -> None:
         self.degree = degree
-        self.c = c
+        self.coef0 = coef0
         self.gamma = gamma
+        self._check()
+
+    def _check(self) -> None:
+        whole_number("degree", self.degree)
+        finite_number("coef0", self.coef0)
+        check_gamma(self.gamma)
 
     @property
     def validity(self) -> Validity:
-        """Valid for ``c >= 0``: rules (6.13), (6.17) and (6.18)."""
-        return Validity.VALID if self.c >= 0 else Validity.UNPROVEN
+        """Valid for ``coef0 >= 0``: rules (6.13), (6.17) and (6.18)."""
+        return Validity.VALID if self.coef0 >= 0 else Validity.UNPROVEN
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        return Polynomial(
-            whole_number("degree", self.degree),
-            finite_number("c", self.c),
-            resolve_gamma(self.gamma, X),
-        )
+        self._check()
+        return Polynomial(int(self.degree), float(self.coef0), resolve_gamma(self.gamma, X))
 
     def _emit(self, program: Program, view: View) -> None:
         program.push(op.DOT, view)
         program.scale(float(self.gamma))
-        program.shift(self.c)
+        program.shift(self.coef0)
         program.power(self.degree)
 
 
 class Sigmoid(Kernel):
-    """The sigmoidal kernel ``k(x, z) = tanh(a x . z + b)``.
+    """The sigmoidal kernel ``k(x, z) = tanh(gamma x . z + coef0)``.
 
     Its Gram matrix is in general not positive semidefinite; it has been used all the same.
 
     Parameters
     ----------
-    a : float or {"scale", "auto"}, default="scale"
-    b : float, default=0.0
+    gamma : float or {"scale", "auto"}, default="scale"
+    coef0 : float, default=0.0
 
     Examples
     --------
     >>> from maxmargin.kernels import Sigmoid
-    >>> Sigmoid(a=0.5, b=0.0)([[1.0]], [[2.0]]).round(4)
+    >>> Sigmoid(gamma=0.5, coef0=0.0)([[1.0]], [[2.0]]).round(4)
     array([[0.7616]])
     >>> print(Sigmoid().validity)
     not valid in general
     """
 
-    def __init__(self, a: float | str = "scale", b: float = 0.0) -> None:
-        self.a = a
-        self.b = b
+    def __init__(self, gamma: float | str = "scale", coef0: float = 0.0) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+        self._check()
+
+    def _check(self) -> None:
+        check_gamma(self.gamma, minimum=None)
+        finite_number("coef0", self.coef0)
 
     @property
     def validity(self) -> Validity:
@@ -118,13 +132,13 @@ class Sigmoid(Kernel):
         return Validity.INVALID
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        a = resolve_gamma(self.a, X) if isinstance(self.a, str) else finite_number("a", self.a)
-        return Sigmoid(a, finite_number("b", self.b))
+        self._check()
+        return Sigmoid(resolve_gamma(self.gamma, X), float(self.coef0))
 
     def _emit(self, program: Program, view: View) -> None:
         program.push(op.DOT, view)
-        program.scale(float(self.a))
-        program.shift(self.b)
+        program.scale(float(self.gamma))
+        program.shift(self.coef0)
         program.tanh()
 
 

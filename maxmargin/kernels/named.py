@@ -35,7 +35,7 @@ def as_kernel(
     --------
     >>> from maxmargin.kernels import as_kernel
     >>> as_kernel("poly", degree=2, gamma=0.5)
-    Polynomial(degree=2, c=0.0, gamma=0.5)
+    Polynomial(degree=2, coef0=0.0, gamma=0.5)
     """
     if isinstance(kernel, Kernel):
         given = {"gamma": gamma, "degree": degree, "coef0": coef0}

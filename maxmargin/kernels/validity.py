@@ -82,7 +82,7 @@ def check_valid(
     >>> X = np.arange(6.0).reshape(3, 2)
     >>> bool(check_valid(RBF(gamma=1.0), X))
     True
-    >>> print(check_valid(Sigmoid(a=1.0, b=-1.0), X))
+    >>> print(check_valid(Sigmoid(gamma=1.0, coef0=-1.0), X))
     indefinite, so not a valid kernel: smallest eigenvalue -0.712, ...
     """
     kernel = as_kernel(kernel)

@@ -19,9 +19,14 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
+from maxmargin.backends.data import (
+    refuse_extreme_parameters,
+    refuse_extreme_targets,
+    refuse_extreme_weights,
+    validate_data,
+)
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
 from maxmargin.multiclass import class_weights
 from maxmargin.progress import Monitor, watched
@@ -46,9 +51,13 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        refuse_extreme_parameters(self.get_params(deep=False))
+
     def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
         """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
-        return validate_data(
+        X, y = validate_data(
             self,
             X,
             y,
@@ -58,11 +67,15 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
             accept_sparse="csr",
             **y_options,
         )
+        if y_options.get("y_numeric"):
+            refuse_extreme_targets(y)
+        return X, y
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
+        refuse_extreme_weights(weight)
         return weight
 
     def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from sklearn.utils import _safe_indexing, check_consistent_length
-from sklearn.utils.validation import validate_data
 
 from maxmargin import memory
+from maxmargin.backends.compiled import njit
+from maxmargin.backends.data import validate_data
 from maxmargin.bounds import novikoff
 from maxmargin.expansion import expand
 from maxmargin.gram import Gram

@@ -375,8 +375,9 @@ class Perceptron(LinearClassifier):
 
             outcomes = Workers(form.threads).map(run, range(len(signs)))
             self._keep(outcomes)
-            monitor.ending = f"{self.status_}: {np.sum(self.n_updates_)} updates"
-        form.keep(X, signs, [outcome.weights for outcome in outcomes])
+            form.keep(X, signs, [outcome.weights for outcome in outcomes])
+            over = self.status_ is not Ending.MAX_ITER
+            monitor.end(f"{self.status_}: {np.sum(self.n_updates_)} updates", over)
 
     def _keep(self, outcomes: list[Outcome]) -> None:
         """Set the attributes of a fit that both forms have."""

@@ -155,7 +155,8 @@ class RiskMachine(LinearMachine):
         """Have someone between a fit and its solvers; ends with the certificate on the bar."""
         with self._watched(problems) as monitor:
             yield monitor
-            monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
+            certificate = self.certificate_
+            monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
         end_stream(self)
 
     @on_one_blas_thread

@@ -36,6 +36,8 @@ from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
+from maxmargin.backends.data import refuse_unusable
+
 _TOLERANCE = 1e-10  # of the linear programme: the smallest that HiGHS takes
 _TOUCHING = 1e-13  # of the data's range: nearer than this, hulls count as touching
 
@@ -116,6 +118,7 @@ def is_separable(
     >>> bool(is_separable(X, ["both", "one", "both", "both"]))
     True
     """
+    refuse_unusable(X)
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32], accept_sparse="csr", y_numeric=False)
     labels = column_or_1d(y)
     check_classification_targets(labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, INK = "#0072b2", "#e69f00", "#1a1a1a"
+
+_MARKED = 400  # points that rings, dots or crosses are put on; more hide what they mark
+_CROWDED = 1000  # points from which their marks are small and let others shine through
 
 # M. A. Petroff (2021), Accessible color sequences for data visualization, arXiv:2107.02270
 _TEN_COLOURS = [
@@ -53,16 +57,22 @@ def colours(n: int) -> list:
 
 def describe(machine: Any) -> str:
     """Return kernel and cost of a machine in a few words, for a title."""
-    kernel = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", str(machine.kernel_))
+    kernel = str(getattr(machine, "kernel_", None) or type(machine).__name__)
+    kernel = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", kernel)
     for name in ("lam", "nu", "C"):
-        if getattr(machine, name, None) is not None:
+        if isinstance(getattr(machine, name, None), Real):
             return f"{kernel}, {name} = {getattr(machine, name):g}"
     return kernel
 
 
 def size(points: np.ndarray) -> float:
     """Return the area of a point's mark, smaller where there are many points."""
-    return float(np.clip(500 / np.sqrt(max(len(points), 1)), 10, 45))
+    return float(np.clip(500 / np.sqrt(max(len(points), 1)), 4, 45))
+
+
+def few(count: int, wanted: bool | str) -> bool:
+    """Whether to put marks on so many points: more of them than this hide what they mark."""
+    return count <= _MARKED if wanted == "auto" else bool(wanted)
 
 
 def scatter(
@@ -74,21 +84,32 @@ def scatter(
     label: str | None = None,
 ) -> None:
     """Draw a group of shape (m, 2) out of points of shape (n, 2), in the size that suits n."""
+    crowded = len(points) > _CROWDED
     ax.scatter(
         group[:, 0],
         group[:, 1],
         s=size(points),
         color=colour,
         marker=marker,
-        edgecolors="white",
+        edgecolors="none" if crowded else "white",
         linewidths=0.4,
+        alpha=0.6 if crowded else 1.0,
         zorder=2,
         label=label,
     )
 
 
-def ring(ax: Axes, points: np.ndarray, support: np.ndarray) -> None:
-    """Ring the support vectors among points of shape (n, 2)."""
+def note(ax: Axes, text: str) -> None:
+    """Say in the legend what is not marked in the picture."""
+    ax.plot([], [], linestyle="none", label=text)
+
+
+def ring(ax: Axes, points: np.ndarray, support: np.ndarray, wanted: bool | str = True) -> None:
+    """Ring the support vectors among points of shape (n, 2), or say how many there are."""
+    text = f"support vectors ({len(support)} of {len(points)}"
+    if not few(len(support), wanted):
+        note(ax, f"{text}, not marked)")
+        return
     ax.scatter(
         points[support, 0],
         points[support, 1],
@@ -97,13 +118,17 @@ def ring(ax: Axes, points: np.ndarray, support: np.ndarray) -> None:
         edgecolors=INK,
         linewidths=0.8,
         zorder=3,
-        label=f"support vectors ({len(support)} of {len(points)})",
+        label=f"{text})",
     )
 
 
-def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str) -> None:
+def dot(
+    ax: Axes, points: np.ndarray, which: np.ndarray, text: str, wanted: bool | str = True
+) -> None:
     """Put a dot on those points of shape (n, 2) that a mask chooses, if any."""
-    if which.any():
+    if which.any() and not few(which.sum(), wanted):
+        note(ax, f"{text} ({which.sum()}, not marked)")
+    elif which.any():
         ax.scatter(
             points[which, 0],
             points[which, 1],
@@ -115,9 +140,13 @@ def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str) -> None:
         )
 
 
-def cross(ax: Axes, points: np.ndarray, which: np.ndarray, text: str) -> None:
+def cross(
+    ax: Axes, points: np.ndarray, which: np.ndarray, text: str, wanted: bool | str = True
+) -> None:
     """Put a cross on those points of shape (n, 2) that a mask chooses, if any."""
-    if which.any():
+    if which.any() and not few(which.sum(), wanted):
+        note(ax, f"{text} ({which.sum()}, not marked)")
+    elif which.any():
         ax.scatter(
             points[which, 0],
             points[which, 1],
@@ -131,16 +160,27 @@ def cross(ax: Axes, points: np.ndarray, which: np.ndarray, text: str) -> None:
 
 
 def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
-    """Put the legend, if there is something in it, where the fewest of the (n, 2) points are."""
+    """Put the legend, if there is something in it, into a corner without any of the (n, 2) points.
+
+    Where every corner has some, it goes below the picture, if the figure makes room for that (with
+    ``layout="constrained"``), and otherwise into the emptiest corner.
+    """
     handles = [*ax.get_legend_handles_labels()[0], *lines]
     if not handles:
         return
+    options: dict[str, Any] = {"handles": handles, "fontsize": "small", "edgecolor": "none"}
     low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
     x, y = ((points - low) / (high - low)).T
+    wide, tall = 0.55, min(0.06 * (len(handles) + 1), 0.9)
     crowd: dict[Any, int] = {
-        f"{vertical} {horizontal}": np.sum((across < 0.5) & (along < 0.42))
+        f"{vertical} {horizontal}": np.sum((across < wide) & (along < tall))
         for vertical, along in (("upper", 1 - y), ("lower", y))
         for horizontal, across in (("right", 1 - x), ("left", x))
     }
     emptiest = min(crowd, key=lambda corner: crowd[corner])
-    ax.legend(handles=handles, loc=emptiest, fontsize="small", framealpha=0.85, edgecolor="none")
+    if crowd[emptiest] and ax.figure.get_layout_engine() is not None:
+        ax.legend(
+            loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False, **options
+        )
+    else:
+        ax.legend(loc=emptiest, framealpha=0.85, **options)

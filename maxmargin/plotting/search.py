@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FEW = 100  # fields of a map that have room for their numbers
+_LONG, _ABREAST = 32, 60  # letters of a label, and of all labels of an axis side by side
+_FENCE = 3.0  # times the distance of the quartiles: what is further below is far from the others
+_FAR_BELOW = "#c8c8c8"
+_ABSENT = "not set"  # a parameter that is not in all grids of a list
 _RING: dict[str, Any] = {
     "marker": "o",
     "markersize": 14,
@@ -29,12 +34,14 @@ def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = Non
 
     For two parameters, such as C and gamma, a map; for one, a curve with the scores' standard
     deviation over the splits. The best candidate is marked. Candidates that failed or were dropped
-    are left blank.
+    are left blank. A score far below the others is grey, with its number: the colours are for the
+    others. Values that are not all numbers, such as kernels or ``"scale"``, stand side by side in
+    the order of the grid.
 
     Parameters
     ----------
     search : SVCSearchCV, SVRSearchCV or scikit-learn's GridSearchCV
-        Fitted, over a grid of one or two numeric parameters.
+        Fitted, over a grid in which one or two parameters vary.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     metric : str, optional
@@ -59,25 +66,54 @@ def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = Non
     'C = 1, gamma = 0.1: 0.98'
     >>> plt.close(ax.figure)
     """
-    check_is_fitted(search)
+    if not hasattr(search, "cv_results_"):
+        check_is_fitted(search)
     metric = _metric(search, metric)
     results = search.cv_results_
-    names = _numeric_parameters(results)
     scores = results[f"mean_test_{metric}"]
+    axes = [_Scale.of(name, results[f"param_{name}"]) for name in _varying(results)]
     if np.isnan(scores).all():
         raise ValueError("plot_search has nothing to draw: every score is nan.")
     best = int(np.nanargmax(scores))
-    values = [results[f"param_{name}"].astype(np.float64) for name in names]
     ax = marks.axes_or_new(ax)
-    if len(names) == 1:
-        _curve(ax, values[0], scores, results[f"std_test_{metric}"], best)
-        ax.set(xlabel=names[0], ylabel=_written(metric))
+    if len(axes) == 1:
+        _curve(ax, axes[0], scores, results[f"std_test_{metric}"], best)
+        ax.set(xlabel=axes[0].name, ylabel=_written(metric))
     else:
-        _map(ax, values, scores, best, _written(metric))
-        ax.set(xlabel=names[0], ylabel=names[1])
-    chosen = ", ".join(f"{n} = {v[best]:.4g}" for n, v in zip(names, values, strict=True))
+        _map(ax, axes, scores, best, _written(metric))
+        ax.set(xlabel=axes[0].name, ylabel=axes[1].name)
+    chosen = ", ".join(f"{axis.name} = {axis.labels[axis.place[best]]}" for axis in axes)
     ax.set_title(f"{chosen}: {scores[best]:.4g}")
     return ax
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The values of a parameter along an axis: numbers in their order, or whatever they are.
+
+    ``place`` is that of each candidate among the different ``labels``; ``numbers`` are the values
+    of these, if all are numbers.
+    """
+
+    name: str
+    labels: list[str]
+    place: np.ndarray
+    numbers: np.ndarray | None
+
+    @classmethod
+    def of(cls, name: str, values: Any) -> _Scale:
+        values = [_ABSENT if value is np.ma.masked else value for value in values]
+        if all(_is_number(value) for value in values):
+            numbers, place = np.unique(np.array(values, dtype=np.float64), return_inverse=True)
+            return cls(name, [f"{number:.4g}" for number in numbers], place, numbers)
+        labels = [_label(value) for value in values]
+        different = list(dict.fromkeys(labels))
+        return cls(name, different, np.array([different.index(label) for label in labels]), None)
+
+
+def _label(value: Any) -> str:
+    text = f"{value:.4g}" if _is_number(value) else str(getattr(value, "__name__", value))
+    return text if len(text) <= _LONG else text[: _LONG - 3] + "..."
 
 
 def _metric(search: Any, metric: str | None) -> str:
@@ -95,22 +131,15 @@ def _metric(search: Any, metric: str | None) -> str:
     return metric
 
 
-def _numeric_parameters(results: dict) -> list[str]:
+def _varying(results: dict) -> list[str]:
     """Return the names of the parameters that vary, one or two, or say why there is no picture."""
     names = [key.removeprefix("param_") for key in results if key.startswith("param_")]
     varying = [name for name in names if len({repr(v) for v in results[f"param_{name}"]}) > 1]
-    names = varying or names
-    wrong = [
-        name
-        for name in names
-        if np.ma.getmaskarray(results[f"param_{name}"]).any()
-        or not all(_is_number(value) for value in results[f"param_{name}"])
-    ]
-    if wrong or not 1 <= len(names) <= 2:
+    names = varying or names[:1]
+    if not 1 <= len(names) <= 2:
         raise ValueError(
-            "plot_search draws a search over one or two numeric parameters, and this one is over "
-            f"{names}{f', of which {wrong} are not numbers throughout' if wrong else ''}. "
-            "pandas.DataFrame(search.cv_results_) shows any search as a table."
+            "plot_search draws a search in which one or two parameters vary, and in this one it is "
+            f"{names}. pandas.DataFrame(search.cv_results_) shows any search as a table."
         )
     return names
 
@@ -123,45 +152,67 @@ def _written(metric: str) -> str:
     return f"mean test {'score' if metric == 'score' else metric}"
 
 
-def _curve(ax: Axes, x: np.ndarray, scores: np.ndarray, spread: np.ndarray, best: int) -> None:
-    order = np.argsort(x)
-    x, y, width = np.asarray(x)[order], scores[order], spread[order]
-    ax.fill_between(x, y - width, y + width, color=marks.BLUE, alpha=0.15, linewidth=0)
-    ax.plot(x, y, color=marks.BLUE, marker="o", markersize=4)
+def _curve(ax: Axes, axis: _Scale, scores: np.ndarray, spread: np.ndarray, best: int) -> None:
+    order = np.argsort(axis.place, kind="stable")
+    x = axis.place if axis.numbers is None else axis.numbers[axis.place]
+    x, y, width = x[order], scores[order], spread[order]
+    if axis.numbers is None:
+        ax.errorbar(x, y, width, color=marks.BLUE, marker="o", markersize=5, linestyle="none")
+        ax.set_xticks(range(len(axis.labels)), axis.labels, **_slanted(axis))
+        ax.set_xlim(-0.5, len(axis.labels) - 0.5)
+    else:
+        ax.fill_between(x, y - width, y + width, color=marks.BLUE, alpha=0.15, linewidth=0)
+        ax.plot(x, y, color=marks.BLUE, marker="o", markersize=4)
+        if _is_logarithmic(x):
+            ax.set_xscale("log")
     ax.plot(x[order == best], y[order == best], **_RING)
-    if _is_logarithmic(x):
-        ax.set_xscale("log")
 
 
-def _map(ax: Axes, values: Sequence[Any], scores: np.ndarray, best: int, label: str) -> None:
+def _map(ax: Axes, axes: Sequence[_Scale], scores: np.ndarray, best: int, label: str) -> None:
     """Draw fields of equal size, however far apart the values are, the best one framed."""
+    import matplotlib as mpl
     from matplotlib.patches import Rectangle
 
-    across, down = (np.unique(np.asarray(v)) for v in values)
-    columns = np.searchsorted(across, values[0])
-    rows = np.searchsorted(down, values[1])
-    field = np.full((len(down), len(across)), np.nan)
-    field[rows, columns] = scores
-    image = ax.imshow(field, origin="lower", aspect="auto", cmap="viridis")
-    ax.set_xticks(range(len(across)), [f"{value:.4g}" for value in across])
-    ax.set_yticks(range(len(down)), [f"{value:.4g}" for value in down])
-    ax.figure.colorbar(image, ax=ax, label=label)
+    across, down = axes
+    field = np.full((len(down.labels), len(across.labels)), np.nan)
+    field[down.place, across.place] = scores
+    low, high = _fence(field), float(np.nanmax(field))
+    colours = mpl.colormaps["viridis"].with_extremes(under=_FAR_BELOW)
+    image = ax.imshow(field, origin="lower", aspect="auto", cmap=colours, vmin=low, vmax=high)
+    ax.set_xticks(range(len(across.labels)), across.labels, **_slanted(across))
+    ax.set_yticks(range(len(down.labels)), down.labels)
+    extend = "min" if np.nanmin(field) < low else "neither"
+    ax.figure.colorbar(image, ax=ax, label=label, extend=extend)
     if field.size <= _FEW:
-        middle = 0.5 * (np.nanmin(field) + np.nanmax(field))
         for (row, column), score in np.ndenumerate(field):
             if not np.isnan(score):
-                colour = "white" if score < middle else marks.INK
+                dark = low <= score < 0.5 * (low + high)
                 ax.text(
                     column,
                     row,
                     f"{score:.3g}",
                     ha="center",
                     va="center",
-                    color=colour,
+                    color="white" if dark else marks.INK,
                     size="small",
                 )
-    corner = columns[best] - 0.5, rows[best] - 0.5
+    corner = across.place[best] - 0.5, down.place[best] - 0.5
     ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=marks.INK, linewidth=2.5, zorder=5))
+
+
+def _fence(field: np.ndarray) -> float:
+    """Return the lowest score that has a colour: the least one above Tukey's fence.
+
+    One score of -101 among others near 0.9 would make all of those look the same.
+    """
+    lower, upper = np.nanquantile(field, [0.25, 0.75])
+    return float(field[field >= lower - _FENCE * (upper - lower)].min())
+
+
+def _slanted(axis: _Scale) -> dict[str, Any]:
+    """Turn the labels where they would run into each other."""
+    crowded = sum(map(len, axis.labels)) > _ABREAST
+    return {"rotation": 30, "ha": "right"} if crowded else {}
 
 
 def _is_logarithmic(x: np.ndarray) -> bool:

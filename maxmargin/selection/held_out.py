@@ -13,9 +13,9 @@ from sklearn.utils.metaestimators import available_if
 class HeldOut:
     """Stands in for a fitted estimator in front of a scorer.
 
-    ``predict``, ``decision_function`` and ``score`` of the very rows whose values are known are
-    answered from these. For all else (other rows, probabilities, fitted attributes) the estimator
-    is really fitted, once, when it is first asked for.
+    ``predict``, ``decision_function``, ``score`` and, with sigmoids, the probabilities of the very
+    rows whose values are known are answered from these. For all else (other rows, fitted
+    attributes) the estimator is really fitted, once, when it is first asked for.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ class HeldOut:
         Classes that it has seen.
     known : list of (X, values)
         Rows, as scorers get them, and the machine's values there.
+    sigmoids : array of shape (n_pairs, 2) or None
+        Numbers A and B of each pair's probabilities, if they are known.
     fit : callable
         Returns the fitted estimator.
     """
@@ -37,6 +39,7 @@ class HeldOut:
         machine: Any,
         classes: np.ndarray | None,
         known: list[tuple[Any, np.ndarray]],
+        sigmoids: np.ndarray | None,
         fit: Callable[[], Any],
     ) -> None:
         self._estimator, self._known, self._fit = estimator, known, fit
@@ -47,6 +50,9 @@ class HeldOut:
         else:
             self.classes_ = self._machine.classes_ = classes
             self._machine._pair_values = self._values
+        self._probable = sigmoids is not None
+        if sigmoids is not None:
+            self._machine.probA_, self._machine.probB_ = sigmoids.T
         self._machine.n_features_in_ = None  # fitted, for who asks
 
     def _values(self, X: Any) -> np.ndarray:
@@ -77,12 +83,23 @@ class HeldOut:
         """Return the machine's decisions."""
         return self._ask("decision_function", X)
 
+    @available_if(lambda self: hasattr(self._estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the machine's probabilities."""
+        return self._ask("predict_proba", X)
+
+    @available_if(lambda self: hasattr(self._estimator, "predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return their logarithms."""
+        return self._ask("predict_log_proba", X)
+
     def score(self, X: Any, y: Any, **params: Any) -> float:
         """Return the machine's own score."""
         return self._ask("score", X, y, **params)
 
     def _ask(self, name: str, X: Any, *args: Any, **params: Any) -> Any:
         known = any(rows is X for rows, _ in self._known)
+        known &= self._probable or "proba" not in name
         machine = self._machine if known else self._really_fitted()
         return getattr(machine, name)(X, *args, **params)
 

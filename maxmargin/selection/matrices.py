@@ -62,7 +62,7 @@ class Matrices:
         wanted = len(program.primitives) * self.nbytes
         if len(kernels) < 2 or wanted > memory or program.calls_python:
             return
-        points = cpu.Operand.prepare(program, self.X)
+        points = cpu.Operand.prepare(program, self.X, shared=True)
         kept = np.empty((len(program.primitives), self.n, self.n), dtype=self.dtype)
         for k, primitive in enumerate(program.primitives):
             alone = Program()

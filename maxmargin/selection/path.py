@@ -26,13 +26,18 @@ Hintermueller, Ito and Kunisch, SIAM J. Optim. 13(3), 2002 (the active set).
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+from scipy.linalg import LinAlgError
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu import add_rows
 from maxmargin.backends.cpu_momentum import hastened_steps
 from maxmargin.backends.cpu_steps import BARRED, pair_steps, single_steps
+from maxmargin.backends.threads import StoppedError
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualProblem
 
@@ -67,6 +72,8 @@ class CPath:
         The problem for the lowest cost, with one equality constraint or none.
     tol : float
         KKT violation to reach.
+    stopped : callable, optional
+        Whether someone wants the work to end: then :class:`StoppedError` is raised.
 
     Attributes
     ----------
@@ -88,7 +95,14 @@ class CPath:
     [[0.1, 0.1], [0.5, 0.5]]
     """
 
-    def __init__(self, K: np.ndarray, problem: DualProblem, tol: float) -> None:
+    def __init__(
+        self,
+        K: np.ndarray,
+        problem: DualProblem,
+        tol: float,
+        stopped: Callable[[], Any] | None = None,
+    ) -> None:
+        self.stopped = stopped
         self.problem, self.tol = problem, tol
         self.constrained = problem.n_groups > 0
         self.K, self.slot = K, problem.gram_row
@@ -122,6 +136,8 @@ class CPath:
         """Go on by other means until the problem is solved."""
         faces_below = _FACES_BELOW
         for _ in range(_ROUNDS):
+            if self.stopped is not None and self.stopped():
+                raise StoppedError
             self._clear()
             if self.violation <= self.tol:
                 return
@@ -278,6 +294,8 @@ class CPath:
         matrix positive.
         """
         base, factor = self.factor
+        if factor is None:
+            return self._factored(free, sides)
         place = np.full(len(self.alpha), -1)
         place[base] = np.arange(len(base))
         known = place[free] >= 0
@@ -285,10 +303,7 @@ class CPath:
         removed = np.setdiff1d(np.arange(len(base)), kept)
         border = len(added) + len(removed)
         if border > _BORDER * len(base):
-            face = self._face(free).T  # in the order of columns: no copy is made
-            factor = cho_factor(face, overwrite_a=True, check_finite=False)
-            self.factor = free, factor
-            return cho_solve(factor, sides, check_finite=False)
+            return self._factored(free, sides)
         right = np.zeros((len(base), sides.shape[1] + border))
         right[kept, : sides.shape[1]] = sides[known]
         edge = right[:, sides.shape[1] :]
@@ -298,13 +313,22 @@ class CPath:
         corner[: len(added), : len(added)] = self._face(added)
         below = np.zeros((border, sides.shape[1]))
         below[: len(added)] = sides[~known]
-        solved = cho_solve(factor, right, check_finite=False)
+        solved, _ = dpotrs(factor, right)
         x, across = np.hsplit(solved, [sides.shape[1]])
         z = np.linalg.solve(corner - edge.T @ across, below - edge.T @ x)
         x = x - across @ z
         out = np.empty_like(sides)
         out[known], out[~known] = x[kept], z[: len(added)]
         return out
+
+    def _factored(self, free: np.ndarray, sides: np.ndarray) -> np.ndarray:
+        """Solve ``K_FF x = sides`` by a factor that is kept."""
+        face = self._face(free).T  # in the order of columns: no copy is made
+        factor, failed = dpotrf(face, overwrite_a=True)
+        if failed:
+            raise LinAlgError("The face is not positive.")
+        self.factor = free, factor
+        return dpotrs(factor, sides)[0]
 
     def _face(self, index: np.ndarray) -> np.ndarray:
         """Kernel values among some variables in float64, with their ridge."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from functools import wraps
+from inspect import signature
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, ParameterGrid, check_cv
 from sklearn.model_selection._validation import (
     _fit_and_score,
@@ -24,17 +28,46 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
 from maxmargin.backends import cpu
-from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.backends.data import refuse_corrupt
+from maxmargin.backends.threads import StoppedError, Workers, thread_count
 from maxmargin.kernels import Input, Kernel
+from maxmargin.progress import Monitor
 from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.sharing import Candidate, Fits, Outcome
 from maxmargin.svm import SVC, SVR
+from maxmargin.svm.base import POSITIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DEFAULT_C = 10.0 ** np.arange(-1, 4)
 _DEFAULT_GAMMA = 4.0 ** np.arange(-3, 4)  # times 1 / (n_features * variance)
+
+
+def _in_either_order(init: Any) -> Any:
+    """Let a search be called as ``GridSearchCV`` is, estimator first, or with the grid first.
+
+    The signature, from which scikit-learn takes the names of the parameters, stays as it is.
+    """
+    names = signature(init)
+
+    @wraps(init)
+    def made(self: Any, *args: Any, **options: Any) -> None:
+        try:
+            if args and isinstance(args[0], dict | list):
+                if "param_grid" in options:
+                    raise TypeError("got two values for param_grid")
+                args, options = args[1:], {"param_grid": args[0], **options}
+            given = names.bind(self, *args, **options)
+        except TypeError as error:
+            name = type(self).__name__
+            raise TypeError(
+                f"{name}(estimator, param_grid, ...) or {name}(param_grid, ...): {error}. All "
+                "other parameters go by their names."
+            ) from None
+        init(*given.args, **given.kwargs)
+
+    return made
 
 
 class KernelSearchCV(GridSearchCV):
@@ -50,13 +83,15 @@ class KernelSearchCV(GridSearchCV):
         "estimator": [HasMethods(["fit"]), None],
         "param_grid": [dict, list, None],
         "drop_hopeless": [Interval(Real, 0.0, None, closed="left"), None],
+        "time_limit": [POSITIVE, None],
     }
 
+    @_in_either_order
     def __init__(
         self,
+        estimator: Any = None,
         param_grid: Any = None,
         *,
-        estimator: Any = None,
         cv: Any = 5,
         scoring: Any = None,
         refit: Any = True,
@@ -65,9 +100,10 @@ class KernelSearchCV(GridSearchCV):
         error_score: Any = np.nan,
         return_train_score: bool = False,
         drop_hopeless: float | None = None,
+        time_limit: float | None = None,
     ) -> None:
-        self.param_grid = param_grid
         self.estimator = estimator
+        self.param_grid = param_grid
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
@@ -76,6 +112,7 @@ class KernelSearchCV(GridSearchCV):
         self.error_score = error_score
         self.return_train_score = return_train_score
         self.drop_hopeless = drop_hopeless
+        self.time_limit = time_limit
 
     def _as_grid_search(self, param_grid: Any = None) -> GridSearchCV:
         """Return the same search as scikit-learn's own, its defaults filled in."""
@@ -116,6 +153,7 @@ class KernelSearchCV(GridSearchCV):
         """
         estimator = clone(self._as_grid_search().estimator)
         self._check_estimator(estimator)
+        refuse_corrupt(X)
         X, y = indexable(X, y)
         self.param_grid_ = self._grid(estimator, X, y)
         search = self._as_grid_search(self.param_grid_)
@@ -144,16 +182,37 @@ class KernelSearchCV(GridSearchCV):
                 f"totalling {len(splits) * len(candidates)} fits"
             )
         evaluation = _Evaluation(self, estimator, X, y, splits, candidates, scorers, routed)
-        out = evaluation.run()
+        interrupted = False
+        try:
+            evaluation.run()
+        except StoppedError:
+            pass  # the time limit: what there is by now is kept
+        except KeyboardInterrupt:
+            interrupted = True
+        if not evaluation.found:
+            raise KeyboardInterrupt if interrupted else self._too_late()
         self.n_dropped_ = evaluation.n_dropped
+        out = evaluation.results()
         _warn_or_raise_about_fit_failures(out, self.error_score)
         if callable(self.scoring):
             _insert_error_scores(out, self.error_score)
+        complete = evaluation.n_complete
         with warnings.catch_warnings():
-            if self.n_dropped_:  # their means are nan, and mean to be
+            if complete < len(candidates):  # their means are nan, and mean to be
                 warnings.filterwarnings("ignore", "One or more of the (test|train) scores are non")
             results = search._format_results(candidates, self.n_splits_, out)
         self.multimetric_ = isinstance(out[0]["test_scores"], dict)
+        self.scorer_ = getattr(scorers, "_scorers", scorers)
+        self.cv_results_ = results
+        if interrupted:
+            for name in ("best_index_", "best_score_", "best_params_", "best_estimator_"):
+                self.__dict__.pop(name, None)  # of an earlier fit
+            raise KeyboardInterrupt(
+                f"stopped by Ctrl-C; cv_results_ holds the scores of {complete} candidates on all "
+                "splits, and nan for what is missing"
+            )
+        if evaluation.n_missing:
+            self._warn_late(evaluation.n_missing, complete, len(candidates))
         if callable(self.scoring) and self.multimetric_:
             search._check_refit_for_multimetric(out[0]["test_scores"])
             refit_metric = self.refit
@@ -164,9 +223,25 @@ class KernelSearchCV(GridSearchCV):
             self.best_params_ = results["params"][self.best_index_]
         if self.refit:
             self._refit(estimator, X, y, routed.estimator.fit)
-        self.scorer_ = getattr(scorers, "_scorers", scorers)
-        self.cv_results_ = results
         return self
+
+    def _too_late(self) -> TimeoutError:
+        return TimeoutError(
+            f"time_limit={self.time_limit:g} s was over before any candidate was scored on all "
+            "splits, so there is no best one: raise time_limit, or search fewer rows."
+        )
+
+    def _warn_late(self, missing: int, complete: int, candidates: int) -> None:
+        """Warn of what there was no time for; where nothing is complete there is no best."""
+        if not complete:
+            raise self._too_late()
+        warnings.warn(
+            f"The search stopped at time_limit={self.time_limit:g} s: {missing} of "
+            f"{candidates * self.n_splits_} fits were not made, and their scores are nan. The best "
+            f"is that of the {complete} candidates, of {candidates}, with scores on all splits.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
     def _refit(self, estimator: Any, X: Any, y: Any, params: dict) -> None:
         best = clone(self.best_params_, safe=False)
@@ -222,20 +297,25 @@ class SVCSearchCV(KernelSearchCV):
     With ``tol`` of 1e-4 and more the kernel values inside are float32, as in LIBSVM, and where
     their rounding could be seen in the decisions the fit is repeated in float64. A search with a
     smaller ``tol`` is in float64 throughout. Where the kernel matrix does not fit ``cache_size`` of
-    the estimator, rows are computed as they are needed. Whatever cannot be shared (``max_iter``,
-    ``time_limit``, the hard margin, indefinite kernels, scorers that ask for probabilities) is
-    fitted one by one.
+    the estimator, rows are computed as they are needed. Probabilities that scikit-learn's scorers
+    ask for, as ``"neg_log_loss"`` does, come from the same kernel matrix. Whatever cannot be shared
+    (``max_iter`` and ``time_limit`` of the estimator, the hard margin, indefinite kernels) is
+    fitted one by one. The estimator's own ``n_jobs``, ``verbose`` and ``warm_start`` are for such
+    fits and for the last one, to all of the data; what is shared has ``n_jobs`` of the search.
+
+    Ctrl-C ends the search: ``cv_results_`` has what was scored until then, there is no best
+    estimator, and KeyboardInterrupt goes on to the caller.
 
     Parameters
     ----------
+    estimator : SVC or Pipeline that ends in one, optional
+        What to search for; by default ``SVC()``. Transformers are fitted to the training rows of
+        each fold. May be left out: a grid may come first.
     param_grid : dict or list of dict, optional
         Names of parameters and the values to try, as for ``GridSearchCV``: ``C``, ``gamma``,
         ``kernel__gamma``, ``svc__C`` in a pipeline. By default C from 0.1 to 1000 by factors of 10
         and, if the kernel has a gamma, this from 1/64 to 64 times ``1 / (n_features * X.var())`` by
         factors of 4, with X as the pipeline's transformers leave it.
-    estimator : SVC or Pipeline that ends in one, optional
-        What to search for; by default ``SVC()``. Transformers are fitted to the training rows of
-        each fold.
     cv : int, splitter or iterable, default=5
     scoring : str, callable, list, tuple, dict or None, default=None
     refit : bool, str or callable, default=True
@@ -243,7 +323,8 @@ class SVCSearchCV(KernelSearchCV):
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
     verbose : int, default=0
-        Whether to say how many fits there are.
+        As for ``GridSearchCV``: with 1 how many fits there are, with 2 a line for each with its
+        time, with 3 its scores too.
     error_score : "raise" or number, default=nan
     return_train_score : bool, default=False
         As for ``GridSearchCV``.
@@ -251,6 +332,10 @@ class SVCSearchCV(KernelSearchCV):
         Drop candidates early: those that score lower than the leader by more than this on each of
         the first two splits, where the leader is the candidate with the best mean on these. Their
         scores on the other splits, and their means, are nan. By default none is dropped.
+    time_limit : float, optional
+        Seconds for the scores of all candidates. What was not scored by then has nan, a warning
+        says so, and the best of those with scores on all splits is fitted to all of the data, in
+        time of its own (``time_limit`` of the estimator limits that). Without one: TimeoutError.
 
     Attributes
     ----------
@@ -278,7 +363,7 @@ class SVCSearchCV(KernelSearchCV):
     >>> search.best_estimator_.certificate_.converged
     True
     >>> scaled = make_pipeline(StandardScaler(), SVC())
-    >>> search = SVCSearchCV({"svc__C": [0.1, 1, 10]}, estimator=scaled).fit(X, y)
+    >>> search = SVCSearchCV(scaled, {"svc__C": [0.1, 1, 10]}).fit(X, y)
     >>> search.cv_results_["mean_test_score"].round(3)
     array([0.92 , 0.967, 0.973])
     """
@@ -294,9 +379,9 @@ class SVRSearchCV(KernelSearchCV):
 
     Parameters
     ----------
-    param_grid : dict or list of dict, optional
     estimator : SVR or Pipeline that ends in one, optional
         What to search for; by default ``SVR()``.
+    param_grid : dict or list of dict, optional
     cv : int, splitter or iterable, default=5
     scoring : str, callable, list, tuple, dict or None, default=None
     refit : bool, str or callable, default=True
@@ -305,6 +390,7 @@ class SVRSearchCV(KernelSearchCV):
     error_score : "raise" or number, default=nan
     return_train_score : bool, default=False
     drop_hopeless : float, optional
+    time_limit : float, optional
         As for :class:`SVCSearchCV`.
 
     Attributes
@@ -346,23 +432,46 @@ class _Evaluation:
         self.splits, self.candidates, self.scorers = splits, candidates, scorers
         self.fit_params, self.score_params = routed.estimator.fit, routed.scorer.score
         self.found: dict[tuple[int, int], dict] = {}
-        self.n_dropped = 0
+        self.n_dropped = self.n_missing = 0
+        self.monitor = Monitor(search.time_limit)
 
-    def run(self) -> list[dict]:
-        """Return one result per candidate and split, as ``GridSearchCV`` makes them."""
+    def run(self) -> None:
+        """Find the results of all candidates on all splits, until someone wants it to end."""
         numbers, splits = list(range(len(self.candidates))), list(range(len(self.splits)))
         margin, first = self.search.drop_hopeless, 2
         if margin is None or len(splits) <= first:
             self._evaluate(numbers, splits)
-        else:
-            self._evaluate(numbers, splits[:first])
-            hopeless = self._hopeless(splits[:first], margin)
-            self._evaluate([k for k in numbers if k not in hopeless], splits[first:])
-            for k in hopeless:
-                for split in splits[first:]:
-                    self.found[k, split] = _without_scores(self.found[k, 0])
-            self.n_dropped = len(hopeless)
-        return [self.found[k, split] for k in numbers for split in splits]
+            return
+        self._evaluate(numbers, splits[:first])
+        hopeless = self._hopeless(splits[:first], margin)
+        self._evaluate([k for k in numbers if k not in hopeless], splits[first:])
+        for k in hopeless:
+            for split in splits[first:]:
+                self.found[k, split] = _without_scores(self.found[k, 0])
+        self.n_dropped = len(hopeless)
+
+    def results(self) -> list[dict]:
+        """Return one result per candidate and split, as ``GridSearchCV`` makes them.
+
+        What was not found has nan for its scores.
+        """
+        places = [(k, s) for k in range(len(self.candidates)) for s in range(len(self.splits))]
+        self.n_missing = len(places) - len(self.found)
+        nothing = _without_scores(next(iter(self.found.values())))
+        return [self.found.get(place, nothing) for place in places]
+
+    @property
+    def n_complete(self) -> int:
+        """Number of candidates that were scored on all splits."""
+        splits = range(len(self.splits))
+        whole = [all((k, s) in self.found for s in splits) for k in range(len(self.candidates))]
+        return sum(whole) - self.n_dropped
+
+    def _keep(self, k: int, split: int, result: dict) -> None:
+        """Keep a result, and tell of it as ``GridSearchCV`` does."""
+        self.found[k, split] = result
+        if self.search.verbose > 1:
+            print(_told(self.candidates[k], split, len(self.splits), result, self.search.verbose))
 
     def _hopeless(self, splits: list[int], margin: float) -> list[int]:
         """Return the candidates that are behind by more than this on each of the splits."""
@@ -399,17 +508,26 @@ class _Evaluation:
                 [(split, *self.splits[split]) for split in splits],
                 self.fit_params.get(weight_name),
                 self.search.return_train_score,
-                Workers(thread_count(self.search.n_jobs)),
+                _ask_for_probabilities(self.scorers),
+                Workers(thread_count(self.search.n_jobs), self.monitor.stopped),
+                self.monitor,
             )
             by_number = {candidate.number: candidate for candidate in candidates}
-            for outcome in fits.outcomes(candidates, self.search._machine):
+            outcomes = fits.outcomes(candidates, self.search._machine)
+            while (outcome := self._next(outcomes)) is not None:
                 candidate, part = by_number[outcome.candidate], parts[outcome.split]
-                scored = self._scored(candidate, outcome, part)
-                self.found[outcome.candidate, outcome.split] = scored
+                self._keep(candidate.number, outcome.split, self._scored(candidate, outcome, part))
         for k in numbers:
             for split in splits:
                 if (k, split) not in self.found:
-                    self.found[k, split] = self._fitted(self.candidates[k], *self.splits[split])
+                    self._keep(k, split, self._fitted(self.candidates[k], *self.splits[split]))
+
+    def _next(self, outcomes: Iterator[Outcome]) -> Outcome | None:
+        """Work until there is another outcome; Ctrl-C ends that at the next good place."""
+        if self.monitor.stopped():
+            raise StoppedError
+        with self.monitor.catching_interrupts():
+            return next(outcomes, None)
 
     def _candidate(self, number: int, last: str | None) -> Candidate:
         params = self.candidates[number]
@@ -432,7 +550,14 @@ class _Evaluation:
             return clone(candidate.estimator).fit(X, y, **params)
 
         known = [(rows[name][0], values) for name, _, values in sides]
-        machine = HeldOut(candidate.estimator, candidate.machine, outcome.classes, known, fit)
+        machine = HeldOut(
+            candidate.estimator,
+            candidate.machine,
+            outcome.classes,
+            known,
+            outcome.sigmoids,
+            fit,
+        )
         result: dict[str, Any] = {"fit_error": None, "fit_time": outcome.seconds}
         began = time.time()
         for name, which, _ in sides:
@@ -444,9 +569,30 @@ class _Evaluation:
         return result
 
     def _fitted(self, params: dict, train: np.ndarray, test: np.ndarray) -> dict:
-        """Fit and score as ``GridSearchCV`` does."""
+        """Fit and score as ``GridSearchCV`` does, in the time that is left."""
+        estimator, limit = clone(self.estimator), self.search.time_limit
+        if limit is None:
+            return self._fit_and_score(estimator, params, train, test)
+        if self.monitor.stopped():
+            raise StoppedError
+        machine = _last_step(estimator)
+        machine.time_limit = min(limit - self.monitor.seconds, machine.time_limit or np.inf)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = self._fit_and_score(estimator, params, train, test)
+        if self.monitor.stopped():
+            raise StoppedError  # and nobody is warned of a fit that does not count
+        for warning in caught:
+            warnings.warn_explicit(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+        return result
+
+    def _fit_and_score(
+        self, estimator: Any, params: dict, train: np.ndarray, test: np.ndarray
+    ) -> dict:
         return _fit_and_score(
-            clone(self.estimator),
+            estimator,
             self.X,
             self.y,
             scorer=self.scorers,
@@ -476,6 +622,29 @@ class _Part:
         if key not in self._cut:
             self._cut[key] = _safe_split(estimator, self.X, self.y, rows, self.train)
         return self._cut[key]
+
+
+def _ask_for_probabilities(scorers: Any) -> bool:
+    """Whether scikit-learn's scorers want probabilities; of a plain function it is not known."""
+    several = getattr(scorers, "_scorers", {"score": scorers}).values()
+    methods = [getattr(scorer, "_response_method", "") for scorer in several]
+    first = [method if isinstance(method, str) else method[0] for method in methods if method]
+    return any("proba" in method for method in first)
+
+
+def _told(params: dict, split: int, n_splits: int, result: dict, verbose: int) -> str:
+    """Return the line that ``GridSearchCV`` has for a fit: its time, from 3 on its scores too."""
+    said = ", ".join(f"{name}={params[name]}" for name in sorted(params))
+    said += ";" if said else ""
+    if verbose > 2:
+        scores = result["test_scores"]
+        if isinstance(scores, dict):
+            said += "".join(f" {name}: (test={scores[name]:.3f})" for name in sorted(scores))
+        else:
+            said += f", score={scores:.3f}"
+    said += f" total time={result['fit_time'] + result['score_time']:6.1f}s"
+    begin = f"[CV {split + 1}/{n_splits}] END " if verbose > 2 else "[CV] END "
+    return begin + "." * (80 - len(begin) - len(said)) + said
 
 
 def _as_rows(side: Any) -> np.ndarray:

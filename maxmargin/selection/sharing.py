@@ -22,24 +22,28 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from maxmargin import memory
 from maxmargin.backends import cpu
+from maxmargin.backends.data import validate_data
 from maxmargin.backends.device import DeviceError, Placement
-from maxmargin.backends.threads import Workers, on_one_blas_thread
+from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem, read_levels
 from maxmargin.gram import Definiteness, DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity
+from maxmargin.progress import Monitor
 from maxmargin.selection.matrices import Matrices, Resident, shares_primitives
 from maxmargin.selection.path import SMALL, CPath, UnsettledError, multiple
 from maxmargin.selection.targets import Fold, Labels, Numbers, Targets
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import SVC
+from maxmargin.svm.classification import probability_folds
+from maxmargin.svm.probability import platt
 
 T = TypeVar("T")
 Splits = Sequence[tuple[int, np.ndarray, np.ndarray]]
@@ -51,6 +55,7 @@ _LARGEST = 1e30  # kernel value up to which float32 is thought of
 _PANEL, _LONG = 512, 16  # rows evaluated at a time, and rows that are worth a slice
 _AT_ONCE = 4  # matrices at a time, at most
 _MANY = 4  # problems per thread from which on a thread has a problem to itself
+_REFUSED = (ValueError, TypeError, DeviceError)  # how a fit refuses its data
 _OF_PROBLEM = {"tol", "class_weight", "epsilon", "fit_intercept"}
 _HONOURED = {
     *_OF_PROBLEM,
@@ -65,6 +70,7 @@ class Outcome:
     """What one candidate's machine says on one split.
 
     ``test`` and ``train`` are its values on these rows: (rows, pairs of classes) or (rows,).
+    ``sigmoids`` are the numbers A and B of each pair's probabilities, where these are known.
     """
 
     candidate: int
@@ -73,6 +79,7 @@ class Outcome:
     classes: np.ndarray | None
     test: np.ndarray
     train: np.ndarray | None
+    sigmoids: np.ndarray | None = None
 
 
 @dataclass
@@ -108,8 +115,8 @@ class Candidate:
         try:
             self.machine._validate_params()
             self.kernel = self.machine._validated_kernel()
-        except Exception:
-            return False  # a fit raises the same, and says so
+        except (ValueError, TypeError):  # parameters that a fit refuses, and says why
+            return False
         return bool(np.isfinite(self.cost))
 
     def on_the_same_data(self, other: Candidate) -> bool:
@@ -120,7 +127,8 @@ class Candidate:
     def beside(self, other: Candidate) -> bool:
         """Whether the two differ in kernel and cost only."""
         mine, theirs = self.machine.get_params(deep=False), other.machine.get_params(deep=False)
-        return all(same(mine[name], theirs[name]) for name in mine.keys() & _OF_PROBLEM)
+        compared = _OF_PROBLEM | {"probability", "random_state"}
+        return all(same(mine[name], theirs[name]) for name in mine.keys() & compared)
 
 
 @dataclass
@@ -128,12 +136,14 @@ class Path:
     """Candidates that differ in their cost only, the lowest first, on one fold.
 
     Each problem is followed as far as float32 goes; ``reached`` is the number of candidates of
-    which all problems are solved.
+    which all problems are solved. With ``probabilities``, so are the problems of the folds inside
+    that the sigmoids are fitted to.
     """
 
     targets: Targets
     fold: Fold
     candidates: list[Candidate]
+    probabilities: bool = False
     reached: int = 0
 
     @property
@@ -148,29 +158,78 @@ class Path:
         self.bias = np.zeros((count, targets.n_problems))
         self.noise = np.zeros((count, targets.n_problems))
         self.seconds = np.zeros((count, targets.n_problems))
+        self.sigmoids = np.zeros((count, targets.n_problems, 2))
         self.reached = count
+        machine = self.candidates[0].machine
+        self.inside: list[Inside] = []
+        if self.probabilities and isinstance(targets, Labels):
+            random = check_random_state(machine.random_state)  # drawn from pair after pair
+            every = range(targets.n_problems)
+            self.inside = [Inside.of(targets, self.fold, k, random) for k in every]
 
-    def follow(self, k: int, block: np.ndarray) -> None:
+    def follow(self, k: int, block: np.ndarray, stopped: Callable[[], Any] | None) -> None:
         """Solve problem k for one cost after the other."""
-        targets, fold, path = self.targets, self.fold, None
+        targets, fold = self.targets, self.fold
+
+        def pose(machine: Any) -> DualProblem:
+            return targets.problem(machine, k, fold)
+
+        for i, beta, bias, noise, seconds in self._solutions(block, pose, stopped):
+            targets.place(k, targets.sign * beta, self.coefficients[:, i])
+            self.bias[i, k] = targets.sign * bias
+            self.noise[i, k] = noise
+            self.seconds[i, k] = seconds
+        if self.inside:
+            self._follow_inside(k, block, stopped)
+
+    def _follow_inside(self, k: int, block: np.ndarray, stopped: Any) -> None:
+        """Solve the folds inside problem k, and fit each candidate's sigmoid to their values."""
+        targets, inside, sign = self.targets, self.inside[k], self.targets.sign
+        assert isinstance(targets, Labels)
+        signs, rows = targets.tasks[k][1], np.arange(len(block))
+        weight = targets.weights(self.candidates[0].machine, k, self.fold)
+        values = np.tile(inside.values, (len(self.candidates), 1))
+        for kept, held_out in inside.folds:
+            part = np.zeros(len(block))
+            part[inside.rows[kept]] = weight[inside.rows[kept]]
+
+            def pose(machine: Any, part: np.ndarray = part) -> DualProblem:
+                return machine._part_of_problem(rows, signs, part, weight)
+
+            outside = block[inside.rows[held_out]]
+            for i, beta, bias, _, seconds in self._solutions(block, pose, stopped):
+                values[i, held_out] = outside @ beta + bias
+                self.seconds[i, k] += seconds
+        own = sign * signs[inside.rows]
+        for i in range(self.reached):
+            self.sigmoids[i, k] = platt(sign * values[i], own)
+
+    def _solutions(
+        self, block: np.ndarray, pose: Callable[[Any], DualProblem], stopped: Any
+    ) -> Iterator[tuple[int, np.ndarray, float, float, float]]:
+        """Yield number, coefficients, bias, their noise and seconds for one cost after the other.
+
+        Ends where float32 does not suffice, and no candidate from there on counts as reached.
+        """
+        path = None
         for i, candidate in enumerate(self.candidates[: self.reached]):
+            if stopped is not None and stopped():
+                raise StoppedError
             began = time.perf_counter()
-            problem = targets.problem(candidate.machine, k, fold)
-            path = path or CPath(block, problem, candidate.machine.tol)
+            problem = pose(candidate.machine)
+            path = path or CPath(block, problem, candidate.machine.tol, stopped)
             try:
                 alpha = path.solve(problem)
             except UnsettledError:
                 self.reached = min(self.reached, i)
                 return
-            self.noise[i, k] = cpu.DEVIATION32 * float(np.linalg.norm(alpha)) * path.scale
-            if self.noise[i, k] > _NOISE * targets.unit(fold):
+            noise = cpu.DEVIATION32 * float(np.linalg.norm(alpha)) * path.scale
+            if noise > _NOISE * self.targets.unit(self.fold):
                 self.reached = min(self.reached, i)
                 return
-            beta = targets.sign * problem.on_rows(alpha, len(block))
-            targets.place(k, beta, self.coefficients[:, i])
-            levels = np.full(problem.n_groups, path.level)
-            self.bias[i, k] = targets.sign * read_levels(problem, levels).bias
-            self.seconds[i, k] = time.perf_counter() - began
+            bias = read_levels(problem, np.full(problem.n_groups, path.level)).bias
+            beta = problem.on_rows(alpha, len(block))
+            yield i, beta, bias, noise, time.perf_counter() - began
 
     def values(self, K: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Values of the candidates reached: (candidates, rows, problems)."""
@@ -196,18 +255,49 @@ class Path:
                 float(self.seconds[i].sum()),
                 test[i],
                 None if train is None else train[i],
+                self.sigmoids[i] if self.inside else None,
             )
             for i, candidate in enumerate(self.candidates[: self.reached])
         ]
 
     def outcome(
-        self, candidate: Candidate, seconds: float, test: np.ndarray, train: np.ndarray | None
+        self,
+        candidate: Candidate,
+        seconds: float,
+        test: np.ndarray,
+        train: np.ndarray | None,
+        sigmoids: np.ndarray | None = None,
     ) -> Outcome:
         """Return the outcome of one candidate."""
         classes = self.targets.classes
         if classes is None:
             test, train = test[:, 0], None if train is None else train[:, 0]
-        return Outcome(candidate.number, self.fold.split, seconds, classes, test, train)
+        split = self.fold.split
+        return Outcome(candidate.number, split, seconds, classes, test, train, sigmoids)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """The folds inside the training rows of a pair, as a fit with probabilities draws them.
+
+    ``rows`` are the pair's training rows, as rows of its block; ``folds`` say which of them to
+    learn from and which to hold out, and ``values`` what is known of these without learning.
+    """
+
+    rows: np.ndarray
+    folds: list[tuple[np.ndarray, np.ndarray]]
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, targets: Labels, fold: Fold, k: int, random: np.random.RandomState) -> Inside:
+        """Draw the folds of the k-th pair."""
+        all_rows, signs = targets.tasks[k]
+        taking_part = np.zeros(len(fold.weight), dtype=bool)
+        taking_part[all_rows] = fold.weight[all_rows] > 0
+        train = fold.train[taking_part[fold.train]]
+        rows = np.searchsorted(all_rows, train)
+        values = np.zeros(len(rows))
+        return cls(rows, list(probability_folds(signs[rows], values, random)), values)
 
 
 @dataclass
@@ -234,7 +324,11 @@ class Fits:
     sample_weight : array-like or None
     train_too : bool
         Whether values on the training rows are wanted as well.
+    probabilities : bool
+        Whether the scorers ask for them.
     workers : Workers
+    monitor : Monitor
+        When it says stop, :class:`~maxmargin.backends.threads.StoppedError` is raised.
     """
 
     X: Any
@@ -242,7 +336,9 @@ class Fits:
     splits: Splits
     sample_weight: Any
     train_too: bool
+    probabilities: bool
     workers: Workers
+    monitor: Monitor
 
     def outcomes(self, candidates: list[Candidate], kind: type) -> Iterator[Outcome]:
         """Yield what can be had by sharing, in any order; ``kind`` is that of the machines."""
@@ -260,7 +356,7 @@ class Fits:
             try:
                 X, y, weight, names = _validated(candidate, self.X, self.y, self.sample_weight)
                 data = self._data_set(candidate, X, y, weight, names, self.splits)
-            except Exception:
+            except _REFUSED:
                 return  # a fit raises the same, where it concerns that fit
             yield data
             return
@@ -268,24 +364,34 @@ class Fits:
             return
         for number, train, test in self.splits:
             try:
-                X, y, weight, names = self._transformed(candidate, train, test)
+                X, X_test = self._transformed(candidate, train, test)
+            except Exception:  # transformers are anyone's code: in a fit they raise the same
+                continue
+            try:
+                X, y, weight, names = self._joined(candidate, X, X_test, train, test)
                 here = np.arange(len(train)), np.arange(len(train), len(y))
                 data = self._data_set(candidate, X, y, weight, names, [(number, *here)])
-            except Exception:
+            except _REFUSED:
                 continue  # a fit raises the same
             yield data
 
     def _transformed(
         self, candidate: Candidate, train: np.ndarray, test: np.ndarray
-    ) -> tuple[Any, np.ndarray, np.ndarray, Any]:
-        """Fit the transformers to the training rows; those come first in what is returned."""
+    ) -> tuple[Any, Any]:
+        """Fit the transformers to the training rows; what they make of these and of the others."""
         steps = clone(candidate.estimator[:-1])
+        y = _safe_indexing(self.y, train)
+        X = steps.fit_transform(_safe_indexing(self.X, train), y)
+        return X, steps.transform(_safe_indexing(self.X, test))
+
+    def _joined(
+        self, candidate: Candidate, X: Any, X_test: Any, train: np.ndarray, test: np.ndarray
+    ) -> tuple[Any, np.ndarray, np.ndarray, Any]:
+        """Data, targets, weights and names of both sides of a split, the training rows first."""
         y, weight = _safe_indexing(self.y, train), None
         if self.sample_weight is not None:
             weight = _safe_indexing(self.sample_weight, train)
-        X = steps.fit_transform(_safe_indexing(self.X, train), y)
         X, y, weight, names = _validated(candidate, X, y, weight)
-        X_test = steps.transform(_safe_indexing(self.X, test))
         X_test = validate_data(
             candidate.machine, X_test, dtype=X.dtype, accept_sparse="csr", reset=False
         )
@@ -306,6 +412,7 @@ class Fits:
         labelled, pairwise = isinstance(candidate.machine, SVC), candidate.kernel.pairwise
         data = DataSet(X, y, weight, splits, names=names, labelled=labelled, pairwise=pairwise)
         data.train_too, data.budget, data.workers = self.train_too, budget, self.workers
+        data.monitor, data.probabilities = self.monitor, self.probabilities
         data.cache_size = candidate.machine.cache_size
         kernel = candidate.kernel.resolve(data.X, names)
         data.placement = candidate.machine._placed(kernel, data.X, len(y))
@@ -337,8 +444,10 @@ class DataSet:
     """
 
     train_too: bool
+    probabilities: bool
     budget: int
     workers: Workers
+    monitor: Monitor
     cache_size: float | str
     placement: Placement
     automatic: bool  # whether the CPU may do what the GPU cannot
@@ -385,7 +494,8 @@ class DataSet:
         alike = grouped(candidates, lambda a, b: a.kernel == b.kernel and a.beside(b))
         paths = [sorted(path, key=lambda candidate: candidate.cost) for path in alike]
         for fold in self.folds:
-            X = _safe_indexing(self.X, np.sort(fold.train))
+            pairwise = candidates[0].kernel.pairwise  # its values do not depend on data
+            X = self.X if pairwise else _safe_indexing(self.X, np.sort(fold.train))
             for path in paths:
                 if not self._posed(path, fold):
                     continue
@@ -393,7 +503,9 @@ class DataSet:
                 work = next((work for work in works if work.kernel == kernel), None)
                 if work is None:
                     works.append(work := Work(kernel))
-                work.paths.append(Path(self.targets, fold, path))
+                probable = self.probabilities and path[0].machine.probability is True
+                once = len(np.unique(fold.train)) == len(fold.train)
+                work.paths.append(Path(self.targets, fold, path, probable and once))
         return works
 
     def _posed(self, candidates: list[Candidate], fold: Fold) -> bool:
@@ -431,7 +543,7 @@ class DataSet:
                 for place, work in enumerate(batch):
                     work.K = matrices.of(work.kernel, place)
                 if dtype is np.float32:
-                    self._follow(batch, Workers(threads))
+                    self._follow(batch, Workers(threads, self.monitor.stopped))
                     yield from self._answers(batch)
             for work in batch:
                 yield from self._certified(work, dtype)
@@ -447,13 +559,15 @@ class DataSet:
         """Threads, matrices at a time, and bytes left for the primitives.
 
         Without room for one matrix and one thread there are no threads. Several matrices at a time
-        keep the threads busy where each has few problems.
+        keep the threads busy where each has few problems; with a time limit, one after the other,
+        so that some candidates are complete when it is over.
         """
         size = matrices.dtype.itemsize * (self.targets.block_size + self.targets.n_variables**2)
         threads = max(min(self.workers.count, (self.budget - matrices.nbytes) // size), 0)
         left = self.budget - threads * size - matrices.nbytes
         more = min(left // 2 // matrices.nbytes, _AT_ONCE - 1)
-        if not threads or self.targets.n_problems >= _MANY * threads or more < 1:
+        enough = self.targets.n_problems >= _MANY * threads or self.monitor.time_limit is not None
+        if not threads or enough or more < 1:
             return threads, 1, left
         return threads, int(1 + more), left - more * matrices.nbytes
 
@@ -491,7 +605,7 @@ class DataSet:
             try:
                 block = targets.block(work.K, k, buffer)
                 for path in paths:
-                    path.follow(k, block)
+                    path.follow(k, block, self.monitor.stopped)
             finally:
                 buffers.put(buffer)
 
@@ -540,8 +654,10 @@ class DataSet:
                 for k in range(n):
                     problem = self._on_rows(machine, k, path.fold)
                     problems.append(_begun_from(before.get((id(path), k)), problem))
-            solver = Auto(shrinking=bool(machine.shrinking))
+            solver = Auto(shrinking=bool(machine.shrinking), monitor=self.monitor)
             evaluations, _ = solve_certified(gram, problems, solver, machine.tol, self.workers)
+            if self.monitor.stopped():
+                raise StoppedError
             machine._warn_unfinished(Certificate.worst([e.certificate for e in evaluations]))
             seconds = (time.perf_counter() - began) / len(paths)
             values = self._values_of(gram, evaluations)

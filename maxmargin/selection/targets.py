@@ -149,6 +149,11 @@ class Labels(Targets):
     def problem(self, machine: Any, k: int, fold: Fold) -> DualProblem:
         """Return the problem of the k-th pair of classes."""
         rows, signs = self.tasks[k]
+        return machine._problem(np.arange(len(rows)), signs, self.weights(machine, k, fold))
+
+    def weights(self, machine: Any, k: int, fold: Fold) -> np.ndarray:
+        """Weights of the rows of the k-th pair, times those of their classes."""
+        rows = self.rows(k)
         weight = fold.weight[rows]
         if machine.class_weight is not None:
             assert self.classes is not None
@@ -158,7 +163,7 @@ class Labels(Targets):
             if not (factors > 0).all():
                 raise ValueError(f"A class weighs nothing with {machine.class_weight!r}.")
             weight = weight * factors[self.index[rows]]
-        return machine._problem(np.arange(len(rows)), signs, weight)
+        return weight
 
     def place(self, k: int, beta: np.ndarray, out: np.ndarray) -> None:
         """Put the coefficients of a class's rows into the other class's column."""

@@ -17,7 +17,7 @@ import numpy as np
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Definiteness, DeviceGram, Gram
+from maxmargin.gram import Definiteness, DeviceGram, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.parallel_sets import ParallelSets
@@ -25,10 +25,11 @@ from maxmargin.solvers.smo import SMO
 from maxmargin.solvers.working_set import WorkingSet
 
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
+_DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
 _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
-_WORTH = 20  # steps, times those taken so far, to find out how large a tiny margin is
+_WORTH = 20  # steps, times those taken so far, to know a tiny margin, or an answer, better
 _SHARED_FROM = 16384  # rows from which all threads work on one problem,
 _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
@@ -48,9 +49,10 @@ class Solver(Protocol):
 class Auto:
     """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
 
-    A Gram matrix on a GPU has a solver of its own, for problems of any size.
     SMO works in float64 and ends exactly on its face. It also takes over where the engine's
     float32 has come to its end, and has the hard margin, huge and tiny kernel values to itself.
+    A Gram matrix on a GPU has a solver of its own, for problems of any size; where that one gives
+    up, the others go on from there on the host.
     """
 
     max_iter: int = -1
@@ -66,12 +68,12 @@ class Auto:
         self, gram: Gram, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
     ) -> Solver:
         """Solver for the k-th round on a problem."""
+        engine = not problem.hard and gram.fits_float32
         if isinstance(gram, DeviceGram):
-            if k < _ENGINE_ROUNDS and not problem.hard and gram.fits_float32:
+            if engine and k < _DEVICE_ROUNDS:
                 return ParallelSets(self.max_iter, self.monitor, [monitor.problem])
-            return SMO(self.max_iter, self.shrinking, monitor)
-        large = len(problem.sign) >= _ENGINE_FROM and not problem.hard
-        if large and k < _ENGINE_ROUNDS and gram.fits_float32:
+            k -= _DEVICE_ROUNDS
+        if engine and k < _ENGINE_ROUNDS and len(problem.sign) >= _ENGINE_FROM:
             return WorkingSet(self.max_iter, monitor, workers)
         gram.forget_narrow_rows()
         gram.scratch.release()
@@ -104,14 +106,15 @@ def solve_certified(
     >>> evaluation.coefficients, round(evaluation.bias, 6), round(evaluation.margin, 6)
     (array([ 0., -2.,  2.]), -1.0, 0.5)
     """
-    definiteness = gram.definiteness
-    if definiteness is Definiteness.INDEFINITE and any(problem.hard for problem in problems):
+    spectrum = gram.spectrum
+    hard = any(problem.hard for problem in problems)
+    if hard and gram.definiteness is Definiteness.INDEFINITE:
         raise ValueError(
             f"The hard margin (C=inf) needs a positive semidefinite kernel, and {gram.kernel!r} is "
             "indefinite on these data: it has no feature space to separate in. Use a finite C."
         )
     if isinstance(gram, DeviceGram):
-        return _solve_on_device(gram, problems, solver, tol, definiteness, workers)
+        return _solve_on_device(gram, problems, solver, tol, spectrum, workers)
     workers = ALONE if gram.program.calls_python else workers
     threads = min(workers.count, len(problems))
     if any(len(problem.sign) >= _ENGINE_FROM for problem in problems):
@@ -125,7 +128,7 @@ def solve_certified(
         else:
             own, problem = gram.take(rows, memory), problem.renumbered(rows)
         with _witness_on(rows):
-            attempt = _Attempt(own, problem, k, tol, definiteness)
+            attempt = _Attempt(own, problem, k, tol, spectrum)
             evaluation, steps = _rounds(attempt, solver, workers)
         if isinstance(solver, Auto):
             solver.monitor.finished()
@@ -150,13 +153,13 @@ def _solve_on_device(
     problems: list[DualProblem],
     solver: Solver | Auto,
     tol: float,
-    definiteness: Definiteness,
+    spectrum: Definiteness | Spectrum,
     workers: Workers,
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve all problems at once, and again those that are not done; certify them together."""
     rows = [problem.rows for problem in problems]
     attempts = [
-        _Attempt(gram.take(own), problem.renumbered(own), k, tol, definiteness)
+        _Attempt(gram.take(own), problem.renumbered(own), k, tol, spectrum)
         for k, (problem, own) in enumerate(zip(problems, rows, strict=True))
     ]
     waiting = attempts
@@ -230,14 +233,19 @@ class _Attempt:
     """One problem on its way to a certificate: rounds of solving and looking again."""
 
     def __init__(
-        self, gram: Gram, problem: DualProblem, number: int, tol: float, definiteness: Definiteness
+        self,
+        gram: Gram,
+        problem: DualProblem,
+        number: int,
+        tol: float,
+        spectrum: Definiteness | Spectrum,
     ) -> None:
         self.gram, self.problem, self.number = gram, problem, number
-        self.tol, self.definiteness = tol, definiteness
+        self.tol, self.spectrum = tol, spectrum
         self.current, self.wanted = problem, _first_tolerance(gram, problem, tol)
         self.round = self.steps = 0
-        self.worth = -1  # steps that a better known margin is worth, once one is known at all
-        self.refined = False
+        self.worth = -1  # steps up to which to go on, once there is an answer
+        self.settled: Evaluation | None = None  # a converged one, while it is refined
 
     def method(self, solver: Solver | Auto, workers: Workers) -> Solver:
         """Solver for the next round."""
@@ -251,20 +259,25 @@ class _Attempt:
         """Look at a solution again from the problem; whether that was the last round."""
         self.steps += solution.n_iter
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
-        evaluation = evaluate(
-            self.gram, self.problem, solution, self.tol, self.definiteness, workers
-        )
+        evaluation = evaluate(self.gram, self.problem, solution, self.tol, self.spectrum, workers)
         self.evaluation = evaluation
         if evaluation.certificate.status is Status.TRIVIAL:
             return True
         certificate = evaluation.certificate
         feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + np.abs(solution.alpha).sum())
         reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
-        if reached and evaluation.resolved:
+        reached = reached and evaluation.resolved
+        if self.settled is not None:
+            earlier = self.settled.certificate.relative_gap
+            better = reached and certificate.relative_gap <= earlier
+            self.evaluation = _with_status(evaluation, Status.CONVERGED) if better else self.settled
+            return True
+        if reached:
             self.evaluation = _with_status(evaluation, Status.CONVERGED)
-            if last or self.refined or not _worth_refining(evaluation):
+            if last or not _worth_refining(evaluation):
                 return True
-            self.refined, self.wanted = True, 1e-2 * self.wanted
+            self.settled, self.wanted = self.evaluation, 1e-2 * self.wanted
+            self.worth = self.steps + _WORTH * max(self.steps, len(self.problem.sign))
         elif solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps:
             self.evaluation = _with_status(evaluation, Status.STALLED)
             return True
@@ -307,7 +320,7 @@ def _worth_refining(evaluation: Evaluation) -> bool:
     return (
         len(evaluation.alpha) < _ENGINE_FROM
         and certificate.relative_gap > _REFINED
-        and certificate.definiteness is not Definiteness.INDEFINITE
+        and certificate.gap > certificate.rounding
     )
 
 

@@ -15,12 +15,13 @@ Reference: Nocedal and Wright, Numerical Optimization, 2006, chapter 16.5 (activ
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
 
-MAX_FREE = 1000
+MAX_FREE = 3000
+_ALWAYS = 1 << 25  # bytes that the matrices of a face may take however small the budget is
 _RIDGE = 1e-13
 _STEPS = 32
 _FLOPS = 10**9  # for the factorisations of one descent: a fraction of a second
@@ -29,13 +30,13 @@ _FLOPS = 10**9  # for the factorisations of one descent: a fraction of a second
 def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.ndarray) -> int:
     """Newton steps from face to face until one ends inside its own; returns their number.
 
-    Changes ``alpha`` and ``v`` in place. Does nothing when more than ``MAX_FREE`` are free.
+    Changes ``alpha`` and ``v`` in place. Does nothing on a face that is too large.
     """
+    free = face_of(gram, problem, alpha)
+    if not len(free):
+        return 0
     start = alpha.copy()
     orientation = problem.sign * problem.coefficient
-    free = np.flatnonzero((alpha > problem.lower) & (alpha < problem.upper))
-    if not 1 < len(free) <= MAX_FREE:
-        return 0
     rows = problem.gram_row[free]
     H = orientation[free][:, None] * gram.block(rows, rows) * orientation[free]
     score, inside, steps = v[free].copy(), np.ones(len(free), dtype=bool), 0
@@ -70,6 +71,16 @@ def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.nda
     return steps
 
 
+def face_of(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
+    """Return the free variables; none if they are too few to move or too many to solve for.
+
+    Too many is more than ``MAX_FREE``, or four matrices of them more than the memory.
+    """
+    free = np.flatnonzero((alpha > problem.lower) & (alpha < problem.upper))
+    affordable = 32 * len(free) ** 2 <= max(gram.memory, _ALWAYS)
+    return free if 1 < len(free) <= MAX_FREE and affordable else free[:0]
+
+
 def _restore_sums(
     problem: DualProblem, alpha: np.ndarray, start: np.ndarray, inside: np.ndarray
 ) -> None:
@@ -89,17 +100,22 @@ def _newton(H: np.ndarray, v: np.ndarray, group: np.ndarray, n_groups: int) -> n
     """Solve ``H x = v - level of the group`` with ``sum x = 0`` in each group.
 
     A ridge at the level of rounding keeps flat directions finite; a wall ends what it leaves long.
+    Each variable is measured in its own curvature: one of a huge kernel value would otherwise
+    have a ridge that is larger than the curvature of all others.
     """
-    ridge = _RIDGE * max(float(np.trace(H)), np.finfo(np.float64).tiny)
+    diagonal = H.diagonal()
+    unit = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     members = (group[:, None] == np.arange(n_groups)).astype(np.float64)
     members = members[:, members.any(axis=0)]
-    try:
-        factor = cho_factor(H + ridge * np.eye(len(H)), check_finite=False)
-        solved = cho_solve(factor, np.column_stack([v, members]), check_finite=False)
-        free, spread = solved[:, 0], solved[:, 1:]
-        levels = np.linalg.lstsq(members.T @ spread, members.T @ free, rcond=None)[0]
-    except np.linalg.LinAlgError:
+    scaled = np.asfortranarray(unit[:, None] * H * unit)
+    scaled[np.diag_indices_from(scaled)] += _RIDGE * len(H)
+    right = unit[:, None] * np.column_stack([v, members])
+    _, solved, failed = dposv(scaled, right, overwrite_a=True)
+    if failed:
         return np.zeros(len(v))  # an indefinite kernel: leave this face to the pairwise steps
+    solved = unit[:, None] * solved
+    free, spread = solved[:, 0], solved[:, 1:]
+    levels = np.linalg.lstsq(members.T @ spread, members.T @ free, rcond=None)[0]
     x = free - spread @ levels
     x -= members @ ((members.T @ x) / np.maximum(members.sum(axis=0), 1.0))
     return x if np.isfinite(x).all() else np.zeros(len(v))

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import solved
 from maxmargin.progress import ProblemMonitor

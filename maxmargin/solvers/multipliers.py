@@ -71,9 +71,10 @@ class Multipliers(RiskSolver):
         """Minimise a regularised risk from a start, or from what a part of the rows says."""
         shape = risk.loss.shape
         assert shape is not None
-        theta = np.zeros(risk.design.width) if start is None else start.theta
-        if start is None and many(risk):
-            theta = from_sample(self, risk, _SHARE)
+        if start is not None:
+            theta = start.theta
+        else:
+            theta = from_sample(self, risk, _SHARE) if many(risk) else _constant(risk)
         steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
         width = _first_width(risk, shape, steps.f)
         s = np.full(risk.n, 0.5 * (shape.low + shape.high))
@@ -109,6 +110,19 @@ class Multipliers(RiskSolver):
         else:
             status = Status.STALLED
         return LinearSolution(best[1], best[2], steps.passes, status)
+
+
+def _constant(risk: RegularisedRisk) -> np.ndarray:
+    """Weights of zero, with a free intercept at the median of numbers that are to be met.
+
+    That of equal numbers is one of them, exactly: steps would end some last digits beside it.
+    """
+    theta = np.zeros(risk.design.width)
+    if risk.free_intercept and not risk.of_margins:
+        order = np.argsort(risk.y)
+        mass = np.cumsum(risk.cost[order])
+        theta[-1] = risk.y[order[np.searchsorted(mass, 0.5 * mass[-1])]] / risk.design.constant
+    return theta
 
 
 def _first_width(risk: RegularisedRisk, shape: Shape, f: np.ndarray) -> float:

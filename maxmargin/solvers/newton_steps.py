@@ -29,6 +29,7 @@ _TRIES = 60
 _STEEP, _ON, _FAR = 0.3, 2.0, 8.0  # a step goes on where its end is as steep, up to so far
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
 _PASSES = 1000
+_NOTHING = 1e-20  # promise, over the objective, of a step whose matrix is rounding: not taken
 _FEW, _SAME = 0.5, 1e-12  # share of curvatures that may differ from the last, and by how much
 
 
@@ -112,6 +113,9 @@ class NewtonSteps:
             slope, curvature = rows.slope_and_curvature(self.f)
             self.passes += 1
             step, promise = self._step(slope, curvature)
+            if not _NOTHING * self.objective < promise < np.inf:
+                self.model, self.promise = (slope, curvature, np.zeros(self.risk.n)), 0.0
+                return None
             along = self._go(rows, step, promise)
             self.model, self.promise = (slope, curvature, along), promise
             if not (promise if self.length < 1 else min(promise, abs(self.end))) > enough:
@@ -209,9 +213,13 @@ class NewtonSteps:
 
 
 def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve with a positive matrix plus a diagonal; a singular one is made regular."""
-    scale = max(float(np.trace(matrix) + diagonal.sum()) / len(matrix), np.finfo(np.float64).tiny)
-    ridge = 0.0
+    """Solve with a positive matrix plus a diagonal; a singular one is made regular.
+
+    Where nothing is bent at all no step is better than another, and none is taken.
+    """
+    scale, ridge = float(np.trace(matrix) + diagonal.sum()) / len(matrix), 0.0
+    if scale < np.finfo(np.float64).tiny:
+        return np.zeros(len(right))
     while True:
         try:
             whole = matrix.copy()

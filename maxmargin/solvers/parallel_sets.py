@@ -1,11 +1,11 @@
-"""Many working sets at once: the engine for a GPU.
+"""Many working sets at once, then Newton steps on what is left: the engine for a GPU.
 
 The problem is that of :mod:`maxmargin.duals`; a step is SMO's. A step is a chain of small
 operations, each waiting for the last, and a GPU is slow at one such chain; but it runs hundreds
-side by side. So
+side by side. So in every round
 
-    several problems    (pairs of classes, folds): one working set of each, all at once
-    one large problem   its violators cut into sets of neighbours, and all of these at once
+    the violators of each problem are cut into sets of neighbours, and all sets are solved at once;
+    or one set of the worst violators of each problem is, which joins what the cuts keep apart.
 
 Sets of one problem know nothing of each other, and their steps together go too far. How far to go
 along each set's step d_p is a small problem of its own,
@@ -13,15 +13,19 @@ along each set's step d_p is a small problem of its own,
     minimise  1/2 t' H t - r' t   for  0 <= t <= T,    H_pq = d_p' K d_q,   r_p = d_p' v,
 
 solved exactly; where sets hardly touch, as neighbours under a local kernel do, every t is one.
-The sets are cut anew each round, along another of a few random trees, and every other round one
-set of the worst violators from everywhere joins what the cuts keep apart.
+The sets are cut anew each round, along another of a few random trees.
 
 A large problem is worked on by stages: a part of the variables, those near their level, is solved
 to a fraction of the violation while the others wait; then all scores are brought up to date. A very
 large one begins with samples of its rows.
 
-What the solver believes is float32. The certificate recomputes it in float64 on the device, and
-another round repairs what rounding left (:mod:`maxmargin.solvers.certified`).
+Where classes overlap and C is large, thousands of variables are free and pull at each other, and
+rounds crawl. Then all variables near their level are solved for at once, in float64, by an
+interior-point method (:mod:`maxmargin.backends.cuda_interior`), as soon as the rounds spent
+without much effect have cost as much as that will.
+
+What the solver believes is float32 until then. The certificate recomputes it in float64 on the
+device, and another round repairs what rounding left (:mod:`maxmargin.solvers.certified`).
 
 References: Fan, Chen and Lin, JMLR 6, 2005 (the choice of two variables); Hsieh, Dhillon, Ravikumar
 and Banerjee, NIPS 2016 (sets of neighbours and a common step); Dasgupta and Freund, STOC 2008 (the
@@ -62,6 +66,10 @@ _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart
 _STALE = 10  # looks in a row that find no progress, before a problem counts as stuck:
 _PROGRESS, _LESS = 1e-9, 0.9  # of the objective, relative, or a violation less than this share
 _CRAWL = 500  # steps per variable
+_FALLEN = 0.1  # a violation that falls to this part in time does not crawl
+_BAND = 1.25  # variables that Newton steps take in, times those that may move, and some more
+_EXACT = 0.5  # of the tolerance, that Newton's steps go for in float64
+_FRUITLESS = 3  # Newton's answers in a row that better nothing, before a problem counts as stuck
 _TOGETHER_SHARE, _MOST_TOGETHER = 0.25, 32_768  # of the memory, and what a launch can have
 
 
@@ -151,6 +159,33 @@ class _Progress:
         return self.stale >= _STALE
 
 
+class _Pace:
+    """Whether rounds crawl: they have cost as much as Newton steps will, and done little."""
+
+    def __init__(self, count: int) -> None:
+        self.violation, self.since = np.full(count, np.inf), np.zeros(count)
+
+    def crawls(self, now: Standing, rounds: int, working: int) -> np.ndarray:
+        """Take note of where the problems are after so many rounds; returns which crawl.
+
+        Rounds are shared by all problems that are still at work, Newton steps are not.
+        """
+        falls = (now.violation < _FALLEN * self.violation) | ~np.isfinite(self.violation)
+        self.violation = np.where(falls, now.violation, self.violation)
+        self.since = np.where(falls, rounds, self.since)
+        return rounds - self.since > max(working, 1) * _newton_cost(now.movable)
+
+
+def _newton_cost(movable: np.ndarray) -> np.ndarray:
+    """Rounds that take as long as Newton's way to a solution with so many variables.
+
+    Some ten factorisations, bound by their chain of small steps up to 8,000 variables and by
+    arithmetic beyond; on one H200, where a round takes 1 to 3 ms.
+    """
+    thousands = movable / 1024
+    return 10 + 8 * thousands + thousands**3 / 8
+
+
 class _Run:
     """Some problems on their way, and who wants to know."""
 
@@ -170,6 +205,7 @@ class _Run:
         self.status = [Status.CONVERGED] * len(batch)
         self.large = len(batch) == 1 and len(batch[0].sign) > _TOGETHER
         self.variables = _variables(gram, batch, batch[0].n_groups)
+        self.most_free = gram.matrix.largest_system
 
     def solutions(self) -> list[Solution]:
         """Solve, and bring the answers to the host."""
@@ -192,18 +228,69 @@ class _Run:
         return solutions
 
     def _all_together(self) -> None:
-        """One working set of each problem at a time, until all are done."""
-        variables, rounds = self.variables, 0
+        """Sets of every problem at a time, until all are done; then those that only crawl."""
+        variables, rounds, count = self.variables, 0, len(self.problems)
+        start = variables.b.clone()
+        local = variables.nobody > _SET and variables.local_pays
+        if local:
+            variables.plant_trees(_TREES, _LEAF)
         below = _BELOW * float(self.tol.min())
-        progress = _Progress(variables)
+        progress, pace = _Progress(variables), _Pace(count)
+        crawls = np.zeros(count, dtype=bool)
         while True:
             variables.look()
             if rounds % _LOOKS == 0:
                 now = variables.standing()
-                if self._finished(now, progress.stalled(now)):
-                    return
-            variables.worst_round(_SET, _TIGHTEN, below, self._allowed(now.steps))
+                at_work = int(variables.active.sum())
+                crawls |= progress.stalled(now) | pace.crawls(now, rounds, at_work)
+                if self._finished(now, crawls):
+                    break
+            if local and rounds % 2 == 0:
+                allowed = self._allowed(now.steps, _SETS)
+                variables.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, allowed)
+            else:
+                variables.worst_round(_SET, _TIGHTEN, below, self._allowed(now.steps))
             rounds += 1
+        variables.even_out(start)
+        for k in range(count):
+            if self.status[k] is Status.STALLED:
+                one = variables.problem(k)
+                goal = _EXACT * float(self.tol[k])
+                now = self._newton(one, k, goal, int(variables.steps[k]))
+                variables.steps[k] += one.steps[0]
+                if now.violation[0] <= goal:
+                    self.status[k] = Status.CONVERGED
+                elif variables.steps[k] >= self.limit[k]:
+                    self.status[k] = Status.MAX_ITER
+                else:
+                    self.status[k] = self.monitor.stopped() or Status.STALLED
+
+    def _newton(self, one: Variables, k: int, goal: float, spent: int) -> Standing:
+        """Solve for all variables near their level at once, until nothing else violates.
+
+        Ends short of the goal where that betters nothing any more, or cannot be done: with too many
+        variables, or with a kernel that is not positive semidefinite.
+        """
+        best, lowest, fruitless = np.inf, np.inf, 0
+        while True:
+            one.renew()
+            one.look()
+            now = one.standing()
+            violation, objective = float(now.violation[0]), float(now.objective[0])
+            movable, steps = int(now.movable[0]), spent + int(now.steps[0])
+            self._report_one(k, violation, steps)
+            better = violation < _LESS * best or objective < lowest - _PROGRESS * abs(objective)
+            fruitless = 0 if better else fruitless + 1
+            best, lowest = min(best, violation), min(lowest, objective)
+            if violation <= goal or fruitless == _FRUITLESS or movable > self.most_free:
+                return now
+            if steps >= self.limit[k] or self.monitor.stopped():
+                return now
+            most = min(int(_BAND * movable) + _SET, self.most_free)
+            part = one.nearest(_WIDE * violation + _MARGIN, most)
+            if not part.minimise(max(_TIGHTEN * violation, 0.6 * goal)):
+                return now
+            one.adopt(part)
 
     def _by_stages(self) -> None:
         """Solve one large problem: roughly on samples of it, each four times the last; then all."""
@@ -224,11 +311,13 @@ class _Run:
     def _stages(self, whole: Variables, goal: float) -> None:
         """Work on the part that matters now, then look at all; until solved, or to a rough goal."""
         tol, rough = float(self.tol[0]), whole is not self.variables
-        progress = _Progress(whole)
+        progress, crawls, tried = _Progress(whole), False, False
         while True:
             whole.look()
             now = whole.standing()
             violation, stalled = float(now.violation[0]), progress.stalled(now)
+            if (crawls or stalled[0]) and not tried and now.movable[0] <= self.most_free:
+                crawls, stalled[0] = True, False
             if rough:  # a sample's steps are not yet among those of the whole
                 spent = int(self.variables.steps[0] + now.steps[0])
                 if violation <= goal or stalled[0] or self._stopped(spent):
@@ -237,15 +326,24 @@ class _Run:
                 spent = int(now.steps[0])
                 if self._finished(now, stalled):
                     return
+            if crawls:
+                wanted = _EXACT * max(tol, goal)
+                now = self._newton(whole, 0, wanted, spent - int(now.steps[0]))
+                crawls, tried = False, bool(now.violation[0] > wanted)
+                continue
             violators = int((whole.excess()[0] > 0).sum())
             most = int(np.clip(1.25 * violators, _CHUNK, _LARGEST_CHUNK))
             part = whole.near_level(_WIDE * violation + _MARGIN, most)
-            self._stage(part, max(_STAGE * violation, _GOAL * max(tol, goal)), spent)
+            target = max(_STAGE * violation, _GOAL * max(tol, goal))
+            crawls = self._stage(part, target, spent)
             whole.take_over(part)
 
-    def _stage(self, part: Variables, target: float, spent: int) -> None:
-        """Rounds on a part until its violation is small against what the whole has."""
-        rounds, below, progress = 0, _BELOW * target, _Progress(part)
+    def _stage(self, part: Variables, target: float, spent: int) -> bool:
+        """Rounds on a part until its violation is small against what the whole has.
+
+        Returns whether they were given up because they crawl.
+        """
+        rounds, below, progress, pace = 0, _BELOW * target, _Progress(part), _Pace(1)
         while True:
             part.look()
             if rounds % _LOOKS == 0:
@@ -254,7 +352,9 @@ class _Run:
                 self._report(now.violation, taken)
                 stalled = progress.stalled(now)[0]
                 if now.violation[0] <= target or stalled or self._stopped(int(taken[0])):
-                    return
+                    return bool(stalled)
+                if pace.crawls(now, rounds, 1)[0] and now.movable[0] <= self.most_free:
+                    return True
             if rounds % 2 == 0:
                 allowed = self._allowed(taken, _SETS)
                 part.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, allowed)
@@ -290,15 +390,18 @@ class _Run:
         return bool(done.all()) or stop is not None
 
     def _report(self, violation: np.ndarray, steps: np.ndarray) -> None:
+        k = int(np.argmax(violation / self.tol))
+        self._report_one(k, float(violation[k]), int(steps[k]))
+
+    def _report_one(self, k: int, violation: float, steps: int) -> None:
         if not self.monitor.due():
             return
-        k = int(np.argmax(violation / self.tol))
         problem = self.problems[k]
         alpha = self._alpha(k)
         gap = problem.gap(alpha, on_host(self.variables.score[k, : len(problem.sign)]))
         monitor = ProblemMonitor(self.monitor, self.numbers[k])
-        taken = int(self.spent[k] + steps[k])
-        monitor.report(taken, float(violation[k]), float(self.tol[k]), gap, alpha, self._alphas)
+        taken = int(self.spent[k]) + steps
+        monitor.report(taken, violation, float(self.tol[k]), gap, alpha, self._alphas)
 
     def _alpha(self, k: int) -> np.ndarray:
         own = self.problems[k].coefficient

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numba.extending import overload
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu_rows import FAST, add, dot, rows_of
 
 _ENTRIES = 1 << 25  # of the data that one compiled call looks at: some 0.05 s

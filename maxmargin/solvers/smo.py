@@ -34,11 +34,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
+from maxmargin.backends.compiled import njit
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
+from maxmargin.kernels.base import Validity
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
@@ -46,6 +47,7 @@ from maxmargin.solvers.face import descend_faces
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
+_GROWTH = 1.05  # of that decrease from look to look: some 500 looks at most
 _SHRINK_AFTER, _WORTH_SHRINKING = 1000, 0.7
 _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
@@ -105,7 +107,7 @@ class SMO:
         size = len(problem.sign)
         steps, status, violation = 0, Status.CONVERGED, np.inf
         slice_steps = max(_FIRST_SLICE // size, 1)
-        stall = _StallWatch(size)
+        stall, proven = _StallWatch(size), gram.kernel.validity is Validity.VALID
         next_descent, polished = 10 * size, False
         next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
         while True:
@@ -127,6 +129,11 @@ class SMO:
                 break
             if stall.due(steps):
                 state = whole.absorb(gram, state)
+                state.renew(gram)
+            weary = code == _PAUSED and steps >= next_descent
+            looked = state is whole and (weary or stall.due(steps))
+            if looked and proven and not state.possible():
+                code = _STUCK
             if code == _STUCK or stall.unchanged(state, steps):
                 status = Status.STALLED
                 break
@@ -140,7 +147,7 @@ class SMO:
                 slice_steps *= 2
             elif now - before > 2 * _SLICE_SECONDS:
                 slice_steps = max(slice_steps // 2, 1)
-            if code == _CONVERGED or (code == _PAUSED and steps >= next_descent):
+            if code == _CONVERGED or weary:
                 polished = code == _CONVERGED
                 state.descend(gram)
                 next_descent = steps + 10 * size
@@ -208,6 +215,29 @@ class _State:
             tol,
             steps,
         )
+
+    def renew(self, gram: Gram) -> None:
+        """Compute the scores anew: steps add their rounding to them, one after the other."""
+        decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
+        self.v = -self.problem.coefficient * self.problem.gradient(decision)
+
+    def objective(self) -> tuple[float, float]:
+        """Value of the dual, as minimised, and the size of its terms."""
+        gradient = -self.problem.coefficient * self.v
+        quadratic = 0.5 * float(self.alpha @ (gradient - self.problem.linear))
+        linear = float(self.alpha @ self.problem.linear)
+        return quadratic + linear, abs(quadratic) + abs(linear)
+
+    def possible(self) -> bool:
+        """Whether the objective is one that a positive semidefinite kernel allows.
+
+        It is nowhere below that of a machine with w = 0. With huge kernel values the matrix as
+        rounded can be indefinite, and steps then go down for ever.
+        """
+        gain = np.maximum(-self.problem.linear, 0.0)
+        upper = np.where(gain > 0, self.problem.upper, 0.0)
+        value, size = self.objective()
+        return value >= -2.0 * float(gain @ upper) - 1e-6 * size
 
     def descend(self, gram: Gram) -> None:
         """Take Newton steps on the face of the free variables."""
@@ -278,11 +308,14 @@ class _State:
 
 
 class _StallWatch:
-    """Notices when many steps in a row have not changed the objective in float64."""
+    """Notices when many steps in a row have not changed the objective in float64.
+
+    What counts as a change grows a little with every look, so that no solve crawls for ever.
+    """
 
     def __init__(self, size: int) -> None:
         self.patience = 10_000 + 20 * size
-        self.checked = 0
+        self.checked, self.least = 0, _PROGRESS
         self.best: float | None = None
 
     def due(self, steps: int) -> bool:
@@ -294,13 +327,9 @@ class _StallWatch:
         if not self.due(steps):
             return False
         self.checked = steps
-        problem = state.problem
-        gradient = -problem.coefficient * state.v
-        quadratic = 0.5 * float(state.alpha @ (gradient - problem.linear))
-        linear = float(state.alpha @ problem.linear)
-        value, scale = quadratic + linear, abs(quadratic) + abs(linear)
-        if self.best is None or value < self.best - _PROGRESS * scale:
-            self.best = value
+        value, size = state.objective()
+        if self.best is None or value < self.best - self.least * size:
+            self.best, self.least = value, _GROWTH * self.least
             return False
         return True
 

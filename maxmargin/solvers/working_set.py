@@ -36,7 +36,7 @@ from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.face import descend_faces
+from maxmargin.solvers.face import descend_faces, face_of
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
@@ -50,6 +50,7 @@ _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
+_WEARY = 25  # rounds after which Newton steps are tried in any case
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
@@ -151,7 +152,7 @@ class _State:
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
-        self._used = self._tired = 0
+        self._used = self._tired = self._rounds = 0
 
     @property
     def _width(self) -> int:
@@ -228,7 +229,9 @@ class _State:
                 steps, finished = self._grow(tol, allowed, monitor)
             else:
                 steps, finished = self._exchange(tol, violation, allowed, monitor)
-            if not finished and steps < allowed and not monitor.stopped():
+            self._rounds += 1
+            weary = not finished or self._rounds % _WEARY == 0
+            if weary and steps < allowed and not monitor.stopped():
                 self._descend()
                 self._tired = 0
         except BaseException as error:
@@ -307,6 +310,8 @@ class _State:
         well: what has gathered in the decision by rounding is cleared first.
         """
         problem, gram = self.problem, self.gram
+        if not len(face_of(gram, problem, self.alpha)):
+            return
         beta = problem.on_rows(self.alpha, gram.n)
         self.decision = gram.matvec(beta, workers=self.workers)
         v = -problem.coefficient * problem.gradient(self.decision)

@@ -21,12 +21,17 @@ from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
     check_is_fitted,
-    validate_data,
 )
 
 from maxmargin import memory
+from maxmargin.backends.data import (
+    refuse_extreme_parameters,
+    refuse_extreme_targets,
+    refuse_extreme_weights,
+    validate_data,
+)
 from maxmargin.backends.device import DeviceError, Placement, place
-from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
@@ -39,6 +44,7 @@ from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import linear_road
 
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
+_PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,6 +71,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     device: str
     warm_start: bool
     checkpoint: Any
+    checkpoint_interval: float
     callback: Any
 
     _parameter_constraints: dict = {
@@ -86,6 +93,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         "device": [str],
         "warm_start": ["boolean"],
         "checkpoint": [str, PathLike, None],
+        "checkpoint_interval": [Interval(Real, 0.0, None, closed="left")],
         "callback": [callable, None],
     }
 
@@ -97,6 +105,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         return tags
 
     # -- fitting -------------------------------------------------------------------------------
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        refuse_extreme_parameters(self.get_params(deep=False))
 
     def _validated_kernel(self) -> Kernel:
         return as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
@@ -122,6 +134,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             **y_options,
         )
         self._refuse_infinite(X)
+        if y_options.get("y_numeric"):
+            refuse_extreme_targets(y)
         if kernel.pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix."
@@ -132,7 +146,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _refuse_infinite(self, X: Any) -> None:
         """Refuse NaN and infinity as scikit-learn does, with all threads looking."""
         entries = (X.data if sp.issparse(X) else X).reshape(-1)
-        workers = self._workers()
+        workers = self._workers(entries.size)
         parts = np.array_split(entries, workers.count)
         if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(_total, parts)).all():
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
@@ -141,6 +155,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
+        refuse_extreme_weights(weight)
         return weight
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
@@ -173,8 +188,9 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         listeners: list = [] if self.callback is None else [self.callback]
         return Auto(self.max_iter, bool(self.shrinking), Monitor(self.time_limit, listeners))
 
-    def _workers(self) -> Workers:
-        return Workers(thread_count(self.n_jobs))
+    def _workers(self, entries: float = np.inf) -> Workers:
+        """Threads for work on so many entries; where it is little, the caller's own."""
+        return Workers(thread_count(self.n_jobs)) if entries >= _LOOKED_AT_APART else ALONE
 
     def _solved(
         self, gram: Gram, problems: list[DualProblem], solver: Auto, X: Any
@@ -184,21 +200,27 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         monitor.problems = len(problems)
         checkpoint = None
         if self.checkpoint is not None:
-            checkpoint = Checkpoint(self.checkpoint, X, self.kernel_, problems)
+            checkpoint = Checkpoint(
+                self.checkpoint, X, self.kernel_, problems, self.checkpoint_interval
+            )
             monitor.listeners.append(checkpoint)
         monitor.listeners.extend(scikit_learn_listeners(self))
         with monitor.watching(self.verbose):
             problems = self._started(problems, checkpoint)
             if not self.device_.on_gpu:
                 problems = [
-                    linear_road.started(problem, X, workers, ProblemMonitor(monitor, k))
+                    linear_road.started(
+                        problem, X, workers, ProblemMonitor(monitor, k), self.max_iter
+                    )
                     if not problem.start.any() and linear_road.pays(self.kernel_, X, problem)
                     else problem
                     for k, problem in enumerate(problems)
                 ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
             self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
-            monitor.ending = f"{self.certificate_.status}: {self.certificate_.claim}"
+            if self.verbose:  # the claim may take eigenvalues
+                certificate = self.certificate_
+                monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps)
         self._alphas = [_nonzero(e.solution.alpha) for e in evaluations]
@@ -247,7 +269,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
         if self.kernel_.pairwise:
             self.support_vectors_ = np.empty((0, 0))
         else:
-            self.support_vectors_ = _taken(X, support, self._workers())
+            width = X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1
+            self.support_vectors_ = _taken(X, support, self._workers(len(support) * width))
         if sp.issparse(X):
             container = sp.csr_array if isinstance(X, sp.sparray) else sp.csr_matrix
             self.dual_coef_ = container(dual_coef)
@@ -277,7 +300,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             self.support_vectors_,
             self.support_,
             self._dense_dual_coef(),
-            workers=self._workers(),
+            workers=self._workers(_PER_VALUE * _num_samples(X) * len(self.support_)),
             device=self._device_for(kernel, X),
             **grouping,
         )

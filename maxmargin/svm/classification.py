@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from maxmargin.backends.data import refuse_extreme_weights
 from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
@@ -27,6 +29,22 @@ from maxmargin.svm.probability import couple, platt, sigmoid
 from maxmargin.svm.tensors import takes_tensors
 
 _FOLDS = 5
+
+
+def probability_folds(
+    signs: np.ndarray, values: np.ndarray, random: np.random.RandomState
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the rows to learn from and those held out, for the out-of-fold values of a pair.
+
+    Where only one class is left to learn from, its label is all that can be said of the others:
+    that is written into ``values``.
+    """
+    folds = KFold(min(_FOLDS, len(signs)), shuffle=True, random_state=random)
+    for kept, held_out in folds.split(signs):
+        if len(np.unique(signs[kept])) < 2:
+            values[held_out] = signs[kept][0]
+        else:
+            yield kept, held_out
 
 
 def _wants_probability(machine: Any) -> bool:
@@ -105,6 +123,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "rows of another class a positive sample_weight."
             )
         weight = weight * self.class_weight_[index]
+        refuse_extreme_weights(weight, "sample_weight times class_weight")
         self._refuse_empty_class(index, weight)
         gram = self._gram(X, kernel)
         scheme = OneVsOne(len(self.classes_))
@@ -174,12 +193,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         problems, places = [], []
         values = [np.zeros(len(rows)) for rows, _ in tasks]
         for k, (rows, signs) in enumerate(tasks):
-            folds = KFold(min(_FOLDS, len(rows)), shuffle=True, random_state=random)
-            for kept, held_out in folds.split(rows):
-                if len(np.unique(signs[kept])) < 2:
-                    # one class only: its label is all that can be said of the others
-                    values[k][held_out] = signs[kept][0]
-                    continue
+            for kept, held_out in probability_folds(signs, values[k], random):
                 part = rows[kept]
                 problems.append(
                     self._part_of_problem(part, signs[kept], weight[part], weight[rows])
@@ -204,6 +218,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """Solve the folds with a monitor of their own, in the time that is left."""
         left = None if self.time_limit is None else self.time_limit - solver.monitor.seconds
         monitor = Monitor(left, problems=len(problems))
+        if solver.monitor.interrupted:
+            monitor.reason = solver.monitor.reason
         with monitor.catching_interrupts():
             own = replace(solver, monitor=monitor)
             return solve_certified(gram, problems, own, self.tol, self._workers())[0]

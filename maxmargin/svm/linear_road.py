@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.cpu_linear import Design
-from maxmargin.backends.threads import Workers
+from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.duals import DualProblem
 from maxmargin.kernels import Kernel, Linear
 from maxmargin.losses import EpsilonInsensitive, Hinge
@@ -35,8 +35,14 @@ def pays(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
     return type(kernel) is Linear and fixed_margin and tall and not problem.tube_weights.size
 
 
-def started(problem: DualProblem, X: Any, workers: Workers, monitor: ProblemMonitor) -> DualProblem:
-    """Return a problem with its start where the primal's solver has ended."""
+@on_one_blas_thread
+def started(
+    problem: DualProblem, X: Any, workers: Workers, monitor: ProblemMonitor, max_iter: int = -1
+) -> DualProblem:
+    """Return a problem with its start where the primal's solver has ended.
+
+    A limit on the steps of a fit limits its passes over the data, too.
+    """
     rows = problem.rows
     m = len(rows)
     whole = m == X.shape[0]
@@ -48,7 +54,7 @@ def started(problem: DualProblem, X: Any, workers: Workers, monitor: ProblemMoni
         above, below = problem.linear[:m], problem.linear[m:]
         loss = EpsilonInsensitive(0.5 * float(above[0] + below[0]))
         risk = RegularisedRisk(design, 0.5 * (below - above), cost, loss)
-    solution = Multipliers(_GAP, -1, monitor).solve(risk)
+    solution = Multipliers(_GAP, max_iter, monitor).solve(risk)
     beta = risk.beta(risk.feasible(solution.s))
     if rows is problem.gram_row:
         alpha = problem.sign * beta

@@ -63,8 +63,10 @@ class SVC(KernelClassifier):
     warm_start : bool, default=False
         Begin where the last fit of this object has ended, if the data have as many rows.
     checkpoint : path, optional
-        File that holds the state of a long fit, renewed every half a minute, and that the same fit
+        File that holds the state of a long fit, renewed as it goes, and that the same fit
         goes on from when it finds it. It is deleted when the fit has converged.
+    checkpoint_interval : float, default=30.0
+        Seconds from one writing of the checkpoint to the next.
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
@@ -146,6 +148,7 @@ class SVC(KernelClassifier):
         device: str = "cpu",
         warm_start: bool = False,
         checkpoint: Any = None,
+        checkpoint_interval: float = 30.0,
         callback: Any = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
@@ -170,6 +173,7 @@ class SVC(KernelClassifier):
         self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.checkpoint_interval = checkpoint_interval
         self.callback = callback
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties

@@ -124,8 +124,10 @@ class SVR(KernelRegressor):
     warm_start : bool, default=False
         Begin where the last fit of this object has ended, if the data have as many rows.
     checkpoint : path, optional
-        File that holds the state of a long fit, renewed every half a minute, and that the same fit
+        File that holds the state of a long fit, renewed as it goes, and that the same fit
         goes on from when it finds it. It is deleted when the fit has converged.
+    checkpoint_interval : float, default=30.0
+        Seconds from one writing of the checkpoint to the next.
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
@@ -194,6 +196,7 @@ class SVR(KernelRegressor):
         device: str = "cpu",
         warm_start: bool = False,
         checkpoint: Any = None,
+        checkpoint_interval: float = 30.0,
         callback: Any = None,
         lam: float | None = None,
         fit_intercept: bool = True,
@@ -214,6 +217,7 @@ class SVR(KernelRegressor):
         self.device = device
         self.warm_start = warm_start
         self.checkpoint = checkpoint
+        self.checkpoint_interval = checkpoint_interval
         self.callback = callback
         self.lam = lam
         self.fit_intercept = fit_intercept
