@@ -136,6 +136,15 @@ class GapCertificate:
         return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
 
     @classmethod
+    def unattained(cls, primal: float, status: Status, tol: float) -> GapCertificate:
+        """Judge losses that have no least: classes that can be separated, without a penalty.
+
+        Zero is the bound, and no weights have it, even where float64 knows nothing smaller.
+        """
+        status = Status.STALLED if status is Status.CONVERGED else status
+        return cls(primal, 0.0, primal, 1.0, status, tol)
+
+    @classmethod
     def of(
         cls, primal: float, dual: float, least: float, status: Status, tol: float
     ) -> GapCertificate:
@@ -513,6 +522,8 @@ class RegularisedRisk:
         """Look at an answer again: recompute both objectives from the data."""
         f = self.values(theta)
         primal, dual = self.primal(theta, f), self.bound(theta, f, s)
+        if self.penalty.none and primal <= np.finfo(np.float64).tiny:
+            return GapCertificate.unattained(primal, status, tol)
         return GapCertificate.of(primal, dual, self.rounding, status, tol)
 
 

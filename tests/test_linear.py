@@ -13,7 +13,7 @@ import sklearn.linear_model
 import sklearn.svm
 from sklearn.base import clone
 from sklearn.datasets import load_iris
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
@@ -24,6 +24,7 @@ import maxmargin.solvers.softmax
 from maxmargin import (
     SVC,
     SVR,
+    LeastSquaresClassifier,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
@@ -726,6 +727,47 @@ def test_weights_that_grow_without_end_stay_finite(seed):
     assert certificate.primal == pytest.approx(np.log(2.0))
     assert certificate.dual == 0.0
     assert model.score(points, labels) == 1.0
+
+
+@pytest.mark.parametrize("seed", [105, 135, 221, 358, 480])
+def test_weights_that_grow_without_end_stay_numbers(seed):
+    random = np.random.default_rng(seed)
+    rows = random.integers(-3, 4, size=(8, int(random.integers(1, 5)))).astype(float)
+    y = np.argmax(rows @ random.normal(size=(rows.shape[1], 2 if seed % 3 else 3)), axis=1)
+    for intercept in (False, True):
+        with pytest.warns(ConvergenceWarning, match="can be separated"):
+            model = LogisticRegression(C=np.inf, fit_intercept=intercept).fit(rows, y)
+        certificate = model.certificate_
+        assert not certificate.converged
+        assert np.isfinite([certificate.primal, certificate.gap, certificate.relative_gap]).all()
+        assert np.isfinite(model.coef_).all()
+        assert np.isfinite(model.predict_proba(rows)).all()
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two classes", "three"])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        LinearSVC(penalty="l1", C=0.1),
+        LogisticRegression(l1_ratio=1.0, C=0.1, warm_start=True),
+        Perceptron(warm_start=True),
+        MCEClassifier(warm_start=True, random_state=0),
+        LeastSquaresClassifier(),
+    ],
+    ids=str,
+)
+def test_sparse_coefficients_predict_the_same(machine, y):
+    machine = clone(machine)
+    for change in (machine.sparsify, machine.densify):
+        with pytest.raises(NotFittedError, match="must be fitted before"):
+            change()
+    values = machine.fit(X, y).decision_function(X)
+    assert machine.sparsify() is machine
+    assert sp.issparse(machine.coef_)
+    for data in (X, sp.csr_matrix(X)):
+        np.testing.assert_allclose(machine.decision_function(data), values, atol=1e-12)
+    machine.fit(X, y)  # also from there
+    assert not sp.issparse(machine.sparsify().densify().coef_)
 
 
 # -- long work ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn.linear_model
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -35,6 +36,7 @@ def expected_failures(estimator):
     [
         LinearRegression(),
         LinearRegression(fit_intercept=False),
+        LinearRegression(positive=True),
         LinearRegression(solver="conjugate_gradient", tol=1e-10),
         LinearRegression(solver="gradient_descent", tol=1e-10),
         LinearRegression(solver="sgd", random_state=0),
@@ -268,3 +270,34 @@ def test_several_classes_are_each_against_the_rest():
     assert (model.predict(X) == np.argmax(values, axis=0)).all()
     with pytest.raises(ValueError, match="number of classes has to be greater than one"):
         LeastSquaresClassifier().fit(X, np.ones(150))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("weights", [False, True])
+def test_positive_coefficients_are_scikit_learns_and_meet_their_conditions(
+    intercept, weights, random
+):
+    X = random.normal(size=(60, 5)) * [1.0, 1e3, 1e-3, 1.0, 1.0]
+    Y = X @ random.normal(size=(5, 3)) / [1.0, 2.0, 3.0] + random.normal(size=(60, 3)) + 2.0
+    weight = random.uniform(0.0, 2.0, size=60) if weights else np.ones(60)
+    peer = sklearn.linear_model.LinearRegression(positive=True, fit_intercept=intercept)
+    peer.fit(X, Y, weight)
+    for data in (X, sp.csr_matrix(X)):
+        for n_jobs in (1, 2):
+            model = LinearRegression(positive=True, fit_intercept=intercept, n_jobs=n_jobs)
+            model.fit(data, Y, weight)
+            np.testing.assert_allclose(model.predict(X), peer.predict(X), rtol=1e-6)
+            assert model.certificate_.converged
+            assert model.certificate_.gradient_norm < 1e-12
+            assert (model.coef_ >= 0).all()
+            assert (model.coef_ == 0).any()
+    one = LinearRegression(positive=True, fit_intercept=intercept, copy_X=False)
+    np.testing.assert_allclose(one.fit(X, Y[:, 0], weight).coef_, peer.coef_[0], rtol=1e-6)
+    gradient = 2.0 * X.T @ (weight * (one.predict(X) - Y[:, 0]))
+    assert (gradient[one.coef_ == 0] > 0).all()
+    assert "no coefficient is negative" in str(one.certificate_)
+
+
+def test_positive_coefficients_have_their_own_method():
+    with pytest.raises(ValueError, match="positive=True has a method of its own"):
+        LinearRegression(positive=True, solver="sgd").fit([[0.0], [1.0]], [0.0, 1.0])

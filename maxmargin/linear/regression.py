@@ -21,6 +21,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.callbacks import observed
 from maxmargin.linear.base import POSITIVE, LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.losses import Squared
@@ -28,7 +29,12 @@ from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
 from maxmargin.solvers.gradient_descent import GradientDescent, advice
-from maxmargin.solvers.least_squares import LeastSquares, conjugate_gradients, factorised
+from maxmargin.solvers.least_squares import (
+    LeastSquares,
+    conjugate_gradients,
+    factorised,
+    nonnegative,
+)
 from maxmargin.solvers.stochastic import SQUARED, RowLoss, StochasticDescent
 
 _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
@@ -49,7 +55,9 @@ class LeastSquaresCertificate:
         Largest entry of the gradient of ``E / sum_i s_i (y_i - mean)^2`` with standardised columns:
         twice the correlation that a column still has with the residual, times the residual's size
         in units of y's. Zero at the minimum, whatever the units of X and y. (Without an intercept,
-        y and the columns are taken about zero.)
+        y and the columns are taken about zero.) With ``positive=True`` it is the largest violation
+        of the KKT conditions: a coefficient at zero may have a gradient that would make it
+        negative.
     rank : int or None
         Number of columns that are independent of each other and of the intercept, where known.
     n_features : int
@@ -83,6 +91,8 @@ class LeastSquaresCertificate:
             f"{self.status} ({self.solver}): sum of squares {self.objective:.10g}, "
             f"gradient {self.gradient_norm:.2g}"
         )
+        if self.solver == "nnls":
+            return f"{said}\nno coefficient is negative; the gradient is the KKT violation"
         if self.rank is None:
             return f"{said}\nrank not known: only solver='qr' tells it"
         if self.rank == self.n_features:
@@ -117,6 +127,8 @@ class _SquaredError:
 class _LeastSquaresMachine(LinearMachine):
     """Parameters and fit of the two machines below."""
 
+    positive: bool = False
+    n_jobs: int | None = None
     fit_intercept: bool
     solver: str
     tol: float | None
@@ -156,6 +168,9 @@ class _LeastSquaresMachine(LinearMachine):
             found = self._solved(solver, error, monitor)
             V = np.column_stack([found.coef * columns.scale, found.centre])
             losses, gradient = error.each(V)
+            if self.positive:  # down is no way for a coefficient at zero
+                at_zero = np.column_stack([found.coef == 0, np.zeros(len(V), dtype=bool)])
+                gradient = np.where(at_zero, np.minimum(gradient, 0.0), gradient)
         self.coef_ = found.coef * size[:, None]
         self.intercept_ = mean + found.centre * size - self.coef_ @ columns.mean
         self.n_iter_ = max(found.n_iter, 1)
@@ -178,7 +193,7 @@ class _LeastSquaresMachine(LinearMachine):
         if certificate.converged:
             return ""
         hint = "solver='qr' needs no steps."
-        if certificate.solver == "qr":
+        if certificate.solver in ("qr", "nnls"):
             hint = "It is the solution for the rows that were seen."
         elif certificate.solver == "conjugate_gradient":
             hint += (
@@ -198,6 +213,13 @@ class _LeastSquaresMachine(LinearMachine):
                 f"step_size={self.step_size} was given, but solver={self.solver!r} has no step "
                 "size: use solver='gradient_descent' or 'sgd', or leave step_size=None."
             )
+        if self.positive:
+            if self.solver not in ("auto", "qr"):
+                raise ValueError(
+                    f"positive=True has a method of its own: leave solver='auto', got "
+                    f"{self.solver!r}."
+                )
+            return "nnls"
         if self.solver != "auto":
             return self.solver
         n, d = X.shape
@@ -208,6 +230,9 @@ class _LeastSquaresMachine(LinearMachine):
         columns, target, tol = error.columns, error.target, self._tol()
         if solver == "qr":
             return factorised(columns, target, self.fit_intercept, monitor)
+        if solver == "nnls":
+            workers = Workers(thread_count(self.n_jobs))
+            return nonnegative(columns, target, self.fit_intercept, monitor, workers)
         if solver == "conjugate_gradient":
             return conjugate_gradients(columns, target, tol, self.max_iter, monitor)
         start = np.zeros((target.shape[1], columns.X.shape[1] + 1))
@@ -242,6 +267,14 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     ----------
     fit_intercept : bool, default=True
         Without it b = 0.
+    copy_X : bool, default=True
+        X is never overwritten, so that both say the same; as in scikit-learn.
+    positive : bool, default=False
+        Let no coefficient be negative (NNLS; the intercept may be). Dense or sparse, by an active
+        set method on the factorised data; ``certificate_`` then has the KKT violation.
+    n_jobs : int, optional
+        Threads for several targets with ``positive=True``: -1 for one per core; by default as many
+        as BLAS may use.
     solver : {"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"}, default="auto"
         ``"qr"`` factorises blocks of rows, in about ``2 n d^2`` operations and memory of
         ``d^2``. ``"conjugate_gradient"`` only multiplies by X, which is fast where X is sparse.
@@ -300,12 +333,22 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     1
     """
 
+    _parameter_constraints: dict = {
+        **_LeastSquaresMachine._parameter_constraints,
+        "copy_X": ["boolean"],
+        "n_jobs": [Integral, None],
+        "positive": ["boolean"],
+    }
+
     def __init__(
         self,
         *,
         fit_intercept: bool = True,
-        solver: str = "auto",
+        copy_X: bool = True,
         tol: float | None = None,
+        n_jobs: int | None = None,
+        positive: bool = False,
+        solver: str = "auto",
         max_iter: int = 1000,
         step_size: float | None = None,
         random_state: Any = None,
@@ -314,6 +357,9 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         callback: Any = None,
     ) -> None:
         self.fit_intercept = fit_intercept
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+        self.positive = positive
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter

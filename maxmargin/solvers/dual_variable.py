@@ -13,7 +13,8 @@ of :mod:`maxmargin.solvers.pegasos` both go to its minimum.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from maxmargin.backends.compiled import njit
 
 _LOGITS, _SAME_LOGIT = 60, 1e-12  # steps for a logit, and one that is too short to count
 

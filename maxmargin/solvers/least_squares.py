@@ -14,8 +14,11 @@ solutions of a problem without full rank, the one of least norm in X's own units
 :func:`conjugate_gradients` (CGLS) needs products with X only, which sparse data make cheap. From
 zero, in X's own units, it ends at the solution of least norm too.
 
+:func:`nonnegative` keeps the coefficients from being negative (NNLS): the active set method on R.
+
 References: seed 004; Golub and Van Loan, Matrix Computations, 2013, chapter 5; Demmel et al., SIAM
-J. Scientific Computing 34, 2012 (by blocks of rows); Paige and Saunders, ACM TOMS 8, 1982 (CGLS).
+J. Scientific Computing 34, 2012 (by blocks of rows); Paige and Saunders, ACM TOMS 8, 1982 (CGLS);
+Lawson and Hanson, Solving Least Squares Problems, 1974 (NNLS, by SciPy).
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular, svd, svdvals
+from scipy.optimize import nnls
 
+from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.columns import Columns
@@ -33,6 +38,7 @@ from maxmargin.solvers.gradient_descent import ended, report
 
 _BLOCK = 1 << 17  # entries that are factorised at a time: they fit in a core's cache
 _SHORTEST = 3  # rows of a block for each of its columns, at least
+_ACTIVE_SETS = 30  # for each column, that nonnegative coefficients may take
 _ROUNDING = 4.0  # roundings of the data below which a singular value counts as zero
 
 
@@ -82,13 +88,50 @@ def factorised(
         Q, T = qr(scale[:, None] * Vt[:rank].T, mode="economic", check_finite=False)
         coef[:, varying] = (Q @ solve_triangular(T, components, trans="T")).T
         known = svdvals(size[:rank] * T, check_finite=False) if rank else size[:0]
-    centre = np.zeros(Y.shape[1])
-    if intercept:
-        onto = triangle[0, first : first + d] * columns.scale
-        centre = (triangle[0, first + d :] - coef @ onto) / triangle[0, 0]
+    centre = _centre(triangle, columns, coef, intercept)
     singular = np.zeros(min(n, d))
     singular[: len(known)] = known
     return LeastSquares(coef, centre, 1, status, rank, singular)
+
+
+def nonnegative(
+    columns: Columns,
+    Y: np.ndarray,
+    intercept: bool,
+    monitor: Monitor | None = None,
+    workers: Workers = ALONE,
+) -> LeastSquares:
+    """Solve for Y of shape (n, m) with no coefficient below zero; one target to a thread.
+
+    >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
+    >>> columns = Columns(X, np.ones(3))
+    >>> nonnegative(columns, np.array([[0.0], [0.0], [3.0]]), intercept=True).coef.round(12)
+    array([[1., 0.]])
+    """
+    triangle, status = _triangle(columns, Y, intercept, monitor or Monitor())
+    first, d = int(intercept), columns.X.shape[1]
+    varying = columns.scale > 0
+    inner = triangle[first:, first : first + d][:, varying]
+    coef = np.zeros((Y.shape[1], d))
+
+    def solve(k: int) -> None:
+        found, _ = nnls(inner, triangle[first:, first + d + k], maxiter=_ACTIVE_SETS * d)
+        coef[k, varying] = found / columns.scale[varying]
+
+    if varying.any():
+        workers.map(solve, range(len(coef)))
+    return LeastSquares(coef, _centre(triangle, columns, coef, intercept), 1, status)
+
+
+def _centre(
+    triangle: np.ndarray, columns: Columns, coef: np.ndarray, intercept: bool
+) -> np.ndarray:
+    """Values at the mean of X."""
+    if not intercept:
+        return np.zeros(len(coef))
+    d = columns.X.shape[1]
+    onto = triangle[0, 1 : 1 + d] * columns.scale
+    return (triangle[0, 1 + d :] - coef @ onto) / triangle[0, 0]
 
 
 def _triangle(

@@ -28,8 +28,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numba import njit
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu_rows import add, dot, rows_of
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status

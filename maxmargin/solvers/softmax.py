@@ -156,6 +156,8 @@ class SoftmaxRisk:
     def certificate(self, W: np.ndarray, status: Status, tol: float) -> GapCertificate:
         """Recompute both objectives from the data."""
         primal, _, P = self.look(W)
+        if self.penalty.none and primal <= np.finfo(np.float64).tiny:
+            return GapCertificate.unattained(max(primal, 0.0), status, tol)
         P, left = self.feasible(P)
         dual = self.dual(P) - left * float(np.linalg.norm(W))
         return GapCertificate.of(primal, dual, self.rounding, status, tol)
