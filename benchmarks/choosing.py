@@ -1,6 +1,6 @@
 """The numbers of docs/choosing.md: gaps for a tolerance, and what probabilities cost and are worth.
 
-    python benchmarks/choosing.py
+python benchmarks/choosing.py
 """
 
 from __future__ import annotations
