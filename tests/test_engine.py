@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, certificate, duals
+from maxmargin.backends import cpu_momentum
 from maxmargin.backends.threads import Workers
 from maxmargin.certificate import Definiteness, evaluate
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, as_kernel, exp
@@ -399,6 +400,41 @@ def test_a_start_that_drifts_is_mended_between_the_bounds():
     alpha[free] = 1.5
     drift = problem.coefficient @ alpha
     alpha[free] -= problem.coefficient[free] * (drift - 1e-6) / free.sum()
-    start = problem.started_near(alpha).start
+    rounded = np.where(free, alpha, np.abs(alpha - 1e-14))  # at a bound but for the last digits
+    start = problem.started_near(rounded).start
     np.testing.assert_array_equal(start[~free], alpha[~free])
     assert problem.coefficient @ start == pytest.approx(0.0, abs=1e-10)
+
+
+def test_a_direction_of_rounding_keeps_the_constraint():
+    """A stretch of steps that moved last digits only has a sum of the size of its entries."""
+    ahead, change = np.array([3e-16, 4e-16, -5e-16, 1e-16]), np.zeros(4, dtype=np.float32)
+    may = np.zeros(4, dtype=np.float32)
+    barred = np.array([0.0, 0.0, 0.0, -cpu_momentum.BARRED], dtype=np.float32)
+    room = np.array([1.0, 0.1, 0.1, 1.0])
+    K, slot = np.eye(4, dtype=np.float32), np.arange(4)
+    left = cpu_momentum._turn_aside(
+        True, K, slot, room, np.zeros(4), 2 * room, barred, may, ahead, change
+    )
+    assert left == 0.0
+    assert abs(ahead.sum()) < 1e-30
+    assert ahead[3] == 0.0
+
+
+def test_a_solution_off_the_constraint_is_brought_back(monkeypatch):
+    gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["C-SVC"]
+    calls = []
+
+    class Careless(SMO):
+        def solve(self, gram, batch, tol, spent):
+            (solution,) = super().solve(gram, batch, tol, spent)
+            calls.append(1)
+            if len(calls) == 1:
+                inside = (solution.alpha > 0.1) & (solution.alpha < 2.9)
+                solution.alpha[np.flatnonzero(inside)[0]] += 0.05
+            return [solution]
+
+    (evaluation,), _ = solve_certified(gram, [problem], Careless(), 1e-3)
+    assert len(calls) == 2
+    assert evaluation.certificate.status is Status.CONVERGED
+    assert evaluation.certificate.infeasibility < 1e-8
