@@ -266,6 +266,21 @@ def test_what_was_stopped_is_certified_from_its_own_values(monkeypatch):
     np.testing.assert_array_equal(seen.recomputed, own)
 
 
+@pytest.mark.parametrize("patience", [0, 1])
+def test_a_stop_before_the_values_of_the_start_are_known_is_honest(monkeypatch, patience):
+    """The start of a nu machine has many support vectors, and none of them is waited for."""
+    gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["one-class"]
+    monkeypatch.setattr(certificate, "_SOON", 0)
+    engine = WorkingSet(-1, _Impatient(patience), Workers(1))
+    (evaluation,), _ = solve_certified(gram, [problem], engine, 1e-3)
+    assert evaluation.certificate.status is Status.INTERRUPTED
+    assert evaluation.certificate.gap == np.inf
+    assert evaluation.certificate.dual == -np.inf
+    np.testing.assert_array_equal(evaluation.alpha, problem.start)
+    exact = gram.matvec(problem.on_rows(problem.start, N))
+    assert exact.min() < -evaluation.bias < exact.max()
+
+
 def test_the_word_of_a_stopped_solver_is_not_taken_for_convergence(monkeypatch):
     gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["C-SVC"]
     monkeypatch.setattr(certificate, "_SOON", 0)

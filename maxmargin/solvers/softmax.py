@@ -14,13 +14,16 @@ References: seed 004; Boehning, Annals of the Institute of Statistical Mathemati
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import softmax, xlogy
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
+from maxmargin.backends.threads import StoppedError
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import ROUNDING, GapCertificate
 from maxmargin.solution import Status
@@ -92,10 +95,13 @@ class SoftmaxRisk:
     def look(self, W: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Objective, gradient and probabilities at weights (K, width)."""
         F = self.values(W)
-        total = logsumexp(F, axis=1)
-        value = float(self.cost @ (total - (F * self.truth).sum(axis=1)))
+        F -= F.max(axis=1)[:, None]
+        own = F[np.arange(len(F)), self.index]
+        P = np.exp(F)
+        total = P.sum(axis=1)
+        value = float(self.cost @ (np.log(total) - own))
         value += 0.5 * float((self.penalised * W**2).sum())
-        P = np.exp(F - total[:, None])
+        P /= total[:, None]
         return value, self.combination(P - self.truth) + self.penalised * W, P
 
     def pull(self, W: np.ndarray) -> np.ndarray:
@@ -107,12 +113,14 @@ class SoftmaxRisk:
         """Sum of the rows, each with its cost and a factor for every class: (K, width)."""
         return np.array([self.design.combination(self.cost * r) for r in R.T])
 
-    def hessian(self, P: np.ndarray) -> np.ndarray:
-        """Matrix of second derivatives, (K width, K width)."""
+    def hessian(self, P: np.ndarray, stopped: Callable[[], Any] = lambda: None) -> np.ndarray:
+        """Matrix of second derivatives, (K width, K width); asks before every block of it."""
         K, width = self.n_classes, self.design.width
         H = np.zeros((K, width, K, width))
         for j in range(K):
             for k in range(j + 1):
+                if stopped():
+                    raise StoppedError
                 bend = self.cost * P[:, j] * ((1.0 - P[:, k]) if j == k else P[:, k])
                 block = self.design.gram(bend)
                 block = block if j == k else -block
@@ -125,11 +133,13 @@ class SoftmaxRisk:
         F = self.values(V)
         return P * (F - (P * F).sum(axis=1)[:, None])
 
-    def newton_step(self, P: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Step (K, width) of Newton's method."""
+    def newton_step(
+        self, P: np.ndarray, gradient: np.ndarray, stopped: Callable[[], Any] = lambda: None
+    ) -> np.ndarray:
+        """Step (K, width) of Newton's method, unless someone wants it stopped meanwhile."""
         ridge = np.tile(self.penalised, self.n_classes)
         if gradient.size <= DIRECT:
-            step = solved(self.hessian(P) + np.diag(ridge), gradient.ravel())
+            step = solved(self.hessian(P, stopped) + np.diag(ridge), gradient.ravel())
         else:
 
             def product(v: np.ndarray) -> np.ndarray:
@@ -139,9 +149,11 @@ class SoftmaxRisk:
             step = solved_by_products(product, gradient.ravel())
         return -step.reshape(gradient.shape)
 
-    def certificate(self, W: np.ndarray, status: Status, tol: float) -> GapCertificate:
-        """Recompute both objectives from the data."""
-        primal, _, P = self.look(W)
+    def certificate(
+        self, W: np.ndarray, status: Status, tol: float, seen: tuple | None = None
+    ) -> GapCertificate:
+        """Recompute both objectives from the data, as a look at these weights has ``seen`` them."""
+        primal, _, P = self.look(W) if seen is None else seen
         P, left = self.feasible(P)
         pulled = self.combination(P - self.truth)
         dual = 0.0 - 0.5 * float((self.penalised * pulled**2).sum())
@@ -201,35 +213,42 @@ class Softmax:
         """Weights (K, width), passes taken, and the certificate."""
         W = np.zeros(risk.shape) if start is None else start.copy()
         descend = self._newton if self.method_for(risk) == "newton" else self._lbfgs
-        W, passes, status = descend(risk, W)
+        W, passes, certificate = descend(risk, W)
         free = risk.penalised == 0
         W[:, free] -= W[:, free].mean(axis=0)  # what all classes have in common changes nothing
-        return W, passes, risk.certificate(W, status, self.tol)
+        return W, passes, certificate
 
-    def _newton(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, Status]:
+    def _newton(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, GapCertificate]:
         limit = self.max_iter if self.max_iter >= 0 else _STEPS
-        passes, (value, gradient, P) = 0, risk.look(W)
+        passes, bound, seen = 0, 0.0, risk.look(W)
         while True:
-            certificate = risk.certificate(W, Status.CONVERGED, self.tol)
+            value, gradient, P = seen
+            status = self.monitor.stopped()
+            if status is not None:  # who has stopped it does not want to wait for a better bound
+                judged = GapCertificate.of(value, bound, risk.rounding, status, self.tol)
+                return W, passes, judged
+            certificate = risk.certificate(W, Status.CONVERGED, self.tol, seen)
+            bound = max(bound, certificate.dual)
             report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
             if certificate.converged and passes:
-                return W, passes, Status.CONVERGED
-            status = self.monitor.stopped() or (Status.MAX_ITER if passes >= limit else None)
-            if status is not None:
-                return W, passes, status
+                return W, passes, certificate
+            if passes >= limit:
+                return W, passes, _ended(certificate, Status.MAX_ITER)
             passes += 1
-            step = risk.newton_step(P, gradient)
+            try:
+                step = risk.newton_step(P, gradient, self.monitor.stopped)
+            except StoppedError:
+                continue
             promise = -float((gradient * step).sum())
             for length in _LENGTHS:
-                reached = risk.look(W + length * step)
-                if reached[0] <= value - 1e-4 * length * promise:
+                seen = risk.look(W + length * step)
+                if seen[0] <= value - 1e-4 * length * promise:
                     break
             else:
-                return W, passes, Status.STALLED
+                return W, passes, _ended(certificate, Status.STALLED)
             W = W + length * step
-            value, gradient, P = reached
 
-    def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, Status]:
+    def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, GapCertificate]:
         def look(flat: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient, _ = risk.look(flat.reshape(W.shape))
             return value, gradient.ravel()
@@ -239,4 +258,10 @@ class Softmax:
 
         solver = LBFGS(self.tol, self.max_iter, self.monitor)
         flat, passes, status = solver.minimised(look, certify, W.ravel(), float(risk.cost.sum()))
-        return flat.reshape(W.shape), passes, status
+        W = flat.reshape(W.shape)
+        return W, passes, risk.certificate(W, status, self.tol)
+
+
+def _ended(certificate: GapCertificate, status: Status) -> GapCertificate:
+    """Return a certificate with the reason why it is the last one, unless it is good enough."""
+    return certificate if certificate.converged else replace(certificate, status=status)
