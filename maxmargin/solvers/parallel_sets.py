@@ -54,6 +54,7 @@ _SET = 1024  # variables of a working set
 _STEPS = 20  # steps per variable of a set, at most, before all are looked at again
 _TIGHTEN = 0.1  # a set is solved to this part of its violation, or
 _BELOW = 0.3  # to this part of the tolerance
+_CROWD = 2  # sets of a problem from which its violators are cut into several
 _LOOKS = 2  # rounds between two looks of the host at the violation
 _CHUNK, _LARGEST_CHUNK = 100_000, 400_000  # variables that a stage works on
 _SAMPLED, _ROUGH = 2, 0.15  # chunks from which samples come first, and how far these are solved
@@ -69,6 +70,7 @@ _CRAWL = 500  # steps per variable
 _FALLEN = 0.1  # a violation that falls to this part in time does not crawl
 _BAND = 1.25  # variables that Newton steps take in, times those that may move, and some more
 _EXACT = 0.5  # of the tolerance, that Newton's steps go for in float64
+_RENEWAL = 3e-8  # rounds that a kernel value in float64 takes, for the renewals of a Newton solve
 _FRUITLESS = 3  # Newton's answers in a row that better nothing, before a problem counts as stuck
 _TOGETHER_SHARE, _MOST_TOGETHER = 0.25, 32_768  # of the memory, and what a launch can have
 
@@ -162,8 +164,9 @@ class _Progress:
 class _Pace:
     """Whether rounds crawl: they have cost as much as Newton steps will, and done little."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, renewal: float = 0.0) -> None:
         self.violation, self.since = np.full(count, np.inf), np.zeros(count)
+        self.renewal = renewal  # rounds that it takes to make all scores anew
 
     def crawls(self, now: Standing, rounds: int, working: int) -> np.ndarray:
         """Take note of where the problems are after so many rounds; returns which crawl.
@@ -173,7 +176,8 @@ class _Pace:
         falls = (now.violation < _FALLEN * self.violation) | ~np.isfinite(self.violation)
         self.violation = np.where(falls, now.violation, self.violation)
         self.since = np.where(falls, rounds, self.since)
-        return rounds - self.since > max(working, 1) * _newton_cost(now.movable)
+        patience = max(working, 1) * (_newton_cost(now.movable) + self.renewal)
+        return rounds - self.since > patience
 
 
 def _newton_cost(movable: np.ndarray) -> np.ndarray:
@@ -232,8 +236,6 @@ class _Run:
         variables, rounds, count = self.variables, 0, len(self.problems)
         start = variables.b.clone()
         local = variables.nobody > _SET and variables.local_pays
-        if local:
-            variables.plant_trees(_TREES, _LEAF)
         below = _BELOW * float(self.tol.min())
         progress, pace = _Progress(variables), _Pace(count)
         crawls = np.zeros(count, dtype=bool)
@@ -245,7 +247,9 @@ class _Run:
                 crawls |= progress.stalled(now) | pace.crawls(now, rounds, at_work)
                 if self._finished(now, crawls):
                     break
-            if local and rounds % 2 == 0:
+            if local and rounds % 2 == 0 and (count == 1 or self._crowded(now, rounds)):
+                if not variables.orders:
+                    variables.plant_trees(_TREES, _LEAF)
                 allowed = self._allowed(now.steps, _SETS)
                 variables.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, allowed)
             else:
@@ -264,6 +268,14 @@ class _Run:
                     self.status[k] = Status.MAX_ITER
                 else:
                     self.status[k] = self.monitor.stopped() or Status.STALLED
+
+    def _crowded(self, now: Standing, rounds: int) -> bool:
+        """Whether one set of a problem holds too little of what may move, in most problems.
+
+        Not yet in the first rounds, when everything may move: the worst soon tell.
+        """
+        waiting = on_host(self.variables.active)
+        return rounds >= 2 * _LOOKS and float(np.median(now.movable[waiting])) > _CROWD * _SET
 
     def _newton(self, one: Variables, k: int, goal: float, spent: int) -> Standing:
         """Solve for all variables near their level at once, until nothing else violates.
@@ -335,15 +347,17 @@ class _Run:
             most = int(np.clip(1.25 * violators, _CHUNK, _LARGEST_CHUNK))
             part = whole.near_level(_WIDE * violation + _MARGIN, most)
             target = max(_STAGE * violation, _GOAL * max(tol, goal))
-            crawls = self._stage(part, target, spent)
+            renewal = _RENEWAL * whole.size * int((whole.b != 0).sum())
+            crawls = self._stage(part, target, spent, renewal)
             whole.take_over(part)
 
-    def _stage(self, part: Variables, target: float, spent: int) -> bool:
+    def _stage(self, part: Variables, target: float, spent: int, renewal: float) -> bool:
         """Rounds on a part until its violation is small against what the whole has.
 
-        Returns whether they were given up because they crawl.
+        Returns whether they were given up because they crawl: ``renewal`` is what it costs, in
+        rounds, to make the scores of the whole anew, which comes with Newton steps.
         """
-        rounds, below, progress, pace = 0, _BELOW * target, _Progress(part), _Pace(1)
+        rounds, below, progress, pace = 0, _BELOW * target, _Progress(part), _Pace(1, renewal)
         while True:
             part.look()
             if rounds % _LOOKS == 0:
