@@ -236,6 +236,7 @@ class Gram:
         feature_names: Sequence[str] | None = None,
         memory: int | None = None,
         keep_primitives: bool = False,
+        at_once: bool = True,
     ) -> Gram:
         """Gram matrix of the rows of X.
 
@@ -251,13 +252,17 @@ class Gram:
             what is free. Two rows are always held.
         keep_primitives : bool, default=False
             Keep products and distances too, for :meth:`with_kernel`.
+        at_once : bool, default=True
+            Let a Python function compute the whole matrix of up to 2,000 points in one call. Who
+            must hear the clock between its calls does without.
         """
         refuse_corrupt(X)
         memory = _memory.budget("auto") if memory is None else memory
         kernel = kernel.resolve(X, feature_names)
         program = kernel.lower()
         points = cpu.Operand.prepare(program, X, shared=keep_primitives)
-        if program.calls_python and points.n <= _CALLED_ONCE and 8 * points.n**2 <= memory:
+        few = points.n <= _CALLED_ONCE and 8 * points.n**2 <= memory
+        if at_once and program.calls_python and few:
             program, points = _evaluated(kernel, program, points)
         kept = None
         if keep_primitives:

@@ -107,6 +107,9 @@ def test_a_function_is_called_once_where_its_matrix_fits():
     np.testing.assert_array_equal(gram.block([1, 3], [2]), (X @ X.T)[[1, 3]][:, [2]])
     assert gram.take([4, 7]).rows([1]).tolist() == [[(X[7] @ X[4]), (X[7] @ X[7])]]
     assert calls == [(len(X), len(X))]
+    calls.clear()
+    SVC(kernel=product, time_limit=100.0).fit(X, np.arange(len(X)) % 2)  # hears the clock between
+    assert len(calls) > 1
 
 
 @pytest.mark.parametrize("smallest", [-1.0, -1e-6, -1e-9, -1e-12, 0.0, 1e-12, 1.0])

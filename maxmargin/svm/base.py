@@ -168,7 +168,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 X, kernel, device=self.device_.device, cache_size=self.cache_size
             )
         else:
-            gram = Gram.of(X, kernel, memory=memory.budget(self.cache_size))
+            budget, at_once = memory.budget(self.cache_size), self.time_limit is None
+            gram = Gram.of(X, kernel, memory=budget, at_once=at_once)
         gram.check()
         self.kernel_ = gram.kernel
         return gram
