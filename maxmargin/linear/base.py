@@ -140,7 +140,8 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
 
     def _dense_coef(self) -> np.ndarray:
         """``coef_`` to go on from, also after ``sparsify``."""
-        return self.coef_.toarray() if sp.issparse(self.coef_) else self.coef_
+        coef: Any = self.coef_
+        return coef.toarray() if sp.issparse(coef) else coef
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values of the machine, or of one for each class.
