@@ -237,6 +237,8 @@ def evaluate(
     """
     alpha, rows = solution.alpha, np.arange(gram.n)
     beta = problem.on_rows(alpha, gram.n)
+    if solution.decision is None and solution.status.stopped and _is_long(gram, beta, workers):
+        return _unseen(gram, problem, solution, beta, tol, spectrum, workers)
     decision, verified = _decision(gram, problem, solution, beta, tol, workers)
     recomputed = decision
     if not np.isfinite(decision).all():
@@ -310,10 +312,8 @@ def _decision(
         return own.copy(), True
     if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
         return gram.matvec(beta, workers=workers), True
-    if solution.status.stopped:
-        width = max((points.width for points in gram.points.primitives), default=1)
-        if np.count_nonzero(beta) * gram.n * width > _SOON * workers.count:
-            return own.copy(), False
+    if solution.status.stopped and _is_long(gram, beta, workers):
+        return own.copy(), False
     distance = distances(problem.variables, problem.n_groups, solution.alpha, own)
     near = np.zeros(gram.n, dtype=bool)
     near[problem.gram_row[distance < _NEAR * tol]] = True
@@ -327,6 +327,50 @@ def _decision(
         error = float(np.abs(decision - own).max())
         near[problem.gram_row[distance < _SAFETY * error]] = True
     return decision, True
+
+
+def _is_long(gram: Gram, beta: np.ndarray, workers: Workers) -> bool:
+    """Whether ``K beta`` would keep waiting who has stopped a solver."""
+    width = max((points.width for points in gram.points.primitives), default=1)
+    return bool(np.count_nonzero(beta) * gram.n * width > _SOON * workers.count)
+
+
+def _unseen(
+    gram: Gram,
+    problem: DualProblem,
+    solution: Solution,
+    beta: np.ndarray,
+    tol: float,
+    spectrum: Definiteness | Spectrum,
+    workers: Workers,
+) -> Evaluation:
+    """Evaluate a start that was stopped before its values were known: nothing is proven of it.
+
+    Its levels are read from some rows, and their mean stands for the values of the others.
+    """
+    some = spread_out(gram.n, _SAMPLED)
+    values = gram.matvec(beta, some, workers)
+    decision = np.full(gram.n, values.mean())
+    decision[some] = values
+    read = read_levels(problem, _balance(gram, problem, solution.alpha, decision).levels)
+    certificate = Certificate(
+        np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
+    )
+    return Evaluation(
+        rows=np.arange(gram.n),
+        solution=solution,
+        recomputed=decision,
+        verified=False,
+        problem=problem,
+        alpha=solution.alpha,
+        levels=read,
+        coefficients=beta,
+        bias=read.bias,
+        decision=decision,
+        squared_norm=float(beta @ decision),
+        noise=0.0,
+        certificate=certificate,
+    )
 
 
 def _balance(gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray) -> Balance:

@@ -44,6 +44,8 @@ from maxmargin.backends.cpu_steps import Variables
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Gram
 
+_AT_BOUND = 1e-12  # from a bound, over the width of the box, that is rounding
+
 
 @dataclass(frozen=True)
 class DualProblem:
@@ -150,9 +152,13 @@ class DualProblem:
         """Return the same problem started as near to ``alpha`` as the constraints allow.
 
         What the box or a constraint forbids is taken back over the variables of a group that are
-        between their bounds, and over all of them only where these have not the room.
+        between their bounds, and over all of them only where these have not the room. What is at
+        a bound but for rounding is put there: else solvers would take it for free.
         """
         near = np.clip(alpha, self.lower, self.upper)
+        width = np.where(np.isfinite(self.upper), self.upper - self.lower, np.abs(near).max())
+        near = np.where(near - self.lower <= _AT_BOUND * width, self.lower, near)
+        near = np.where(self.upper - near <= _AT_BOUND * width, self.upper, near)
         for j in range(self.n_groups):
             member = np.flatnonzero(self.group == j)
             c = self.coefficient[member]

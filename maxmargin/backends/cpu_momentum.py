@@ -78,13 +78,15 @@ def hastened_steps(
         for t in range(q):
             ahead[t] = coefficient[t] * (alpha[t] - before_alpha[t]) + keep * ahead[t]
             change[t] = score[t] - before_score[t] + np.float32(keep) * change[t]
-        left = _turn_aside(K, slot, alpha, lower, upper, rise[0], fall[0], ahead, change)
+        left = _turn_aside(
+            constrained, K, slot, alpha, lower, upper, rise[0], fall[0], ahead, change
+        )
         slope = 0.0
         bend = 0.0
         for t in range(q):
             slope += ahead[t] * score[t]
             bend -= ahead[t] * change[t]
-        if constrained and left != 0.0:
+        if left != 0.0:
             bend = 0.0  # nothing can make up for it: this direction leads off the constraint
         elif slope > 0.0 and bend > 0.0:
             _advance(
@@ -105,26 +107,30 @@ def hastened_steps(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def _turn_aside(K, slot, alpha, lower, upper, rise, fall, ahead, change):
+def _turn_aside(constrained, K, slot, alpha, lower, upper, rise, fall, ahead, change):
     """Take what cannot move out of a direction; the variable with most room makes up for it.
 
-    Returns what is left to make up for, where no variable has room.
+    That is where there is a constraint. It makes up for rounding, too: a direction of the last
+    digits of many variables need not sum to zero at all, and may be followed very far. Returns what
+    is left to make up for, where no variable has room.
     """
-    missing = 0.0
+    total = 0.0
     room = 0.0
     roomy = -1
     for t in range(ahead.shape[0]):
         if ahead[t] > 0.0 > rise[t] or ahead[t] < 0.0 < fall[t]:
-            missing += ahead[t]
             _subtract_row(np.float32(-ahead[t]), K[slot[t]], change)
             ahead[t] = 0.0
+        total += ahead[t]
         if min(upper[t] - alpha[t], alpha[t] - lower[t]) > room:
             room = min(upper[t] - alpha[t], alpha[t] - lower[t])
             roomy = t
-    if missing == 0.0 or roomy < 0:
-        return missing
-    ahead[roomy] += missing
-    _subtract_row(np.float32(missing), K[slot[roomy]], change)
+    if not constrained or total == 0.0:
+        return 0.0
+    if roomy < 0:
+        return total
+    ahead[roomy] -= total
+    _subtract_row(np.float32(-total), K[slot[roomy]], change)
     return 0.0
 
 

@@ -63,7 +63,7 @@ def plot_decision(
     support : bool or "auto", default="auto"
         Whether to ring the support vectors; by default up to 400 of them: more hide the picture.
     slack : bool or "auto", default="auto"
-        Whether to mark the points with slack and the misclassified; by default up to 400 each.
+        Whether to mark the points with slack and the misclassified; by default up to 400 of them.
     grid_resolution : int, default=300
         Number of points along each axis at which the machine is evaluated.
 
@@ -134,10 +134,11 @@ def plot_decision(
             marks.scatter(ax, points, group, colours[k], _MARKERS[k % len(_MARKERS)], label)
 
     if slack:
-        marks.dot(ax, points, has_slack & ~wrong, words[0], slack)
-        marks.cross(ax, points, wrong, words[1], slack)
+        marked = marks.few((has_slack | wrong).sum(), slack)
+        marks.dot(ax, points, has_slack & ~wrong, words[0], marked)
+        marks.cross(ax, points, wrong, words[1], marked)
     if support and with_support:
-        marks.ring(ax, points, machine.support_, support)
+        marks.ring(ax, points, machine.support_, marks.few(len(machine.support_), support))
     ax.set(xlabel=checks.column_name(X, 0), ylabel=checks.column_name(X, 1))
     ax.set_title(f"{marks.describe(machine)}: {wrong.sum()} of {len(points)} {count}")
     marks.legend(ax, points, lines)

@@ -104,10 +104,10 @@ def note(ax: Axes, text: str) -> None:
     ax.plot([], [], linestyle="none", label=text)
 
 
-def ring(ax: Axes, points: np.ndarray, support: np.ndarray, wanted: bool | str = True) -> None:
+def ring(ax: Axes, points: np.ndarray, support: np.ndarray, marked: bool = True) -> None:
     """Ring the support vectors among points of shape (n, 2), or say how many there are."""
     text = f"support vectors ({len(support)} of {len(points)}"
-    if not few(len(support), wanted):
+    if not marked:
         note(ax, f"{text}, not marked)")
         return
     ax.scatter(
@@ -122,11 +122,9 @@ def ring(ax: Axes, points: np.ndarray, support: np.ndarray, wanted: bool | str =
     )
 
 
-def dot(
-    ax: Axes, points: np.ndarray, which: np.ndarray, text: str, wanted: bool | str = True
-) -> None:
-    """Put a dot on those points of shape (n, 2) that a mask chooses, if any."""
-    if which.any() and not few(which.sum(), wanted):
+def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
+    """Put a dot on those points of shape (n, 2) that a mask chooses, or say how many they are."""
+    if which.any() and not marked:
         note(ax, f"{text} ({which.sum()}, not marked)")
     elif which.any():
         ax.scatter(
@@ -140,11 +138,9 @@ def dot(
         )
 
 
-def cross(
-    ax: Axes, points: np.ndarray, which: np.ndarray, text: str, wanted: bool | str = True
-) -> None:
-    """Put a cross on those points of shape (n, 2) that a mask chooses, if any."""
-    if which.any() and not few(which.sum(), wanted):
+def cross(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
+    """Put a cross on those points of shape (n, 2) that a mask chooses, or say how many they are."""
+    if which.any() and not marked:
         note(ax, f"{text} ({which.sum()}, not marked)")
     elif which.any():
         ax.scatter(

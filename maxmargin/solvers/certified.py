@@ -290,7 +290,10 @@ class _Attempt:
             self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
             if self.worth < 0 and not evaluation.resolved:
                 self.worth = _WORTH * max(self.steps, len(self.problem.sign))
-        self.current = self.problem.started_from(solution.alpha, evaluation.recomputed)
+        if feasible or self.problem.hard:
+            self.current = self.problem.started_from(solution.alpha, evaluation.recomputed)
+        else:  # steps along the constraint cannot bring it back
+            self.current = self.problem.started_near(solution.alpha)
         return False
 
 

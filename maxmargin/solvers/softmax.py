@@ -17,13 +17,16 @@ Lu, Nocedal and Zhu, SIAM J. Scientific Computing 16, 1995 (L-BFGS-B).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import softmax, xlogy
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
+from maxmargin.backends.threads import StoppedError
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import L2, ROUNDING, GapCertificate, Penalty
 from maxmargin.solution import Status
@@ -96,12 +99,14 @@ class SoftmaxRisk:
     def look(self, W: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Objective, gradient of what is smooth of it, and probabilities at weights (K, width)."""
         F = self.values(W)
-        total = logsumexp(F, axis=1)
+        F -= F.max(axis=1)[:, None]
+        own = F[np.arange(len(F)), self.index]
+        P = np.exp(F)
+        total = P.sum(axis=1)
         held = self.penalised * W
-        value = float(self.cost @ (total - (F * self.truth).sum(axis=1)))
-        P = np.exp(F - total[:, None])
-        gradient = self.combination(P - self.truth) + self.penalty.l2 * held
-        return value + self.penalty.value(held), gradient, P
+        value = float(self.cost @ (np.log(total) - own)) + self.penalty.value(held)
+        P /= total[:, None]
+        return value, self.combination(P - self.truth) + self.penalty.l2 * held, P
 
     def pull(self, W: np.ndarray) -> np.ndarray:
         """Gradient of the sum of the losses."""
@@ -112,12 +117,14 @@ class SoftmaxRisk:
         """Sum of the rows, each with its cost and a factor for every class: (K, width)."""
         return np.array([self.design.combination(self.cost * r) for r in R.T])
 
-    def hessian(self, P: np.ndarray) -> np.ndarray:
-        """Matrix of second derivatives, (K width, K width)."""
+    def hessian(self, P: np.ndarray, stopped: Callable[[], Any] = lambda: None) -> np.ndarray:
+        """Matrix of second derivatives, (K width, K width); asks before every block of it."""
         K, width = self.n_classes, self.design.width
         H = np.zeros((K, width, K, width))
         for j in range(K):
             for k in range(j + 1):
+                if stopped():
+                    raise StoppedError
                 bend = self.cost * P[:, j] * ((1.0 - P[:, k]) if j == k else P[:, k])
                 block = self.design.gram(bend)
                 block = block if j == k else -block
@@ -130,20 +137,31 @@ class SoftmaxRisk:
         F = self.values(V)
         return P * (F - (P * F).sum(axis=1)[:, None])
 
-    def newton_step(self, W: np.ndarray, P: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """Step (K, width) of Newton's method from weights and their probabilities."""
+    def newton_step(
+        self,
+        W: np.ndarray,
+        P: np.ndarray,
+        gradient: np.ndarray,
+        stopped: Callable[[], Any] = lambda: None,
+    ) -> np.ndarray:
+        """Step (K, width) of Newton's method from weights and their probabilities.
+
+        Raises ``StoppedError`` where someone wants it stopped meanwhile.
+        """
         if not self.penalty.l1:
-            return self._flat_step(P, gradient)
+            return self._flat_step(P, gradient, stopped)
         pulled = gradient - self.penalty.l2 * self.penalised * W
-        penalised = np.tile(self.penalised, self.n_classes)
-        step = model_step(self.hessian(P), pulled.ravel(), W.ravel(), penalised, self.penalty)
+        penalised, H = np.tile(self.penalised, self.n_classes), self.hessian(P, stopped)
+        step = model_step(H, pulled.ravel(), W.ravel(), penalised, self.penalty)
         return step.reshape(W.shape)
 
-    def _flat_step(self, P: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def _flat_step(
+        self, P: np.ndarray, gradient: np.ndarray, stopped: Callable[[], Any] = lambda: None
+    ) -> np.ndarray:
         """Step that makes a gradient zero, to first order."""
         ridge = np.tile(self.penalty.l2 * self.penalised, self.n_classes)
         if gradient.size <= DIRECT:
-            step = solved(self.hessian(P) + np.diag(ridge), gradient.ravel())
+            step = solved(self.hessian(P, stopped) + np.diag(ridge), gradient.ravel())
         else:
 
             def product(v: np.ndarray) -> np.ndarray:
@@ -153,9 +171,11 @@ class SoftmaxRisk:
             step = solved_by_products(product, gradient.ravel())
         return -step.reshape(gradient.shape)
 
-    def certificate(self, W: np.ndarray, status: Status, tol: float) -> GapCertificate:
-        """Recompute both objectives from the data."""
-        primal, _, P = self.look(W)
+    def certificate(
+        self, W: np.ndarray, status: Status, tol: float, seen: tuple | None = None
+    ) -> GapCertificate:
+        """Recompute both objectives from the data, as a look at these weights has ``seen`` them."""
+        primal, _, P = self.look(W) if seen is None else seen
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
             return GapCertificate.unattained(max(primal, 0.0), status, tol)
         P, left = self.feasible(P)
@@ -228,36 +248,43 @@ class Softmax:
         """Weights (K, width), passes taken, and the certificate."""
         W = np.zeros(risk.shape) if start is None else start.copy()
         descend = self._newton if self.method_for(risk) == "newton" else self._lbfgs
-        W, passes, status = descend(risk, W)
+        W, passes, certificate = descend(risk, W)
         free = risk.penalised == 0
         W[:, free] -= W[:, free].mean(axis=0)  # what all classes have in common changes nothing
-        return W, passes, risk.certificate(W, status, self.tol)
+        return W, passes, certificate
 
-    def _newton(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, Status]:
+    def _newton(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, GapCertificate]:
         limit = self.max_iter if self.max_iter >= 0 else _STEPS
-        passes, (value, gradient, P) = 0, risk.look(W)
+        passes, bound, seen = 0, 0.0, risk.look(W)
         while True:
-            certificate = risk.certificate(W, Status.CONVERGED, self.tol)
+            value, gradient, P = seen
+            status = self.monitor.stopped()
+            if status is not None:  # who has stopped it does not want to wait for a better bound
+                judged = GapCertificate.of(value, bound, risk.rounding, status, self.tol)
+                return W, passes, judged
+            certificate = risk.certificate(W, Status.CONVERGED, self.tol, seen)
+            bound = max(bound, certificate.dual)
             report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
             if certificate.converged and passes:
-                return W, passes, Status.CONVERGED
-            status = self.monitor.stopped() or (Status.MAX_ITER if passes >= limit else None)
-            if status is not None:
-                return W, passes, status
+                return W, passes, certificate
+            if passes >= limit:
+                return W, passes, _ended(certificate, Status.MAX_ITER)
             passes += 1
-            step = risk.newton_step(W, P, gradient)
+            try:
+                step = risk.newton_step(W, P, gradient, self.monitor.stopped)
+            except StoppedError:
+                continue
             l1 = risk.penalty.l1 * risk.penalised
             promise = -float((gradient * step + l1 * (np.abs(W + step) - np.abs(W))).sum())
             for length in _LENGTHS:
-                reached = risk.look(W + length * step)
-                if reached[0] <= value - 1e-4 * length * promise:
+                seen = risk.look(W + length * step)
+                if seen[0] <= value - 1e-4 * length * promise:
                     break
             else:
-                return W, passes, Status.STALLED
+                return W, passes, _ended(certificate, Status.STALLED)
             W = W + length * step
-            value, gradient, P = reached
 
-    def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, Status]:
+    def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, GapCertificate]:
         def look(flat: np.ndarray) -> tuple[float, np.ndarray]:
             value, gradient, _ = risk.look(flat.reshape(W.shape))
             return value, gradient.ravel()
@@ -269,7 +296,8 @@ class Softmax:
         scale = float(risk.cost.sum())
         if not risk.penalty.l1:
             flat, passes, status = solver.minimised(look, certify, W.ravel(), scale)
-            return flat.reshape(W.shape), passes, status
+            W = flat.reshape(W.shape)
+            return W, passes, risk.certificate(W, status, self.tol)
         l1 = np.tile(risk.penalty.l1 * risk.penalised, len(W))
 
         def joined(parts: np.ndarray) -> np.ndarray:
@@ -294,4 +322,10 @@ class Softmax:
         parts, passes, status = solver.minimised(
             look_at_parts, lambda parts: certify(joined(parts)), parts, scale, bounds
         )
-        return joined(parts).reshape(W.shape), passes, status
+        W = joined(parts).reshape(W.shape)
+        return W, passes, risk.certificate(W, status, self.tol)
+
+
+def _ended(certificate: GapCertificate, status: Status) -> GapCertificate:
+    """Return a certificate with the reason why it is the last one, unless it is good enough."""
+    return certificate if certificate.converged else replace(certificate, status=status)

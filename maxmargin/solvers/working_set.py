@@ -97,8 +97,11 @@ class WorkingSet:
     def _solve_one(self, gram: Gram, problem: DualProblem, tol: float, spent: int) -> Solution:
         if stop := self.monitor.stopped():
             return Solution(problem.start, 0, stop, problem.known_decision)
-        state = _State(gram, problem, self.workers)
-        state.workers = Workers(self.workers.count, self.monitor.stopped)  # a round can be undone
+        stoppable = Workers(self.workers.count, self.monitor.stopped)
+        try:
+            state = _State(gram, problem, stoppable)  # and any round can be undone
+        except StoppedError:
+            return Solution(problem.start, 0, self.monitor.stopped() or Status.INTERRUPTED)
         limit = self.max_iter - spent if self.max_iter >= 0 else 1 << 62
         steps, status, idle, best = 0, Status.CONVERGED, 0, np.inf
         while True:
