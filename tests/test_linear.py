@@ -4,6 +4,7 @@ import gc
 import pickle
 import tracemalloc
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -817,8 +818,12 @@ def test_a_fit_that_is_stopped_leaves_a_model_that_says_so(machine, y, eager):
             {"callback": lambda p: seen.append(p) or True},
         ),
     ]:
-        with pytest.warns(ConvergenceWarning, match=message) as caught:
-            model = clone(machine).set_params(**stop).fit(X, y)
+        model = clone(machine).set_params(**stop)
+        raised = nullcontext()
+        if stop.get("callback") is press:
+            raised = pytest.raises(KeyboardInterrupt, match="the model holds what was found")
+        with pytest.warns(ConvergenceWarning, match=message) as caught, raised:
+            model.fit(X, y)
         assert caught[0].filename == __file__
         assert model.certificate_.status is status
         assert not model.certificate_.converged

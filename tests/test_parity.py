@@ -254,3 +254,26 @@ def test_unfinished_folds_warn():
     with pytest.warns(ConvergenceWarning) as caught:
         maxmargin.SVC(gamma=0.05, probability=True, max_iter=int(fine) // 3).fit(X, y)
     assert any("folds for probability" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0])
+def test_a_hard_tube_is_the_limit_of_large_costs(epsilon, intercept):
+    X = RANDOM.normal(size=(50, 2))
+    t = np.sin(X[:, 0]) + X[:, 1] ** 2
+    same = {"kernel": "rbf", "gamma": 1.0, "epsilon": epsilon, "fit_intercept": intercept}
+    weight = np.linspace(0.0, 2.0, 50)
+    hard = maxmargin.SVR(C=np.inf, tol=1e-6, **same).fit(X, t, weight)
+    soft = maxmargin.SVR(C=1e6, tol=1e-6, **same).fit(X[1:], t[1:])
+    assert hard.certificate_.converged
+    assert np.abs(hard.predict(X) - t)[1:].max() <= epsilon + 1e-6
+    assert hard.certificate_.dual == pytest.approx(soft.certificate_.dual, rel=1e-6)
+    np.testing.assert_allclose(hard.predict(X), soft.predict(X), atol=1e-5)
+
+
+def test_a_hard_tube_that_cannot_be_had_is_refused_with_a_bound():
+    X, t = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 0.0])
+    line = maxmargin.SVR(C=np.inf, kernel="linear", epsilon=0.5).fit(X, t)
+    np.testing.assert_allclose(line.coef_, [[0.0]], atol=1e-9)
+    with pytest.raises(ValueError, match=r"hard tube .* would need \|\|w\|\| >= .*row"):
+        maxmargin.SVR(C=np.inf, kernel="linear", epsilon=0.49).fit(X, t)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
-from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -734,3 +734,16 @@ def test_a_bug_of_ours_is_not_hidden(monkeypatch):
     monkeypatch.setattr(sharing.Fits, "_data_set", broken)
     with pytest.raises(AttributeError, match="a bug"):
         SVCSearchCV(GRID).fit(*iris())
+
+
+def test_a_search_that_is_not_fitted_says_so_with_and_without_an_estimator():
+    X, y = np.array([[0.0], [1.0]]), [0, 1]
+    for search in (SVCSearchCV(param_grid={"C": [1.0]}), SVCSearchCV(SVC(), {"C": [1.0]})):
+        for name in ("predict", "decision_function"):
+            with pytest.raises(NotFittedError, match="SVCSearchCV instance is not fitted yet"):
+                getattr(search, name)(X)
+        with pytest.raises(NotFittedError):
+            search.score(X, y)
+        assert not hasattr(search, "predict_proba")  # probability=False
+        assert not hasattr(search, "nonsense")
+        assert not hasattr(clone(search).set_params(refit=False), "predict")

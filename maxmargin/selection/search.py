@@ -25,7 +25,7 @@ from sklearn.utils import indexable
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils._tags import get_tags
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _num_samples
+from sklearn.utils.validation import _check_method_params, _num_samples, check_is_fitted
 
 from maxmargin.backends import cpu
 from maxmargin.backends.data import refuse_corrupt
@@ -68,6 +68,9 @@ def _in_either_order(init: Any) -> Any:
         init(*given.args, **given.kwargs)
 
     return made
+
+
+_OF_MACHINES = ("predict", "decision_function", "predict_proba", "predict_log_proba")
 
 
 class KernelSearchCV(GridSearchCV):
@@ -125,6 +128,20 @@ class KernelSearchCV(GridSearchCV):
             error_score=self.error_score,
             return_train_score=self.return_train_score,
         )
+
+    def __getattr__(self, name: str) -> Any:
+        """Have the methods of the default machine before a fit, too; they say what is missing.
+
+        scikit-learn looks for them at ``estimator``, which is None here by default.
+        """
+        if name in _OF_MACHINES and self.estimator is None and self.refit and not self._fitted:
+            getattr(self._machine(), name)
+            return lambda X: check_is_fitted(self)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def _fitted(self) -> bool:
+        return "best_estimator_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         return self._as_grid_search().__sklearn_tags__()

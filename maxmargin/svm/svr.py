@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -14,9 +15,15 @@ from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
 from maxmargin.callbacks import observed
+from maxmargin.gram import Gram
+from maxmargin.progress import Monitor
 from maxmargin.risk import cost_per_weight
+from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import POSITIVE, SingleMachine, with_the_cpu_in_reserve
 from maxmargin.svm.tensors import takes_tensors
+
+_COSTS = 30.0 ** np.arange(0, 10)  # of a hard tube, over the targets' spread and the kernel's size
+_BELOW = 0.99  # of its bound, a multiplier that does not reach it
 
 
 class KernelRegressor(RegressorMixin, SingleMachine):
@@ -57,12 +64,20 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         y = _targets(y)
         weight = self._validated_weight(sample_weight, X)
         gram = self._gram(X, kernel)
-        (evaluation,) = self._solved(gram, [self._problem(y, weight)], self._solver(), X)
+        solver = self._solver()
+        problem = self._posed(gram, y, weight, solver)
+        (evaluation,) = self._solved(gram, [problem], solver, X)
         self._keep_expansion(X, evaluation)
         residual = np.abs(evaluation.decision + evaluation.bias - y)
         self.slack_ = np.maximum(0.0, residual - self._tube(evaluation.levels.tube))
         self.margin_ = evaluation.margin
         return self
+
+    def _posed(
+        self, gram: Gram, y: np.ndarray, weight: np.ndarray, solver: Auto
+    ) -> duals.DualProblem:
+        """Return the dual problem, for which others may have to be solved first."""
+        return self._problem(y, weight)
 
     @abstractmethod
     def _tube(self, found: float) -> float:
@@ -89,6 +104,10 @@ class SVR(KernelRegressor):
         minimise  1/2 ||w||^2 + C sum_i s_i max(0, |w . phi(x_i) + b - t_i| - epsilon)
 
     through its dual. ``lam`` states the same problem as mean loss plus ``lam ||w||^2``.
+    ``C=numpy.inf`` is the hard tube: the shortest ``w`` with no row more than ``epsilon`` off, or a
+    ValueError where there is none. Its multipliers are finite, and a cost above them all has the
+    same answer: it is found by raising C until no row reaches it, and ``certificate_`` is that of
+    the problem at this C.
 
     Parameters
     ----------
@@ -102,7 +121,8 @@ class SVR(KernelRegressor):
     tol : float, default=1e-3
         Largest KKT violation of an answer that counts as converged, as in scikit-learn.
     C : float, default=1.0
-        Cost of leaving the tube.
+        Cost of leaving the tube; ``inf`` for the hard tube, where weights of rows play no part
+        unless they are zero.
     epsilon : float, default=0.1
         Half width of the tube in which errors cost nothing.
     shrinking : bool, default=True
@@ -173,6 +193,7 @@ class SVR(KernelRegressor):
 
     _parameter_constraints: dict = {
         **KernelRegressor._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="right")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "lam": [POSITIVE, None],
     }
@@ -223,8 +244,53 @@ class SVR(KernelRegressor):
         self.fit_intercept = fit_intercept
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
+        if np.isinf(self.C):
+            raise ValueError(
+                "The hard tube (C=inf) is found by raising C, which SVR.fit does on its own: with "
+                "other costs beside it use GridSearchCV, or a large C."
+            )
         cost = cost_per_weight(self.C, self.lam, float(weight.sum())) * weight
+        return self._with_costs(y, cost)
+
+    def _with_costs(self, y: np.ndarray, cost: np.ndarray) -> duals.DualProblem:
         return duals.epsilon_svr(np.arange(len(y)), y, cost, self.epsilon, bias=self.fit_intercept)
+
+    def _posed(
+        self, gram: Gram, y: np.ndarray, weight: np.ndarray, solver: Auto
+    ) -> duals.DualProblem:
+        if np.isinf(self.C) and self.lam is None:
+            return self._hard_tube(gram, y, (weight > 0).astype(np.float64), solver)
+        return self._problem(y, weight)
+
+    def _hard_tube(
+        self, gram: Gram, y: np.ndarray, counted: np.ndarray, solver: Auto
+    ) -> duals.DualProblem:
+        """Return the problem at a C that no row reaches, begun at its answer.
+
+        The smallest C tried moves a value by about the spread of the targets.
+        """
+        centre = float(np.median(y[counted > 0])) if self.fit_intercept else 0.0
+        spread = float(np.abs(y - centre)[counted > 0].max()) or 1.0
+        unit = float(np.abs(gram.diagonal).max()) or 1.0
+        left = None if self.time_limit is None else self.time_limit - solver.monitor.seconds
+        solver, alpha = replace(solver, monitor=Monitor(left)), None
+        for cost in spread / unit * _COSTS:
+            problem = self._with_costs(y, cost * counted)
+            problem = problem if alpha is None else problem.started_near(alpha)
+            (evaluation,), _ = solve_certified(gram, [problem], solver, self.tol, self._workers())
+            alpha = evaluation.solution.alpha
+            free = bool((alpha[problem.upper > 0] < _BELOW * cost).all())
+            if free or solver.monitor.stopped() is not None:
+                return problem.started_near(alpha)
+        residual = np.abs(evaluation.decision + evaluation.bias - y) - self.epsilon
+        worst = int(np.argmax(residual * counted))
+        longer = max(2.0 * evaluation.certificate.dual, 0.0) ** 0.5  # a bound for every such w
+        raise ValueError(
+            f"The hard tube (C=inf) cannot be had: a function of the kernel {self.kernel_!r} "
+            f"within epsilon={self.epsilon:g} of every target would need ||w|| >= {longer:.3g}, "
+            f"and at C={cost:.3g} row {worst} is still {residual[worst]:.3g} outside. Use a finite "
+            "C, a larger epsilon or a richer kernel."
+        )
 
     def _tube(self, found: float) -> float:
         return self.epsilon
