@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from maxmargin import memory
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.data import validate_data
+from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.bounds import novikoff
 from maxmargin.expansion import expand
 from maxmargin.gram import Gram
@@ -159,6 +160,7 @@ class KernelWalk(Walk):
         self.values = np.zeros(gram.n)
         self.rows_at_once = max(_VALUES // gram.n, 1)
 
+    @on_one_blas_thread
     def go(self, order: np.ndarray, place: int, end: int) -> int:
         """Look at some rows; those of the matrix that are not there yet are made on the way."""
         store = self.gram.store
