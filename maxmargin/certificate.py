@@ -237,7 +237,8 @@ def evaluate(
     """
     alpha, rows = solution.alpha, np.arange(gram.n)
     beta = problem.on_rows(alpha, gram.n)
-    if solution.decision is None and solution.status.stopped and _is_long(gram, beta, workers):
+    unknown = solution.decision is None and solution.status.stopped and not problem.hard
+    if unknown and _is_long(gram, beta, workers):
         return _unseen(gram, problem, solution, beta, tol, spectrum, workers)
     decision, verified = _decision(gram, problem, solution, beta, tol, workers)
     recomputed = decision

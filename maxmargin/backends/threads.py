@@ -38,9 +38,9 @@ def _is_per_thread(library: Any) -> bool:
 def _set(library: Any, count: int) -> None:
     """Set how many threads a BLAS library takes, from whichever thread.
 
-    From version 3.7 on, threadpoolctl leaves OpenBLAS to the first thread that has set a number and
-    silently does nothing in the others, until that thread gives up control. Whose turn it is has
-    been settled here by counting the fits.
+    threadpoolctl (3.8; older versions do not) leaves OpenBLAS to the first thread that has set a
+    number and silently does nothing in the others, until that thread gives up control. Whose turn
+    it is has been settled here by counting the fits.
     """
     give_up = getattr(type(library), "clear_controlling_thread", lambda force: None)
     for _ in range(_ATTEMPTS):

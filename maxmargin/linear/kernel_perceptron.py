@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 from maxmargin import memory
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.data import validate_data
+from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.bounds import novikoff
 from maxmargin.expansion import expand
 from maxmargin.gram import Gram
@@ -37,7 +38,8 @@ from maxmargin.solvers.perceptron_walk import (
     Weights,
 )
 
-_AHEAD = 256  # rows of the matrix made at once
+_AHEAD = 256  # rows of the matrix made at once,
+_SOON = 1e8  # unless they take so many ns: then fewer
 _VALUES = 1 << 25  # of the matrix that one compiled call looks at
 
 
@@ -161,6 +163,7 @@ class KernelWalk(Walk):
         self.values = np.zeros(gram.n)
         self.rows_at_once = max(_VALUES // gram.n, 1)
 
+    @on_one_blas_thread
     def go(self, order: np.ndarray, place: int, end: int) -> int:
         """Look at some rows; those of the matrix that are not there yet are made on the way."""
         store = self.gram.store
@@ -178,14 +181,15 @@ class KernelWalk(Walk):
                 self.dual_sum,
                 self.tally,
             )
-            if not missing:
+            if not missing or self.stopped() is not None:
                 break
             self.gram.require(self._wanted(order[place:end]))
         return place
 
     def _wanted(self, coming: np.ndarray) -> np.ndarray:
         """The next row, and rows after it that are likely to make a step too."""
-        most = min(_AHEAD, max(self.gram.store.capacity // 2, 1))
+        soon = int(_SOON / (self.gram.points.entry_time * self.gram.n))
+        most = max(min(_AHEAD, soon, self.gram.store.capacity // 2), 1)
         likely = coming[self.wrong(coming)]
         likely = likely[self.gram.store.slot[likely] < 0]
         _, first = np.unique(likely, return_index=True)

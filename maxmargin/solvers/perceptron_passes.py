@@ -148,14 +148,17 @@ class Passes:
 
     def run(self, walk: Walk, monitor: Monitor, problem: int) -> Outcome:
         """Walk to the end, or to where the monitor stops it."""
-        seen = 0
-        for visited in self.parts(walk, walk.rows_at_once):
-            if (stopped := monitor.stopped()) is not None:
-                self.ending = Ending(stopped.value)
+        seen, walk.stopped = 0, monitor.stopped
+        parts = self.parts(walk, walk.rows_at_once)
+        while (stopped := monitor.stopped()) is None:  # before the first, too: others may take long
+            visited = next(parts, None)
+            if visited is None:
                 break
             if monitor.due() and len(visited):
                 self._report(walk, monitor, problem, (walk.n_updates - seen) / len(visited))
             seen = walk.n_updates
+        if stopped is not None:
+            self.ending = Ending(stopped.value)
         if self.ending is not Ending.SEPARATED and not walk.wrong(self.rows).any():
             self.ending = Ending.SEPARATED
         weights = walk.found()

@@ -13,6 +13,7 @@ References: Rosenblatt, Psychological Review 65, 1958; Freund and Schapire, Mach
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,6 +79,7 @@ class Walk(ABC):
         self.dual_sum = np.zeros(len(y) if self.averaged else 0)
         self.tally = np.zeros(9)
         self.tally[SCALE] = 1.0
+        self.stopped: Callable[[], Any] = lambda: None  # asked where looking at rows takes long
 
     @property
     def dual(self) -> np.ndarray:
