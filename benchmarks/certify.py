@@ -31,6 +31,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing as mp
 import os
+import signal
 import sys
 import time
 import traceback
@@ -39,6 +40,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import numpy as np
@@ -822,7 +824,10 @@ def _own_seconds(pid: int) -> float:
 
 
 def run(first: int, count: int, jobs: int, gpu: bool, report: Any = None) -> list[Verdict]:
-    """Judge ``count`` problems in ``jobs`` processes; one that does not end is killed."""
+    """Judge ``count`` problems in ``jobs`` processes; one that does not end is killed.
+
+    Ctrl-C ends it with what there is.
+    """
     context = mp.get_context("spawn")
     seeds, answers = context.Queue(), context.Queue()
     for seed in range(first, first + count):
@@ -840,31 +845,34 @@ def run(first: int, count: int, jobs: int, gpu: bool, report: Any = None) -> lis
         hire()
     busy: dict[int, tuple[int, float]] = {}  # seed, and the process's own time before it
     verdicts: list[Verdict] = []
-    while len(verdicts) < count:
-        try:
-            kind, pid, what = answers.get(timeout=1.0)
-            if kind == "began":
-                busy[pid] = what, _own_seconds(pid)
-            else:
-                busy.pop(pid, None)
-                verdicts.append(what)
-                if report:
-                    report(what, len(verdicts))
-        except Exception as nothing:
-            if type(nothing).__name__ != "Empty":
-                raise
-        for pid, (seed, since) in list(busy.items()):
-            died = not workers[pid].is_alive()
-            if died or _own_seconds(pid) - since > KILLED:
-                workers[pid].kill()
-                busy.pop(pid)
-                made = problem(seed, gpu=gpu)
-                text = f"the process died [{made.about}]" if died else f"killed [{made.about}]"
-                kind = "crash" if died else "slow"
-                verdicts.append(Verdict(seed, made.machine, made.engine, kind, KILLED, text))
-                if report:
-                    report(verdicts[-1], len(verdicts))
-                hire()
+    try:
+        while len(verdicts) < count:
+            try:
+                kind, pid, what = answers.get(timeout=1.0)
+                if kind == "began":
+                    busy[pid] = what, _own_seconds(pid)
+                else:
+                    busy.pop(pid, None)
+                    verdicts.append(what)
+                    if report:
+                        report(what, len(verdicts))
+            except Empty:
+                pass
+            for pid, (seed, since) in list(busy.items()):
+                died = not workers[pid].is_alive()
+                if died or _own_seconds(pid) - since > KILLED:
+                    workers[pid].kill()
+                    busy.pop(pid)
+                    made = problem(seed, gpu=gpu)
+                    text = f"the process died [{made.about}]" if died else f"killed [{made.about}]"
+                    kind = "crash" if died else "slow"
+                    verdicts.append(Verdict(seed, made.machine, made.engine, kind, KILLED, text))
+                    if report:
+                        report(verdicts[-1], len(verdicts))
+                    hire()
+    except KeyboardInterrupt:  # what was judged until then is worth a table
+        for worker in workers.values():
+            worker.kill()
     return verdicts
 
 
@@ -909,6 +917,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="write the table to this file, too")
     arguments = parser.parse_args()
     os.environ.setdefault("TRITON_INTERPRET", "1")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background
     if arguments.seed_only is not None:
         made = problem(arguments.seed_only, gpu=not arguments.no_gpu)
         print(made.about, flush=True)
