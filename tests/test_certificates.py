@@ -12,7 +12,7 @@ from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSV
 from maxmargin.certificate import Certificate
 from maxmargin.gram import Definiteness
 from maxmargin.kernels import RBF, Linear, Polynomial, Sigmoid
-from maxmargin.solvers import SMO, smo, solve_certified
+from maxmargin.solvers import SMO, Auto, smo, solve_certified
 from maxmargin.testing import check_solver
 
 RANDOM = np.random.default_rng(6)
@@ -348,3 +348,17 @@ def test_values_beyond_float64_end_stalled(random):
         certificate = model.fit(points, aims).certificate_
         assert certificate.status == "stalled"
         assert certificate.relative_gap > 1
+
+
+def test_refining_has_a_limit_and_never_makes_it_worse(monkeypatch):
+    """The extra round for the last digits of a small problem may take a few steps, no more."""
+    loose = duals.nu_svr(np.arange(90), target, np.full(90, 1e3), nu=0.3)
+    gram = Gram.of(X, RBF(gamma=0.05))
+    limits = []
+    original = Auto.within
+    monkeypatch.setattr(Auto, "within", lambda self, n: (limits.append(n), original(self, n))[1])
+    (evaluation,), (steps,) = solve_certified(gram, [loose], Auto(), tol=0.5)
+    assert evaluation.certificate.converged
+    assert len(limits) == 2  # one round, and the one that refines
+    assert limits[0] < 0 <= steps <= limits[1]
+    assert evaluation.certificate.relative_gap < 1e-2

@@ -13,7 +13,6 @@ sys.modules["certify"] = certify
 _SPEC.loader.exec_module(certify)
 
 SEEDS, AT_ONCE = 320, 20
-LARGE = [104, 258, 1092]  # of the working-set engine, and one for SMO with values of 1e36
 FOUND = [47, 142]  # each has found a fault
 
 

@@ -414,6 +414,27 @@ def test_an_outlier_does_not_spoil_the_others(memory):
 
 
 @needs_torch
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("kernel", [RBF(1.0), 0.5 * RBF(2.0) + RBF(0.5), Laplacian(1.0)], ids=str)
+def test_distances_are_true_far_from_the_origin(kernel, container):
+    """Every row, one row, or every second row is far away: float64 sums, and the solver's tiles."""
+    shifts = np.ones(12), np.eye(12)[3], np.arange(12) % 2
+    for shift in shifts:
+        points = container(X[:12] + 1e8 * shift[:, None])
+        near = points.toarray() if sp.issparse(points) else points
+        true = Gram.of(near, kernel).rows(np.arange(12))
+        gram = DeviceGram.of(points, kernel, device="cuda")
+        np.testing.assert_allclose(gram.rows(np.arange(12)), true, atol=1e-13)
+        np.testing.assert_allclose(gram.matvec(y[:12] - 0.5), true @ (y[:12] - 0.5), atol=1e-13)
+        np.testing.assert_allclose(gram.matrix.resident().cpu(), true, atol=1e-2)
+    model = SVC(kernel=kernel, device="cuda").fit(points, y[:12])
+    usual = SVC(kernel=kernel).fit(near, y[:12])
+    assert model.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-6)
+    values = usual.decision_function(near)
+    np.testing.assert_allclose(model.decision_function(points), values, atol=1e-3)
+
+
+@needs_torch
 def test_torch_in_torch_out():
     import torch
 

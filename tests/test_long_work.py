@@ -194,16 +194,6 @@ class CtrlC:
             os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.fixture
-def heard():
-    """Let SIGINT raise KeyboardInterrupt, also where the tests run in the background."""
-    if os.name == "nt":
-        pytest.skip("kill means another thing there")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
-
-
 TARGETS = y + (X[:, 2] > 0)
 
 

@@ -222,6 +222,7 @@ def test_container_precision_and_units_do_not_matter(kind, random):
     assert other.loss_ == pytest.approx(model.loss_)
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_ctrl_c_leaves_a_model_and_a_warm_start_goes_on(solver, outliers, eager):
     X, y = outliers
@@ -233,7 +234,8 @@ def test_ctrl_c_leaves_a_model_and_a_warm_start_goes_on(solver, outliers, eager)
             signal.raise_signal(signal.SIGINT)
 
     model = MCEClassifier(solver=solver, tol=1e-9, random_state=3, callback=press)
-    with pytest.warns(ConvergenceWarning, match=r"by Ctrl-C.* of the training rows are misclass"):
+    stopped = pytest.warns(ConvergenceWarning, match=r"by Ctrl-C.* the training rows are misclass")
+    with stopped, pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.status_ is Status.INTERRUPTED
     assert model.n_restarts_ == 0

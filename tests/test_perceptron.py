@@ -291,13 +291,14 @@ def test_a_callback_stops_the_fit_with_a_usable_model(cancer):
     assert limited.status_ == "time_limit"
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 def test_ctrl_c_leaves_a_usable_model(kernel, cancer, capsys):
     X, y = cancer
     X, y = np.tile(X, (3, 1)), np.append(np.tile(y, 2), 1 - y)  # contradicts itself
     model = Perceptron(tol=None, max_iter=10**9, kernel=kernel, verbose=1)
     threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
-    with pytest.warns(ConvergenceWarning, match="Ctrl-C"):
+    with pytest.warns(ConvergenceWarning, match="Ctrl-C"), pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.status_ == "interrupted"
     assert model.predict(X).shape == y.shape

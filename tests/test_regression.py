@@ -209,6 +209,7 @@ def test_a_step_that_is_too_long_is_named(random):
         LinearRegression(step_size=0.1).fit(X, y)
 
 
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("solver", STEPS)
 def test_ctrl_c_leaves_a_model(solver, random, eager):
     X, y = random.normal(size=(70_000, 4)), random.normal(size=70_000)
@@ -219,8 +220,10 @@ def test_ctrl_c_leaves_a_model(solver, random, eager):
         if len(seen) == 1:  # a second one would not be caught
             signal.raise_signal(signal.SIGINT)
 
-    with pytest.warns(ConvergenceWarning, match="by Ctrl-C or by a callback"):
-        model = LinearRegression(solver=solver, callback=press, random_state=0).fit(X, y)
+    model = LinearRegression(solver=solver, callback=press, random_state=0)
+    stopped = pytest.warns(ConvergenceWarning, match="by Ctrl-C or by a callback")
+    with stopped, pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
     assert model.certificate_.status is Status.INTERRUPTED
     assert np.isfinite(model.predict(X[:5])).all()
     assert seen[0].startswith("rows left 1" if solver == "qr" else "loss 1, gradient")

@@ -29,7 +29,8 @@ _DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
 _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
-_WORTH = 20  # steps, times those taken so far, to know a tiny margin, or an answer, better
+_MARGIN, _REFINING = 2, 20  # steps, times those so far, to know a tiny margin or an answer better
+_LEAST = 20  # steps, times the variables, that either is worth in any case
 _SHARED_FROM = 16384  # rows from which all threads work on one problem,
 _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
@@ -255,6 +256,10 @@ class _Attempt:
         solver = solver.within(self.worth)
         return solver.for_round(self.gram, self.problem, self.round, monitor, workers)
 
+    def _allowed(self, times: int) -> int:
+        """Return the steps in all that may be spent on knowing better what is known already."""
+        return self.steps + max(times * self.steps, _LEAST * len(self.problem.sign))
+
     def judge(self, method: Solver, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
         self.steps += solution.n_iter
@@ -277,7 +282,7 @@ class _Attempt:
             if last or not _worth_refining(evaluation):
                 return True
             self.settled, self.wanted = self.evaluation, 1e-2 * self.wanted
-            self.worth = self.steps + _WORTH * max(self.steps, len(self.problem.sign))
+            self.worth = self._allowed(_REFINING)
         elif solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps:
             self.evaluation = _with_status(evaluation, Status.STALLED)
             return True
@@ -289,7 +294,7 @@ class _Attempt:
         else:
             self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
             if self.worth < 0 and not evaluation.resolved:
-                self.worth = _WORTH * max(self.steps, len(self.problem.sign))
+                self.worth = self._allowed(_MARGIN)
         if feasible or self.problem.hard:
             self.current = self.problem.started_from(solution.alpha, evaluation.recomputed)
         else:  # steps along the constraint cannot bring it back
