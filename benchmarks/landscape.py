@@ -227,7 +227,8 @@ def report(results: dict, title: str, ours: str, others: list[str]) -> str:
             f"{geometric_mean(value for value, _ in known.values()):.1f}; "
             f"{sum(value < 1 for value, _ in known.values())} cells below 1.",
             "",
-            f"Time of {' or '.join(others)} (the better) over that of {ours}; > where the other "
+            f"Time of {' or '.join(others)}{', the better,' * (len(others) > 1)} over that of "
+            f"{ours}; > where the other "
             f"was not done after {about['limit']:g} s, ! where {ours} did not converge, - where no "
             "other side gives a time that counts. In brackets our seconds.",
         ]
