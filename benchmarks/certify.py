@@ -902,7 +902,7 @@ def table(verdicts: list[Verdict]) -> str:
     failed = sorted((v for v in verdicts if v.failed), key=lambda verdict: verdict.seed)
     if failed:
         lines += ["", "Failed:", ""]
-        lines += [f"- seed {v.seed}, {v.kind}: {v.text.strip().splitlines()[-1]}" for v in failed]
+        lines += [f"- seed {v.seed}, {v.kind}: {' '.join(v.text.split())[-300:]}" for v in failed]
     return "\n".join(lines)
 
 
