@@ -27,7 +27,13 @@ from maxmargin.callbacks import observed
 from maxmargin.kernels import Kernel
 from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
-from maxmargin.linear.perceptron_form import Form, PrimalForm, Start, learns_in_parts
+from maxmargin.linear.perceptron_form import (
+    Form,
+    PrimalForm,
+    Start,
+    has_coefficients,
+    learns_in_parts,
+)
 from maxmargin.linear.stream import available_where
 from maxmargin.multiclass import class_weights, weights_of_machines
 from maxmargin.solvers.perceptron_passes import Ending, Outcome, Step
@@ -396,6 +402,9 @@ class Perceptron(LinearClassifier):
     def _values(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         return super()._values(X) if self.kernel is None else values_at(self, X)
+
+    sparsify = available_where(has_coefficients)(LinearClassifier.sparsify)
+    densify = available_where(has_coefficients)(LinearClassifier.densify)
 
     # -- what is known of it -------------------------------------------------------------------
 

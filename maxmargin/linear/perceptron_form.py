@@ -38,6 +38,12 @@ def learns_in_parts(machine: Any) -> None:
         )
 
 
+def has_coefficients(machine: Any) -> None:
+    """Raise an error that says why where a machine has no weights of the features."""
+    if machine.kernel is not None:
+        raise AttributeError("A kernel perceptron has no coef_ to make sparse or dense.")
+
+
 class Form(ABC):
     """A machine's parameters, checked, and what they make of the data: starts, passes, bounds."""
 

@@ -106,7 +106,7 @@ def nonnegative(
     >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
     >>> columns = Columns(X, np.ones(3))
     >>> nonnegative(columns, np.array([[0.0], [0.0], [3.0]]), intercept=True).coef.round(12)
-    array([[1., 0.]])
+    array([[1.5, 0. ]])
     """
     triangle, status = _triangle(columns, Y, intercept, monitor or Monitor())
     first, d = int(intercept), columns.X.shape[1]
