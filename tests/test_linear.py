@@ -978,14 +978,14 @@ def test_a_stream_does_not_grow():
     batches(model, X, TWO)
     size = len(pickle.dumps(model))
     tracemalloc.start()
-    batches(model, X, TWO, epochs=60)  # what Python and others keep for themselves settles
-    gc.collect()
-    before = tracemalloc.get_traced_memory()[0]
-    batches(model, X, TWO, epochs=30)
-    gc.collect()
-    grown = tracemalloc.get_traced_memory()[0] - before
+    grown = []
+    for _ in range(6):
+        before = tracemalloc.get_traced_memory()[0]
+        batches(model, X, TWO, epochs=20)
+        gc.collect()
+        grown.append(tracemalloc.get_traced_memory()[0] - before)
     tracemalloc.stop()
-    assert grown < 20_000
+    assert min(grown) < 10_000  # what Python and others keep for themselves settles, a leak never
     assert len(pickle.dumps(model)) <= size + 100
 
 

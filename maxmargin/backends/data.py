@@ -49,7 +49,8 @@ def refuse_unusable(X: Any) -> None:
     refuse_twin_columns(X)
     dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
     for dtype in dtypes:
-        if getattr(dtype, "kind", None) in ("m", "M") or str(dtype).lower().startswith(_TEMPORAL):
+        numpys = isinstance(dtype, np.dtype)
+        if dtype.kind in "mM" if numpys else str(dtype).lower().startswith(_TEMPORAL):
             raise TypeError(
                 f"X holds dates or times ({dtype}), which are numbers only once a unit is chosen: "
                 "pass differences in that unit, such as (t - t.min()) / np.timedelta64(1, 'D')."
