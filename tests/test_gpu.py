@@ -160,9 +160,14 @@ def test_every_machine_is_that_of_the_cpu(regime, model, labels):
 
 
 @needs_torch
-@pytest.mark.parametrize(("model", "labels"), MACHINES.values(), ids=MACHINES.keys())
-def test_newton_steps_finish_what_crawls(regime, monkeypatch, model, labels):
+@pytest.mark.parametrize(
+    ("regime", "machine"),
+    [*(("together", name) for name in MACHINES), ("stages", "SVC"), ("stages", "NuSVC")],
+    indirect=["regime"],
+)
+def test_newton_steps_finish_what_crawls(regime, monkeypatch, machine):
     """As soon as they are worth it; here at once. They work in float64, so a tight tol is met."""
+    model, labels = MACHINES[machine]
     monkeypatch.setattr(parallel_sets, "_newton_cost", lambda movable: 0 * movable)
     args = (X,) if labels is None else (X, labels)
     host = clone(model).set_params(tol=1e-7).fit(*args, sample_weight=weight)
