@@ -199,7 +199,7 @@ def ratio(cell: dict, ours: str, others: list[str]) -> tuple[float, str] | None:
     found = []
     for name in others:
         other = cell.get(name)
-        if other is None:
+        if other is None or ("limit" in own and "limit" in other):
             continue
         if "limit" in own:
             found.append((other.get("seconds", other.get("limit", 0.0)) / own["limit"], "<"))
