@@ -35,7 +35,7 @@ from dual import examine
 from libraries import INTELEX, OURS, SETTINGS, SKLEARN, SLACK, TOL, AbsentError, listening
 from libraries import estimator as build
 from verdict import WORSE, geometric_mean
-from workloads import _part as part
+from workloads import stored
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # where nothing is installed
@@ -53,7 +53,7 @@ DEATHS = 3  # of the process of a side, before the run is given up
 def load(name: str, folder: Path, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows at random with columns of deviation one; labels, or a real target alike."""
     with np.load(folder / f"{name}.npz") as file:
-        X, y = part(file, "X"), file["y"]
+        X, y = stored(file, "X"), file["y"]
     chosen = np.random.default_rng(0).permutation(len(y))[:rows]
     X, y = X[chosen], y[chosen]
     X = (X.toarray() if hasattr(X, "toarray") else X).astype(np.float64)

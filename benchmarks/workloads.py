@@ -184,8 +184,8 @@ def load(workload: Workload, folder: Path, quick: bool = False) -> Data:
     """Read, cut and scale the data of a workload."""
     source = SOURCES[workload.source]
     with np.load(folder / source.file) as file:
-        X, y = _part(file, "X"), file["y"]
-        test = (_part(file, "X_test"), file["y_test"]) if "y_test" in file else None
+        X, y = stored(file, "X"), file["y"]
+        test = (stored(file, "X_test"), file["y_test"]) if "y_test" in file else None
     rows = _count(workload.rows, len(y), quick)
     order = np.random.default_rng(0).permutation(len(y))
     chosen = order[:rows] if rows < len(y) else np.arange(len(y))
@@ -203,7 +203,7 @@ def load(workload: Workload, folder: Path, quick: bool = False) -> Data:
     return Data(points(X[chosen]), target(y[chosen]), points(test[0][new]), target(test[1][new]))
 
 
-def _part(file, name: str) -> np.ndarray | sp.csr_matrix:
+def stored(file, name: str) -> np.ndarray | sp.csr_matrix:
     """An array of a file, or the CSR matrix that is stored in four."""
     if name in file:
         return file[name]

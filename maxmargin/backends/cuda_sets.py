@@ -10,6 +10,7 @@ moving b by d changes the scores by ``-orientation K (orientation d)``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from maxmargin.backends.cpu import DEVIATION32
 from maxmargin.backends.cuda import Matrix, Vectors
 from maxmargin.backends.device import on_host
 
+_ARRAYS = ("row", "orientation", "group", "b", "lower", "upper", "v", "v_at_zero")
 _NONE = -1e29  # less is nobody
 _LEAST_SET = 16
 _AT_WALL = 1e-7  # distance from a wall, over that between the two, that counts as none
@@ -342,19 +344,12 @@ class Variables:
 
     def problem(self, k: int) -> Variables:
         """One of the problems alone; what it becomes, this one becomes."""
-        own = slice(k, k + 1)
-        return Variables(
-            self.matrix,
-            row=self.row[own],
-            orientation=self.orientation[own],
-            group=self.group[own],
-            b=self.b[own],
-            lower=self.lower[own],
-            upper=self.upper[own],
-            v=self.v[own],
-            v_at_zero=self.v_at_zero[own],
-            n_groups=self.n_groups,
-        )
+        return self._restricted(lambda array: array[k : k + 1])
+
+    def _restricted(self, chosen: Callable[[torch.Tensor], torch.Tensor]) -> Variables:
+        """Problems made of what is chosen of every array."""
+        arrays = {name: chosen(getattr(self, name)) for name in _ARRAYS}
+        return Variables(self.matrix, **arrays, n_groups=self.n_groups)
 
     def renew(self) -> None:
         """Compute the scores anew from the variables, in float64."""
@@ -386,32 +381,22 @@ class Variables:
 
     # -- parts of one large problem ------------------------------------------------------------
 
-    def near_level(self, margin: float, most: int) -> Variables:
+    def near_level(self, margin: float, most: int, worst: float = _WORST) -> Variables:
         """Return the variables of one problem no further than this on the right side, as a part.
 
-        If these are too many: the free ones, some of the worst, and others at random.
-        """
-        excess = self.excess()[0]
-        near = torch.nonzero(excess > -margin).flatten()
-        if len(near) > most:
-            worst = excess[near].topk(int(_WORST * most)).indices
-            key = torch.rand(len(near), generator=self._generator, device=self.device)
-            free = (self.b > self.lower) & (self.b < self.upper)
-            key += free[0][near].float() + (excess[near] > 0)
-            key[worst] = torch.inf
-            near = near[key.topk(most).indices].sort().values
-        return self.part(near)
-
-    def nearest(self, margin: float, most: int) -> Variables:
-        """Return the variables of one problem no further than this on the right side, as a part.
-
-        If these are too many: the free ones, and those nearest to violating or worst at it.
+        If these are too many: the free ones, and of the others that violate, or nearly do, the
+        worst; so many of them as this share of the part, and the rest at random.
         """
         excess = self.excess()[0]
         near = torch.nonzero(excess > -margin).flatten()
         if len(near) > most:
             free = ((self.b > self.lower) & (self.b < self.upper))[0][near]
-            key = torch.where(free, torch.inf, excess[near])
+            if worst < 1:
+                key = torch.rand(len(near), generator=self._generator, device=self.device)
+                key += free.float() + (excess[near] > 0)
+                key[excess[near].topk(int(worst * most)).indices] = torch.inf
+            else:
+                key = torch.where(free, torch.inf, excess[near])
             near = near[key.topk(most).indices].sort().values
         return self.part(near)
 
@@ -427,18 +412,7 @@ class Variables:
     def part(self, index: torch.Tensor) -> Variables:
         """Some variables of one problem as a problem of their own."""
         index = torch.nn.functional.pad(index, (0, 1), value=self.nobody)
-        part = Variables(
-            self.matrix,
-            row=self.row[:, index],
-            orientation=self.orientation[:, index],
-            group=self.group[:, index],
-            b=self.b[:, index],
-            lower=self.lower[:, index],
-            upper=self.upper[:, index],
-            v=self.v[:, index],
-            v_at_zero=self.v_at_zero[:, index],
-            n_groups=self.n_groups,
-        )
+        part = self._restricted(lambda array: array[:, index])
         place = torch.full((self.size,), -1, dtype=torch.int64, device=self.device)
         place[index] = torch.arange(len(index), device=self.device)
         for order in self.orders:

@@ -207,6 +207,7 @@ class _Run:
         self.monitor, self.numbers = monitor, numbers
         self.limit = np.full(len(batch), 1 << 62) if max_iter < 0 else max_iter - spent
         self.status = [Status.CONVERGED] * len(batch)
+        self.at_work = np.ones(len(batch), dtype=bool)
         self.large = len(batch) == 1 and len(batch[0].sign) > _TOGETHER
         self.variables = _variables(gram, batch, batch[0].n_groups)
         self.most_free = gram.matrix.largest_system
@@ -243,7 +244,7 @@ class _Run:
             variables.look()
             if rounds % _LOOKS == 0:
                 now = variables.standing()
-                at_work = int(variables.active.sum())
+                at_work = int(np.count_nonzero(self.at_work))
                 crawls |= progress.stalled(now) | pace.crawls(now, rounds, at_work)
                 if self._finished(now, crawls):
                     break
@@ -274,8 +275,8 @@ class _Run:
 
         Not yet in the first rounds, when everything may move: the worst soon tell.
         """
-        waiting = on_host(self.variables.active)
-        return rounds >= 2 * _LOOKS and float(np.median(now.movable[waiting])) > _CROWD * _SET
+        movable = now.movable[self.at_work]
+        return rounds >= 2 * _LOOKS and float(np.median(movable)) > _CROWD * _SET
 
     def _newton(self, one: Variables, k: int, goal: float, spent: int) -> Standing:
         """Solve for all variables near their level at once, until nothing else violates.
@@ -299,7 +300,7 @@ class _Run:
             if steps >= self.limit[k] or self.monitor.stopped():
                 return now
             most = min(int(_BAND * movable) + _SET, self.most_free)
-            part = one.nearest(_WIDE * violation + _MARGIN, most)
+            part = one.near_level(_WIDE * violation + _MARGIN, most, worst=1.0)
             if not part.minimise(max(_TIGHTEN * violation, 0.6 * goal)):
                 return now
             one.adopt(part)
@@ -400,6 +401,7 @@ class _Run:
             elif stop:
                 self.status[k] = stop
         done = solved | spent | idle
+        self.at_work = ~done
         self.variables.rest(done)
         return bool(done.all()) or stop is not None
 
