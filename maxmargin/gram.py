@@ -465,7 +465,7 @@ class Gram:
 
     def _mirrored(self) -> tuple[np.ndarray, np.ndarray]:
         """Return values with their mirror image."""
-        if isinstance(self.points.primitives[0], cpu.GivenMatrix):
+        if self.program.primitives[0].kind == PRECOMPUTED:
             K = self.points.primitives[0].K
             return K, K
         sample = cpu.spread_out(self.n, _CHECKED_POINTS)

@@ -31,6 +31,7 @@ from maxmargin.backends.cpu import (
     roundings,
     too_far_for_float32,
 )
+from maxmargin.backends.cuda_cancellation import mend
 from maxmargin.backends.cuda_interior import MATRICES
 from maxmargin.backends.device import interpreted
 from maxmargin.backends.program import Program
@@ -111,39 +112,34 @@ class Vectors:
         assert left.squares is not None
         assert right.squares is not None
         products.mul_(-2).add_(left.squares[..., :, None]).add_(right.squares[..., None, :])
-        return self._mended(products.clamp_(min=0), left, right)
+        products.clamp_(min=0)
+        self.mend(products, left, right, 1.0)
+        return products
 
     @property
     def cancels(self) -> bool:
         """Whether distances between rows may have lost digits that the kernel's value needs."""
         return self.largest > 0 and not 2.0 * self.rate * self.largest <= EXPONENT
 
-    def _mended(self, distances: torch.Tensor, left: Panel, right: Panel) -> torch.Tensor:
-        """Make those squared distances again, from differences, that have cancelled."""
-        if left.raw is not None and right.raw is not None and self.cancels:
-            self.mend(distances, left, right, 1.0)
-        return distances
-
-    def mend(self, tile: torch.Tensor, left: Panel, right: Panel, factor: float) -> None:
+    def mend(
+        self,
+        tile: torch.Tensor,
+        left: Panel,
+        right: Panel,
+        factor: float,
+        exponential: bool = False,
+    ) -> None:
         """Make those entries of a tile again, ``factor`` times a squared distance, that cancelled.
 
-        They are few: pairs of rows that are much nearer to each other than to the centre.
+        Then take the exponential of the tile, if that is asked for.
         """
-        assert left.squares is not None
-        assert right.squares is not None
-        assert left.raw is not None
-        assert right.raw is not None
-        sizes = left.squares[..., :, None] + right.squares[..., None, :]
-        lost = sizes > EXPONENT / self.rate
-        lost &= ~(tile.abs() >= sizes.mul_(abs(factor) / CANCELLED))  # also what is not a number
-        del sizes
-        *batch, i, j = torch.nonzero(lost, as_tuple=True)
-        step = max(_LEAST_CELLS // max(self.width, 1), 1)
-        for start in range(0, len(i), step):
-            some = slice(start, start + step)
-            lead = [index[some] for index in batch]
-            difference = left.raw[(*lead, i[some])].double() - right.raw[(*lead, j[some])]
-            tile[(*lead, i[some], j[some])] = factor * difference.square().sum(1)
+        if left.raw is not None and right.raw is not None and self.cancels:
+            assert left.squares is not None
+            assert right.squares is not None
+            rows, squares = (left.raw, right.raw), (left.squares, right.squares)
+            mend(tile, rows, squares, factor, EXPONENT / self.rate, CANCELLED, exponential)
+        elif exponential:
+            tile.exp_()
 
     def diagonal(self) -> torch.Tensor:
         """Value of the primitive between each point and itself, in float64."""
@@ -689,9 +685,8 @@ class _Gaussians:
         tile = self.room[: len(a.rows) * len(b.rows)].view(len(a.rows), len(b.rows))
         left_rows = _bordered(a, -2.0 * self.rate, self.rate)
         torch.mm(left_rows, _bordered(b, 1.0, self.rate, turned=True).T, out=tile)
-        if points.primitives[0].cancels:
-            points.primitives[0].mend(tile, a, b, self.rate)
-        return tile.exp_()
+        points.primitives[0].mend(tile, a, b, self.rate, exponential=True)
+        return tile
 
 
 def _bordered(panel: Panel, scale: float, rate: float, turned: bool = False) -> torch.Tensor:

@@ -41,7 +41,8 @@ class Changes(NamedTuple):
 class Standing(NamedTuple):
     """Where problems are, on the host, (problems,): see the methods of :class:`Variables`.
 
-    ``movable`` variables are free, or on the wrong side of their level.
+    ``movable`` variables are free, or on the wrong side of their level; ``chain`` is how many
+    steps have waited for one another, of all problems together.
     """
 
     violation: np.ndarray
@@ -49,6 +50,7 @@ class Standing(NamedTuple):
     objective: np.ndarray
     uncertainty: np.ndarray
     movable: np.ndarray
+    chain: int
 
 
 class Variables:
@@ -87,6 +89,7 @@ class Variables:
         self.plain = bool((orientation == 1).all())
         self.active = torch.ones(count, dtype=torch.bool, device=self.device)
         self.steps = torch.zeros(count, dtype=torch.int64, device=self.device)
+        self.chain = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.orders: list[torch.Tensor] = []
         self._round = 0
         self._generator = torch.Generator(device=self.device)
@@ -149,13 +152,13 @@ class Variables:
     def standing(self) -> Standing:
         """Tell the host what the last look has seen, in one copy."""
         movable = (self.excess() >= 0).sum(1)
-        seen = [self.violation, self.objective(), self.uncertainty(), self.steps, movable]
-        violation, objective, uncertainty, steps, movable = on_host(
+        chain = self.chain.expand_as(self.steps)
+        seen = [self.violation, self.objective(), self.uncertainty(), self.steps, movable, chain]
+        violation, objective, uncertainty, *counts = on_host(
             torch.stack([each.double() for each in seen])
         )
-        return Standing(
-            violation, steps.astype(np.int64), objective, uncertainty, movable.astype(np.int64)
-        )
+        steps, movable, chain = (each.astype(np.int64) for each in counts)
+        return Standing(violation, steps, objective, uncertainty, movable, int(chain[0]))
 
     @property
     def score(self) -> torch.Tensor:
@@ -314,6 +317,7 @@ class Variables:
             steps,
         )
         self.steps += solved.steps.view(problems, sets).sum(1)
+        self.chain += solved.steps.max()  # sets are solved side by side: the longest counts
         order = solved.order
         members = members.reshape(-1, q).gather(1, order)
         return Changes(members, before.gather(1, order), after.gather(1, order), solved.counts)

@@ -69,6 +69,7 @@ _PROGRESS, _LESS = 1e-9, 0.9  # of the objective, relative, or a violation less 
 _CRAWL = 500  # steps per variable
 _FALLEN = 0.1  # a violation that falls to this part in time does not crawl
 _BAND = 1.25  # variables that Newton steps take in, times those that may move, and some more
+_CHAIN = 1000  # steps, one after the other, that take as long as the rest of a round
 _EXACT = 0.5  # of the tolerance, that Newton's steps go for in float64
 _RENEWAL = 3e-8  # rounds that a kernel value in float64 takes, for the renewals of a Newton solve
 _FRUITLESS = 3  # Newton's answers in a row that better nothing, before a problem counts as stuck
@@ -162,7 +163,11 @@ class _Progress:
 
 
 class _Pace:
-    """Whether rounds crawl: they have cost as much as Newton steps will, and done little."""
+    """Whether rounds crawl: they have cost as much as Newton steps will, and done little.
+
+    Costs are counted in rounds of few steps. One step waits for the last, so that the longest
+    chain of them in a round adds to its cost.
+    """
 
     def __init__(self, count: int, renewal: float = 0.0) -> None:
         self.violation, self.since = np.full(count, np.inf), np.zeros(count)
@@ -175,16 +180,17 @@ class _Pace:
         """
         falls = (now.violation < _FALLEN * self.violation) | ~np.isfinite(self.violation)
         self.violation = np.where(falls, now.violation, self.violation)
-        self.since = np.where(falls, rounds, self.since)
+        spent = rounds + now.chain / _CHAIN
+        self.since = np.where(falls, spent, self.since)
         patience = max(working, 1) * (_newton_cost(now.movable) + self.renewal)
-        return rounds - self.since > patience
+        return spent - self.since > patience
 
 
 def _newton_cost(movable: np.ndarray) -> np.ndarray:
     """Rounds that take as long as Newton's way to a solution with so many variables.
 
     Some ten factorisations, bound by their chain of small steps up to 8,000 variables and by
-    arithmetic beyond; on one H200, where a round takes 1 to 3 ms.
+    arithmetic beyond; on one H200, where a round of few steps takes 1.2 ms.
     """
     thousands = movable / 1024
     return 10 + 8 * thousands + thousands**3 / 8
@@ -367,7 +373,7 @@ class _Run:
                 self._report(now.violation, taken)
                 stalled = progress.stalled(now)[0]
                 if now.violation[0] <= target or stalled or self._stopped(int(taken[0])):
-                    return bool(stalled)
+                    return False
                 if pace.crawls(now, rounds, 1)[0] and now.movable[0] <= self.most_free:
                     return True
             if rounds % 2 == 0:
