@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _TOGETHER = 30_000  # variables up to which problems are solved side by side
 _SET = 1024  # variables of a working set
-_STEPS = 20  # steps per variable of a set, at most, before all are looked at again
+_STEPS = 5  # steps per variable of a set, at most, before all are looked at again
 _TIGHTEN = 0.1  # a set is solved to this part of its violation, or
 _BELOW = 0.3  # to this part of the tolerance
 _CROWD = 2  # sets of a problem from which its violators are cut into several
@@ -189,11 +189,11 @@ class _Pace:
 def _newton_cost(movable: np.ndarray) -> np.ndarray:
     """Rounds that take as long as Newton's way to a solution with so many variables.
 
-    Some ten factorisations, bound by their chain of small steps up to 8,000 variables and by
+    Some thirty factorisations, bound by their chain of small steps up to 8,000 variables and by
     arithmetic beyond; on one H200, where a round of few steps takes 1.2 ms.
     """
     thousands = movable / 1024
-    return 10 + 8 * thousands + thousands**3 / 8
+    return 30 + 24 * thousands + 3 / 8 * thousands**3
 
 
 class _Run:
@@ -335,8 +335,11 @@ class _Run:
             whole.look()
             now = whole.standing()
             violation, stalled = float(now.violation[0]), progress.stalled(now)
-            if (crawls or stalled[0]) and not tried and now.movable[0] <= self.most_free:
-                crawls, stalled[0] = True, False
+            renewal = _RENEWAL * whole.size * int((whole.b != 0).sum())
+            cheap = renewal <= _newton_cost(now.movable)[0]  # otherwise the certificate renews them
+            crawls = (crawls or (stalled[0] and cheap)) and not tried
+            crawls = crawls and bool(now.movable[0] <= self.most_free)
+            stalled &= not crawls
             if rough:  # a sample's steps are not yet among those of the whole
                 spent = int(self.variables.steps[0] + now.steps[0])
                 if violation <= goal or stalled[0] or self._stopped(spent):
@@ -354,7 +357,6 @@ class _Run:
             most = int(np.clip(1.25 * violators, _CHUNK, _LARGEST_CHUNK))
             part = whole.near_level(_WIDE * violation + _MARGIN, most)
             target = max(_STAGE * violation, _GOAL * max(tol, goal))
-            renewal = _RENEWAL * whole.size * int((whole.b != 0).sum())
             crawls = self._stage(part, target, spent, renewal)
             whole.take_over(part)
 
