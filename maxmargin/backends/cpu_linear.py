@@ -81,34 +81,38 @@ class Design:
         return out + self.constant * b
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """``Z theta``."""
+        """``Z theta``; for several theta (K, width) in one pass, (n, K)."""
+        if theta.ndim > 1 and self.sparse:
+            return np.column_stack([self.values(each) for each in theta])
         w, b = self._split(theta)
-        out = np.empty(self.n)
+        out = np.empty((self.n, *theta.shape[:-1]))
 
         def fill(part: slice) -> None:
             if self.sparse:
                 _csr_values(rows_of(self.X), w, b, part.start, part.stop, out)
             else:
                 for chunk in self._chunks(part):
-                    out[chunk] = self._wide(chunk) @ w + b
+                    out[chunk] = self._wide(chunk) @ w.T + b
 
         self._map(fill, self.entries)
         return out
 
     def combination(self, beta: np.ndarray) -> np.ndarray:
-        """``Z' beta``."""
+        """``Z' beta``; for several beta (n, K) in one pass, (K, width)."""
+        if beta.ndim > 1 and self.sparse:
+            return np.array([self.combination(np.ascontiguousarray(each)) for each in beta.T])
 
         def total(part: slice) -> np.ndarray:
-            sums = np.zeros(self.features)
+            sums = np.zeros((*beta.shape[1:], self.features))
             if self.sparse:
                 _csr_combination(rows_of(self.X), beta, part.start, part.stop, sums)
             else:
                 for chunk in self._chunks(part):
-                    sums += beta[chunk] @ self._wide(chunk)
+                    sums += beta[chunk].T @ self._wide(chunk)
             return sums
 
         sums = self._total(total, self.entries)
-        return self._joined(sums, float(beta.sum()))
+        return self._joined(sums, beta.sum(axis=0))
 
     def pulled(
         self, theta: np.ndarray, slope: Callable[[slice, np.ndarray], np.ndarray]
@@ -133,7 +137,7 @@ class Design:
             return sums
 
         sums = self._total(total, self.entries)
-        return self._joined(sums[:-1], float(sums[-1]))
+        return self._joined(sums[:-1], sums[-1])
 
     def gram(self, curvature: np.ndarray) -> np.ndarray:
         """``Z' diag(curvature) Z``; rows without a curvature cost nothing."""
@@ -157,13 +161,15 @@ class Design:
         sums[:, -1] *= self.constant
         return sums
 
-    def _split(self, theta: np.ndarray) -> tuple[np.ndarray, float]:
+    def _split(self, theta: np.ndarray) -> tuple[np.ndarray, Any]:
         if not self.constant:
             return theta, 0.0
-        return theta[:-1], self.constant * float(theta[-1])
+        return theta[..., :-1], self.constant * theta[..., -1]
 
-    def _joined(self, sums: np.ndarray, total: float) -> np.ndarray:
-        return np.append(sums, self.constant * total) if self.constant else sums
+    def _joined(self, sums: np.ndarray, total: Any) -> np.ndarray:
+        if not self.constant:
+            return sums
+        return np.concatenate([sums, self.constant * np.asarray(total)[..., None]], axis=-1)
 
     def _total(self, function: Callable[[slice], np.ndarray], work: int) -> np.ndarray:
         """Sum of a function over stretches of rows."""

@@ -94,7 +94,7 @@ class SoftmaxRisk:
 
     def values(self, W: np.ndarray) -> np.ndarray:
         """Values of every class, (n, K)."""
-        return np.column_stack([self.design.values(w) for w in W])
+        return self.design.values(W)
 
     def look(self, W: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Objective, gradient of what is smooth of it, and probabilities at weights (K, width)."""
@@ -115,7 +115,7 @@ class SoftmaxRisk:
 
     def combination(self, R: np.ndarray) -> np.ndarray:
         """Sum of the rows, each with its cost and a factor for every class: (K, width)."""
-        return np.array([self.design.combination(self.cost * r) for r in R.T])
+        return self.design.combination(self.cost[:, None] * R)
 
     def hessian(self, P: np.ndarray, stopped: Callable[[], Any] = lambda: None) -> np.ndarray:
         """Matrix of second derivatives, (K width, K width); asks before every block of it."""
