@@ -86,7 +86,13 @@ def test_several_classes_count_a_row_that_matters_to_any_pair(C):
     truth = true_leave_one_out(model, X, y)
     assert truth <= xi_alpha(model, X).value <= leave_one_out(model).value < 1
     if np.isinf(C):
-        assert truth <= radius_margin(model, X).value
+        pairs = [np.isin(y, pair) for pair in ([0, 1], [0, 2], [1, 2])]
+        alone = [clone(model).fit(X[own], y[own]) for own in pairs]
+        errors = sum(
+            radius_margin(one, X[own]).value * own.sum()
+            for one, own in zip(alone, pairs, strict=True)
+        )
+        assert truth <= radius_margin(model, X).value == pytest.approx(errors / len(X), rel=1e-6)
 
 
 def test_lam_and_sparse_and_precomputed_data_give_the_same_bounds():

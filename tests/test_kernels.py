@@ -1,5 +1,6 @@
 """Kernels: values, construction rules, validity, manners."""
 
+import operator
 import pickle
 from dataclasses import dataclass
 
@@ -479,3 +480,20 @@ def test_distances_are_true_far_from_the_origin(far, kernel, form):
         narrow = np.empty((40, 40), dtype=np.float32)
         cpu.kernel_square(gram.program, gram.narrow(), np.arange(40), narrow)
         assert np.abs(narrow - true).max() < 0.02  # near enough for the engine
+
+
+@pytest.mark.parametrize("rule", [operator.add, operator.mul])
+def test_a_combination_is_valid_only_if_all_its_parts_are(rule):
+    good, bad = RBF(1.0), Sigmoid()
+    assert rule(good, good).validity is Validity.VALID
+    for kernel in (rule(good, bad), rule(bad, good), rule(rule(good, bad), good)):
+        assert kernel.validity is not Validity.VALID
+
+
+def test_views_are_taken_from_the_outside_in(random):
+    X = random.normal(size=(6, 4))
+    inner = RBF(0.5).on([1, 0])
+    np.testing.assert_allclose(inner.on([3, 2])(X), RBF(0.5)(X[:, [2, 3]]))
+    np.testing.assert_allclose(inner.on([3, 0, 1])(X), RBF(0.5)(X[:, [0, 3]]))
+    np.testing.assert_allclose(inner.after(np.square)(X), RBF(0.5)(np.square(X)[:, [1, 0]]))
+    np.testing.assert_allclose(RBF(0.5).after(np.square).on([2])(X), RBF(0.5)(np.square(X)[:, [2]]))

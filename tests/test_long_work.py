@@ -38,6 +38,7 @@ from maxmargin import (
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.progress import DualProgress, Monitor, ProgressBar, watched
 from maxmargin.solution import Status
+from maxmargin.svm import classification
 
 random = np.random.default_rng(0)
 X = random.normal(size=(1500, 4))
@@ -365,6 +366,17 @@ def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_fit(tmp_path, mon
     assert len(said) == 1
 
 
+def test_a_checkpoint_knows_costs_and_weights(tmp_path):
+    path, weight = tmp_path / "fit.npz", np.ones(len(y))
+    with pytest.warns(ConvergenceWarning):
+        SVC(C=1.0, max_iter=100, checkpoint=path).fit(X, y)
+    weight[0] = 2.0
+    for model, weights in [(SVC(C=2.0), None), (SVC(C=1.0), weight)]:
+        with pytest.raises(ValueError, match="belongs to another fit"):
+            model.set_params(checkpoint=path).fit(X, y, weights)
+    SVC(C=1.0, checkpoint=path).fit(X, y)
+
+
 def test_a_checkpoint_knows_nu_and_the_kernel(tmp_path):
     path = tmp_path / "fit.npz"
     with pytest.warns(ConvergenceWarning):
@@ -373,6 +385,22 @@ def test_a_checkpoint_knows_nu_and_the_kernel(tmp_path):
         NuSVC(nu=0.5, checkpoint=path).fit(X, y)
     with pytest.raises(ValueError, match="must know its kernel again"):
         SVC(kernel=lambda A, B: A @ B.T, checkpoint=path).fit(X, y)
+
+
+def test_the_folds_of_probabilities_have_the_time_that_is_left(monkeypatch):
+    limits = []
+
+    class Watched(classification.Monitor):
+        def __init__(self, time_limit=None, **options):
+            limits.append(time_limit)
+            super().__init__(time_limit, **options)
+
+    monkeypatch.setattr(classification, "Monitor", Watched)
+    SVC(probability=True, time_limit=600.0).fit(X, y)
+    SVC(probability=True).fit(X, y)
+    some, none = limits
+    assert 0 < some < 600
+    assert none is None
 
 
 def test_the_folds_of_probabilities_are_not_the_fit(tmp_path):

@@ -270,6 +270,17 @@ def test_warm_start_and_parts_go_on_from_the_weights_there(cancer):
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-10)
 
 
+def test_parts_weigh_their_classes(cancer):
+    X, y = cancer
+    factor = {0: 1.0, 1: 3.0}
+    parts = Perceptron(order="cyclic", class_weight=factor).partial_fit(X, y, classes=[0, 1])
+    rows = Perceptron(order="cyclic")
+    rows.partial_fit(X, y, classes=[0, 1], sample_weight=np.where(y == 1, 3.0, 1.0))
+    plain = Perceptron(order="cyclic").partial_fit(X, y, classes=[0, 1])
+    np.testing.assert_allclose(parts.coef_, rows.coef_, rtol=1e-12)
+    assert not np.allclose(parts.coef_, plain.coef_, rtol=0.01)
+
+
 def test_a_callback_stops_the_fit_with_a_usable_model(cancer):
     X, y = cancer
     told = []

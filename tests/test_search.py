@@ -597,6 +597,35 @@ def test_sharing_is_shared(monkeypatch):
     assert counts == {"prepare": 1, "of": 3, "solve": 4 * 3 * 9}
 
 
+def test_every_C_starts_from_the_answer_of_the_last(monkeypatch):
+    starts = []
+    solve = path.CPath.solve
+
+    def watched(self, problem):
+        starts.append(bool(self.alpha.any()))
+        return solve(self, problem)
+
+    monkeypatch.setattr(path.CPath, "solve", watched)
+    X, y = iris()
+    SVCSearchCV({"C": [0.1, 1, 10], "gamma": [0.5]}, cv=4, n_jobs=1).fit(X, y)
+    assert len(starts) == 4 * 3 * 3  # folds, pairs, costs
+    assert np.mean(starts) == pytest.approx(2 / 3)
+
+
+def test_balanced_weights_are_those_of_the_fold(random):
+    X, y = random.normal(size=(300, 2)), np.arange(300) % 2
+    X[y == 1] += 0.8
+    some = np.concatenate([np.flatnonzero(y == 0)[:20], np.flatnonzero(y == 1)[:130]])
+    others = np.setdiff1d(np.arange(300), some)
+    splits, grid = [(some, others), (others, some)], {"C": [0.3, 3.0]}
+    ours = SVCSearchCV(grid, estimator=SVC(class_weight="balanced"), cv=splits).fit(X, y)
+    reference = GridSearchCV(SVC(class_weight="balanced"), grid, cv=splits).fit(X, y)
+    of_all = GridSearchCV(SVC(), grid, cv=splits).fit(X, y)  # as many of each: no weights
+    for name in ("split0_test_score", "split1_test_score"):
+        np.testing.assert_allclose(ours.cv_results_[name], reference.cv_results_[name])
+    assert (ours.cv_results_["mean_test_score"] != of_all.cv_results_["mean_test_score"]).any()
+
+
 # -- the picture --------------------------------------------------------------------------------
 
 
