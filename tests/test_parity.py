@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin
 from maxmargin.gram import Definiteness
+from maxmargin.multiclass import OneVsOne
 
 RANDOM = np.random.default_rng(3)
 MACHINES = {
@@ -154,14 +155,21 @@ def test_several_classes(load, parameters):
     coefficients = np.zeros((2, len(ours.classes_) - 1, len(X)))  # by row: a tiny one may be none
     for model, own in zip((ours, theirs), coefficients, strict=True):
         assert model.n_support_.sum() == len(model.support_)
-        np.testing.assert_array_equal(
-            y[model.support_], np.repeat(model.classes_, model.n_support_)
-        )
+        order = np.lexsort((np.arange(len(y)), y))  # by class, and as they came
+        np.testing.assert_array_equal(model.support_, order[np.isin(order, model.support_)])
+        np.testing.assert_array_equal(np.unique(y[model.support_]), model.classes_)
         own[:, model.support_] = model.dual_coef_
     np.testing.assert_allclose(coefficients[0], coefficients[1], atol=1e-2)
     if parameters.get("kernel") == "linear":
         np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-3)
         assert not ours.coef_.flags.writeable
+
+
+def test_tied_votes_go_to_the_first_class():
+    circle = np.array([[1.0, -1.0, 1.0]])  # 0 beats 1, 2 beats 0, 1 beats 2
+    assert OneVsOne(3).vote(circle).tolist() == [0]
+    assert OneVsOne(3).one_value_per_class(circle).argmax(axis=1).tolist() == [0]
+    assert OneVsOne(2).vote(np.array([[0.0], [-0.1]])).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

@@ -1,0 +1,235 @@
+"""Deliberate mistakes, one at a time, and whether the tests notice.
+
+    python benchmarks/mutations.py [--only 01,17] [--jobs 2]
+
+Each mutant is one edit of one file, in a copy of the project; the tests that should notice run
+there until the first failure. Who changes a file that a mutant names gets an error here, and says
+the mistake anew. Results go to ``results/mutations.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A mistake: what becomes what in which file, and the tests that should notice."""
+
+    number: str
+    about: str
+    file: str
+    right: str
+    wrong: str
+    tests: str
+
+
+MUTANTS = [
+    Mutant(
+        "03",
+        "several pairs have the status of the widest, not of the most severe",
+        "certificate.py",
+        "status=max((part.status for part in parts), key=lambda status: status.severity),",
+        "",
+        "test_certificates.py",
+    ),
+    Mutant(
+        "04",
+        "lambda off by two",
+        "risk.py",
+        "return 1.0 / (2.0 * weight * lam)",
+        "return 1.0 / (weight * lam)",
+        "test_linear.py",
+    ),
+    Mutant(
+        "07",
+        "tied votes go to the last class",
+        "multiclass/one_vs_one.py",
+        "return np.argmax(self._votes(decision), axis=1)",
+        "return self.n_classes - 1 - np.argmax(self._votes(decision)[:, ::-1], axis=1)",
+        "test_parity.py",
+    ),
+    Mutant(
+        "08",
+        "support vectors reversed within classes",
+        "multiclass/one_vs_one.py",
+        'support = support[np.argsort(y[support], kind="stable")]',
+        'support = support[::-1][np.argsort(y[support][::-1], kind="stable")]',
+        "test_parity.py",
+    ),
+    Mutant(
+        "09",
+        "a product is valid if one part is",
+        "kernels/algebra.py",
+        "return joint_validity(*self.kernels)",
+        "return joint_validity(self.kernels[0])",
+        "test_kernels.py",
+    ),
+    Mutant(
+        "11",
+        "a view forgets the one around it",
+        "kernels/algebra.py",
+        "self.kernel._emit(program, (*view, op.Columns(tuple(self.columns))))",
+        "self.kernel._emit(program, (op.Columns(tuple(self.columns)),))",
+        "test_kernels.py",
+    ),
+    Mutant(
+        "16",
+        "a checkpoint forgets the kernel",
+        "checkpoint.py",
+        "joblib.hash((X, kernel, [",
+        "joblib.hash((X, [",
+        "test_long_work.py",
+    ),
+    Mutant(
+        "17",
+        "a checkpoint forgets the costs",
+        "checkpoint.py",
+        "problem.linear, problem.lower, problem.upper)",
+        "problem.linear)",
+        "test_long_work.py",
+    ),
+    Mutant(
+        "19",
+        "folds of probabilities ignore the time limit",
+        "svm/classification.py",
+        "monitor = Monitor(left, problems=len(problems))",
+        "monitor = Monitor(None, problems=len(problems))",
+        "test_long_work.py",
+    ),
+    Mutant(
+        "40",
+        "lambda of a fold from its own rows",
+        "svm/classification.py",
+        "self._part_of_problem(part, signs[kept], weight[part], weight[rows])",
+        "self._part_of_problem(part, signs[kept], weight[part], weight[part])",
+        "test_parity.py",
+    ),
+    Mutant(
+        "41",
+        "sigmoids from values of rows that were fitted",
+        "svm/classification.py",
+        "part = rows[kept]",
+        "kept = np.arange(len(rows)); part = rows[kept]",
+        "test_parity.py",
+    ),
+    Mutant(
+        "42",
+        "the confidence of a class over two in place of three",
+        "multiclass/one_vs_one.py",
+        "total / (3 * (np.abs(total) + 1))",
+        "total / (2 * (np.abs(total) + 1))",
+        "test_parity.py",
+    ),
+    Mutant(
+        "20",
+        "balanced weights of a search from all rows",
+        "selection/targets.py",
+        "self.index[fold.train], fold.weight[fold.train]",
+        "self.index, fold.weight",
+        "test_search.py",
+    ),
+    Mutant(
+        "26",
+        "a stream ignores class weights",
+        "linear/stream.py",
+        "return class_weights(machine.class_weight, machine.classes_, None, np.ones(0))",
+        "return class_weights(None, machine.classes_, None, np.ones(0))",
+        "test_linear.py",
+    ),
+    Mutant(
+        "27",
+        "parts of a perceptron ignore class weights",
+        "linear/perceptron.py",
+        "factors = class_weights(self.class_weight, self.classes_, None, weight)",
+        "factors = class_weights(None, self.classes_, None, weight)",
+        "test_perceptron.py",
+    ),
+    Mutant(
+        "28",
+        "the gradient of a softmax stream halved",
+        "solvers/softmax.py",
+        "return self.combination(softmax(F, axis=1) - self.truth)",
+        "return 0.5 * self.combination(softmax(F, axis=1) - self.truth)",
+        "test_linear.py",
+    ),
+    Mutant(
+        "33",
+        "several classes have the bound of the worst pair",
+        "bounds.py",
+        "errors += 2 * pair.primal * float(pair.reach(gram, every_row=True).max())",
+        "errors = max(errors, 2 * pair.primal * float(pair.reach(gram, every_row=True).max()))",
+        "test_bounds.py",
+    ),
+]
+
+
+def noticed(mutant: Mutant) -> str | None:
+    """Name of the test that fails with the mistake, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in ("maxmargin", "tests", "benchmarks"):
+            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy(ROOT / name, copy / name)
+        path = copy / "maxmargin" / mutant.file
+        text = path.read_text()
+        if text.count(mutant.right) != 1:
+            raise SystemExit(f"mutant {mutant.number}: not once in {mutant.file}: {mutant.right}")
+        path.write_text(text.replace(mutant.right, mutant.wrong))
+        tests = [f"tests/{name}" for name in mutant.tests.split()]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+        found = subprocess.run(
+            [*command, *tests],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if found.returncode == 0:
+        return None
+    failed = [line for line in found.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if found.returncode != 1 or not failed:
+        raise SystemExit(f"mutant {mutant.number}: the tests did not run:\n{found.stdout[-2000:]}")
+    return failed[0].split(" ")[1]
+
+
+def main() -> None:
+    """Run the mutants that were asked for, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="numbers")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    wanted = [mutant for mutant in MUTANTS if not options.only or mutant.number in options.only]
+
+    def run(mutant: Mutant) -> str:
+        test = noticed(mutant)
+        line = f"| {mutant.number} | {mutant.about} ({mutant.file}) | {test or '**survived**'} |"
+        print(line, flush=True)
+        return line
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        lines = list(pool.map(run, wanted))
+    killed = sum("**survived**" not in line for line in lines)
+    head = f"Noticed: {killed} of {len(lines)} ({100 * killed / len(lines):.0f} %)."
+    print(head)
+    if not options.only:
+        title = "# Deliberate mistakes\n\n`python benchmarks/mutations.py`\n\n"
+        table = "| # | mistake | noticed by |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+        (HERE / "results" / "mutations.md").write_text(f"{title}{head}\n\n{table}")
+
+
+if __name__ == "__main__":
+    main()
