@@ -137,7 +137,7 @@ MUTANTS = [
         "balanced weights of a search from all rows",
         "selection/targets.py",
         "self.index[fold.train], fold.weight[fold.train]",
-        "self.index, fold.weight",
+        "self.index, np.ones(len(self.index))",
         "test_search.py",
     ),
     Mutant(

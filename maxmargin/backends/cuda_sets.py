@@ -226,23 +226,21 @@ class Variables:
         return len(self.b) == 1 or self.matrix.resident() is not None
 
     def local_round(
-        self, q: int, sets: int, farthest: float, share: float, below: float, steps: int
+        self, q: int, sets: int, most: int, farthest: float, share: float, below: float, steps: int
     ) -> None:
         """Cut the violators of every problem at work into sets of neighbours, and solve these.
 
-        So many ``sets`` in all; where there are more violators, others have their turn next time.
+        So many ``sets`` in all, for ``most`` violators of a problem, which the host knows from its
+        last look; where there are more, others have their turn next time.
         """
         order = self.orders[self._round % len(self.orders)]
         self._round += 1
         violates = (self.excess() > 0) & self.active[:, None]
         violates = violates.gather(1, order)
         counts = violates.sum(1)
-        most = int(counts.max())
-        if most < 2:
-            return
         problems = len(self.b)
         at_once = max(min(sets, self.matrix.sets_at_once(q)) // problems, 1)
-        each = min(-(-most // q), at_once)
+        each = min(max(-(-most // q), 1), at_once)
         # places in the sets along the order, begun anywhere: other cuts each time
         chance = torch.rand(problems, generator=self._generator, device=self.device)
         turn = (violates.cumsum(1) - 1 + (chance * counts).long()[:, None]) % counts.clamp(min=1)[

@@ -258,7 +258,8 @@ class _Run:
                 if not variables.orders:
                     variables.plant_trees(_TREES, _LEAF)
                 allowed = self._allowed(now.steps, _SETS)
-                variables.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, allowed)
+                most = int(now.movable[self.at_work].max(initial=0))
+                variables.local_round(_SET, _SETS, most, _FARTHEST, _TIGHTEN, below, allowed)
             else:
                 variables.worst_round(_SET, _TIGHTEN, below, self._allowed(now.steps))
             rounds += 1
@@ -380,7 +381,8 @@ class _Run:
                     return True
             if rounds % 2 == 0:
                 allowed = self._allowed(taken, _SETS)
-                part.local_round(_SET, _SETS, _FARTHEST, _TIGHTEN, below, allowed)
+                most = int(now.movable[0])
+                part.local_round(_SET, _SETS, most, _FARTHEST, _TIGHTEN, below, allowed)
             else:
                 part.worst_round(_SET, _TIGHTEN, below, self._allowed(taken))
             rounds += 1
