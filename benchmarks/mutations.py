@@ -159,9 +159,9 @@ MUTANTS = [
     Mutant(
         "28",
         "the gradient of a softmax stream halved",
-        "solvers/softmax.py",
-        "return self.combination(softmax(F, axis=1) - self.truth)",
-        "return 0.5 * self.combination(softmax(F, axis=1) - self.truth)",
+        "solvers/pegasos.py",
+        "step = c * ((1.0 if j == own else 0.0) - p[j])",
+        "step = 0.5 * c * ((1.0 if j == own else 0.0) - p[j])",
         "test_linear.py",
     ),
     Mutant(

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax, xlogy
+from scipy.special import xlogy
 
 from maxmargin.backends.cpu_linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
@@ -107,11 +107,6 @@ class SoftmaxRisk:
         value = float(self.cost @ (np.log(total) - own)) + self.penalty.value(held)
         P /= total[:, None]
         return value, self.combination(P - self.truth) + self.penalty.l2 * held, P
-
-    def pull(self, W: np.ndarray) -> np.ndarray:
-        """Gradient of the sum of the losses."""
-        F = self.values(W)
-        return self.combination(softmax(F, axis=1) - self.truth)
 
     def combination(self, R: np.ndarray) -> np.ndarray:
         """Sum of the rows, each with its cost and a factor for every class: (K, width)."""
