@@ -31,7 +31,7 @@ from maxmargin.backends.cpu import (
     roundings,
     too_far_for_float32,
 )
-from maxmargin.backends.cuda_interior import MATRICES
+from maxmargin.backends.interior_point import MATRICES
 from maxmargin.backends.device import interpreted
 from maxmargin.backends.program import Program
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from maxmargin.backends import cuda_interior as interior
+from maxmargin.backends import interior_point as interior
 from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends.cpu import DEVIATION32
 from maxmargin.backends.cuda import Matrix, Vectors

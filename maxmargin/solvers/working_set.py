@@ -36,7 +36,7 @@ from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.face import descend_faces, face_of
+from maxmargin.solvers.near_level import NearLevel
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
@@ -50,7 +50,9 @@ _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
-_WEARY = 25  # rounds after which Newton steps are tried in any case
+_FALLEN = 0.1  # a violation that falls to this part in time does not crawl
+_FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row whose violation is not less by this much
+_RELUCTANCE = 4  # times dearer they count after that
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
@@ -155,7 +157,9 @@ class _State:
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
-        self._used = self._tired = self._rounds = 0
+        self._used = 0
+        self.pace = _Pace()
+        self.near_level = NearLevel(gram, problem, workers)
 
     @property
     def _width(self) -> int:
@@ -228,15 +232,12 @@ class _State:
         """One round; returns the steps taken and whether anything moved."""
         before = self.alpha.copy(), self.decision.copy()
         try:
-            if self.grows:
-                steps, finished = self._grow(tol, allowed, monitor)
+            if self._crawls(violation):
+                steps = self._descend(tol)
+            elif self.grows:
+                steps = self._grow(tol, allowed, monitor)
             else:
-                steps, finished = self._exchange(tol, violation, allowed, monitor)
-            self._rounds += 1
-            weary = not finished or self._rounds % _WEARY == 0
-            if weary and steps < allowed and not monitor.stopped():
-                self._descend()
-                self._tired = 0
+                steps = self._exchange(tol, violation, allowed, monitor)
         except BaseException as error:
             self.gram.forget_narrow_rows()  # some may be half made
             if not isinstance(error, StoppedError):
@@ -247,23 +248,21 @@ class _State:
 
     def _exchange(
         self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
-    ) -> tuple[int, bool]:
-        """Select, block, solve, update; returns the steps and whether the block was solved."""
+    ) -> int:
+        """Select, block, solve, update; returns the steps."""
         chosen = self.select(tol)
         inside = self._inside(chosen)
         wanted = cpu_steps.wanted(tol, violation)
-        steps, finished = inside.solve(self._block(chosen), wanted, allowed, monitor)
+        steps = inside.solve(self._block(chosen), wanted, allowed, monitor)
         change = self.problem.sign[chosen] * (inside.alpha - self.alpha[chosen])
         self.alpha[chosen] = inside.alpha
         moved = np.flatnonzero(change)
         self._update(self.problem.gram_row[chosen[moved]], change[moved])
-        return steps, finished
+        self.pace.spent += len(chosen) * (steps + len(chosen)) + self.gram.n * len(moved)
+        return steps
 
-    def _grow(self, tol: float, allowed: int, monitor: ProblemMonitor) -> tuple[int, bool]:
-        """Solve a small problem in compiled code: see :func:`cpu_steps.grow`.
-
-        Returns the steps, and False once they are too many for what they bring.
-        """
+    def _grow(self, tol: float, allowed: int, monitor: ProblemMonitor) -> int:
+        """Solve a small problem in compiled code: see :func:`cpu_steps.grow`; returns the steps."""
         m = len(self.alpha)
         if self._growth is None:
             self._growth = cpu_steps.Growth.empty(m, self.gram.scratch.floats(2 * m * m))
@@ -294,8 +293,8 @@ class _State:
             self._join(joining)
             if monitor.stopped():
                 break
-        self._tired = self._tired + steps if code == cpu_steps.PAUSED else 0
-        return steps, self._tired < patience
+        self.pace.spent += m * steps
+        return steps
 
     def _join(self, count: int) -> None:
         """Make the rows of variables that join a growing set, from points of any kind."""
@@ -306,21 +305,32 @@ class _State:
         cpu_steps.admit(self.variables, self._growth, self._used, count)
         self._used += count
 
-    def _descend(self) -> None:
-        """Take Newton steps on the face of the free variables, in float64.
+    def _crawls(self, violation: float) -> bool:
+        """Whether steps of two have cost as much as Newton's would, and done little."""
+        looks = self.near_level.look(self.alpha, self.found.v)
+        active = int(np.count_nonzero(self.alpha))
+        return self.pace.crawls(violation, self.near_level.cost(looks.movable, active))
+
+    def _descend(self, tol: float) -> int:
+        """Solve for all variables near their level at once, in float64; returns the steps.
 
         Where steps of two crawl the problem is ill-conditioned, and float32 is then too coarse as
-        well: what has gathered in the decision by rounding is cleared first.
+        well: what has gathered in the decision by rounding is cleared first, and afterwards.
         """
-        problem, gram = self.problem, self.gram
-        if not len(face_of(gram, problem, self.alpha)):
-            return
-        beta = problem.on_rows(self.alpha, gram.n)
-        self.decision = gram.matvec(beta, workers=self.workers)
-        v = -problem.coefficient * problem.gradient(self.decision)
-        if descend_faces(gram, problem, self.alpha, v):
-            gradient = -problem.coefficient * v
-            self.decision[problem.gram_row] = problem.sign * (gradient - problem.linear)
+        if not self.pace.exact:
+            self._renew()
+            self.pace.exact = True
+        violation = self.survey()
+        looks = self.near_level.look(self.alpha, self.found.v)
+        self.alpha, steps = self.near_level.descend(self.alpha, looks, violation, tol)
+        self._renew()
+        self.pace.judge(violation, steps)
+        return steps
+
+    def _renew(self) -> None:
+        """Compute the decision anew, in float64."""
+        beta = self.problem.on_rows(self.alpha, self.gram.n)
+        self.decision = self.gram.matvec(beta, workers=self.workers)
 
     def rounding(self) -> float:
         """By how much float32 kernel values may be wrong about the violation."""
@@ -421,6 +431,32 @@ class _State:
         return kept, slots
 
 
+class _Pace:
+    """Whether to take Newton's steps: once steps of two crawl, as long as Newton's do not.
+
+    Counted in entries of steps of two, so that the same fit goes the same way twice.
+    """
+
+    def __init__(self) -> None:
+        self.violation, self.spent = np.inf, 0
+        self.best, self.fruitless, self.reluctance = np.inf, 0, 1
+        self.exact = False
+
+    def crawls(self, violation: float, cost: float) -> bool:
+        """Whether steps cost more than this without bringing the violation to a tenth."""
+        if violation < _FALLEN * self.violation or not np.isfinite(self.violation):
+            self.violation, self.spent = violation, 0
+        return self.exact or self.spent > self.reluctance * cost
+
+    def judge(self, violation: float, steps: int) -> None:
+        """Take note of the violation from which Newton's steps, if any, were taken."""
+        self.fruitless = 0 if violation < _BETTER * self.best else self.fruitless + 1
+        self.best = min(self.best, violation)
+        if not steps or self.fruitless > _FRUITLESS:
+            self.exact, self.spent, self.fruitless = False, 0, 0
+            self.reluctance *= _RELUCTANCE
+
+
 @dataclass
 class _Inside:
     """The problem of some variables alone, in the arrays that the compiled steps change."""
@@ -439,11 +475,8 @@ class _Inside:
 
     def solve(
         self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor
-    ) -> tuple[int, bool]:
-        """Take steps until no pair violates by more than ``wanted``, but not for ever.
-
-        Returns their number and whether that was reached.
-        """
+    ) -> int:
+        """Take steps until no pair violates by more than ``wanted``, but not for ever."""
         advance: Any = cpu_steps.pair_steps
         if len(self.rise) == 1:  # a step along two groups at once would not be one of either
             advance = partial(hastened_steps, self.constrained)
@@ -466,7 +499,7 @@ class _Inside:
             )
             steps += taken
             if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
-                return steps, code != cpu_steps.PAUSED
+                return steps
 
 
 def _highest(index: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:
