@@ -37,6 +37,7 @@ Array = Any  # numpy.ndarray or torch.Tensor
 MATRICES = 3  # of the size of H that are held at once: H, H + diagonal, its factor
 _MOST_STEPS = 60
 _INSIDE = 1e-3  # of the distance between the walls, that the first point keeps from either
+_LEAST = 1e-4
 _CLOSEST = 1e-16  # of that distance, that every point keeps
 _RIDGE = 1e-14  # of the mean of the diagonal: what rounding does to it anyway
 _SHORT = 0.995  # of the way to the nearest wall is taken
@@ -103,10 +104,15 @@ def minimise(
     """
     xp = _library(H)
     width = upper - lower
-    x = xp.clip(b, lower + _INSIDE * width, upper - _INSIDE * width)
-    v = v - H @ (x - b)
+    count = xp.clip(member.sum(0), 1, None)
+    away = xp.clip(b, lower + _INSIDE * width, upper - _INSIDE * width) - b
+    bend = H @ away
+    score = v - member @ ((member.T @ v) / count)
+    share = (xp.abs(score).mean() + target) / (xp.abs(bend).mean() + target)
+    share = xp.clip(share, _LEAST, 1.0)
+    x, v = b + share * away, v - share * bend
     sums = member.T @ b
-    level = (member.T @ v) / xp.clip(member.sum(0), 1, None)
+    level = (member.T @ v) / count
     score = v - member @ level
     common = xp.abs(score).mean() + target
     z, w = xp.clip(-score, 0, None) + common, xp.clip(score, 0, None) + common
@@ -251,19 +257,23 @@ def _cholesky(A: np.ndarray, workers: Workers) -> bool:
     m = len(A)
     for first in range(0, m, _TILE):
         stop = min(first + _TILE, m)
-        own = slice(first, stop)
+        own, done = slice(first, stop), slice(0, first)
+
+        def update(rows: slice, own: slice = own, done: slice = done) -> None:
+            A[rows, own] -= A[rows, done] @ A[own, done].T
+
+        workers.map(update, _tiles(first, m) if first else [])
         factor, failed = dpotrf(A[own, own].T, lower=0)
         if failed:
             return False
         A[own, own] = factor.T
-        tiles = [slice(k, min(k + _TILE, m)) for k in range(stop, m, _TILE)]
 
         def solve(rows: slice, own: slice = own, factor: np.ndarray = factor) -> None:
             A[rows, own] = dtrsm(1.0, factor, A[rows, own].T, lower=0, trans_a=1).T
 
-        def update(columns: slice, own: slice = own) -> None:
-            A[columns.start :, columns] -= A[columns.start :, own] @ A[columns, own].T
-
-        workers.map(solve, tiles)
-        workers.map(update, tiles)
+        workers.map(solve, _tiles(stop, m))
     return True
+
+
+def _tiles(first: int, stop: int) -> list[slice]:
+    return [slice(k, min(k + _TILE, stop)) for k in range(first, stop, _TILE)]

@@ -9,25 +9,59 @@ then all scores are made anew, and who violates the KKT conditions now takes par
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.backends import cpu
+from maxmargin.backends import cpu, cpu_steps
 from maxmargin.backends.interior_point import MATRICES, minimise
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
 
 _WIDE, _MARGIN = 2.0, 20.0  # violations and goals below the level that are near it
-_BAND, _MORE = 1.25, 128  # variables taken in: so many times those that may move, and some more
+_BAND, _MORE = 1.5, 128  # variables taken in: so many times those that may move, and some more
 _TIGHTEN, _BELOW = 1e-3, 0.6  # of the violation, or of the goal, is gone for
 _ALWAYS = 1 << 25  # bytes that the matrices may take however small the budget is
 _RENEWAL, _OVERHEAD = 4, 4e7  # entries of steps for a kernel value, and for all small things
+_FALLEN = 0.1  # a violation that falls to this part in time does not crawl
+_FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row that do not better the violation so much
+_RELUCTANCE = 4  # times dearer they count after that
 
 
-class Looks(NamedTuple):
-    """What there is to do: how far each variable is on the wrong side, and who is free."""
+class Pace:
+    """Whether to take Newton's steps: once steps of two crawl, as long as Newton's do not.
+
+    Steps of two crawl when they have cost as much as Newton's will, and have not brought the
+    violation to a tenth. That is counted in entries of steps, ``spent``, so that the same fit goes
+    the same way twice; it costs at most twice what it would have cost to know.
+    """
+
+    def __init__(self) -> None:
+        self.violation, self.spent = np.inf, 0
+        self.best, self.fruitless, self.reluctance = np.inf, 0, 1
+        self.newton = False
+
+    def crawls(self, violation: float, cost: Callable[[], float]) -> bool:
+        """Take note of a violation; whether Newton's steps, of such a cost, are next."""
+        if violation < _FALLEN * self.violation or np.isinf(self.violation):
+            self.violation, self.spent = violation, 0
+        patience = self.spent / self.reluctance
+        self.newton = self.newton or (patience > _OVERHEAD and patience > cost())
+        return self.newton
+
+    def judge(self, violation: float, steps: int) -> None:
+        """Take note of the violation from which Newton's steps, if any, were taken."""
+        self.fruitless = 0 if violation < _BETTER * self.best else self.fruitless + 1
+        self.best = min(self.best, violation)
+        if not steps or self.fruitless > _FRUITLESS:
+            self.newton, self.spent, self.fruitless = False, 0, 0
+            self.reluctance *= _RELUCTANCE
+
+
+class _Looks(NamedTuple):
+    """All variables: values, scores, how far each is on the wrong side, and who is free."""
 
     x: np.ndarray
     v: np.ndarray
@@ -41,17 +75,19 @@ class Looks(NamedTuple):
 
 
 class NearLevel:
-    """One problem with finite bounds, in the variables of :func:`interior_point.minimise`.
+    """One problem in the variables of :func:`maxmargin.backends.interior_point.minimise`.
 
     These are ``x = c a``, or ``x = s a`` where no constraint wants it otherwise. Two variables of
     support vector regression that sit on a row, and differ in nothing but their bounds (without a
-    tube), are one here, with the bounds of their sum.
+    tube), are one here, with the bounds of their sum. Where there is no bound (the hard margin) a
+    sum that is fixed is one.
     """
 
     def __init__(self, gram: Gram, problem: DualProblem, workers: Workers = ALONE) -> None:
         self.gram, self.problem, self.workers = gram, problem, workers
         self.towards = problem.coefficient if problem.n_groups else problem.sign
-        ends = self.towards * problem.lower, self.towards * problem.upper
+        upper = np.where(np.isinf(problem.upper), 2.0 * problem.start.sum(), problem.upper)
+        ends = self.towards * problem.lower, self.towards * upper
         self.lowest, self.highest = np.minimum(*ends), np.maximum(*ends)
         self.parts = self._parts()
         self.lower, self.upper = (end[self.parts].sum(0) for end in (self.lowest, self.highest))
@@ -70,46 +106,48 @@ class NearLevel:
                 return np.stack([first, second])
         return np.arange(len(pairs))[None]
 
-    def look(self, alpha: np.ndarray, v: np.ndarray) -> Looks:
-        """Look at all variables, given their scores ``v`` less the levels."""
+    def cost(self, alpha: np.ndarray, v: np.ndarray) -> float:
+        """Entries of steps of two that take as long as a solution, given the scores less levels.
+
+        That is some fifteen factorisations; thirty of their flops take as long as an entry.
+        """
+        size, active = self._most(self._look(alpha, v)), int(np.count_nonzero(alpha))
+        return _OVERHEAD + size**3 / 6 + _RENEWAL * self.gram.n * active
+
+    def _most(self, looks: _Looks) -> int:
+        """Variables that are solved for, at most."""
+        return min(int(_BAND * looks.movable) + _MORE, len(looks.x))
+
+    def _look(self, alpha: np.ndarray, v: np.ndarray) -> _Looks:
         x = (self.towards * alpha)[self.parts].sum(0)
-        first = self.parts[0]
-        v = (self.towards * self.problem.coefficient * v)[first]
+        v = (self.towards * self.problem.coefficient * v)[self.parts[0]]
         rises, falls = x < self.upper, x > self.lower
         excess = np.maximum(np.where(rises, v, -np.inf), np.where(falls, -v, -np.inf))
-        return Looks(x, v, excess, rises & falls)
-
-    def cost(self, movable: int, active: int) -> float:
-        """Entries of steps of two that take as long as a solution with so many variables.
-
-        That is a dozen factorisations: a dozen of their flops take as long as an entry.
-        """
-        return _OVERHEAD + movable**3 / 3 + _RENEWAL * self.gram.n * active
+        return _Looks(x, v, excess, rises & falls)
 
     def descend(
-        self, alpha: np.ndarray, looks: Looks, violation: float, goal: float
-    ) -> tuple[np.ndarray, int]:
-        """Solve for the variables near their level; returns ``alpha`` and the steps taken.
+        self, alpha: np.ndarray, decision: np.ndarray, goal: float
+    ) -> tuple[np.ndarray, float, int]:
+        """Solve for the variables near their level, given ``K beta`` in float64.
 
-        None are taken if the matrices have no room, or are not positive semidefinite.
+        Returns ``alpha``, the violation before, and the steps taken: none if the matrices have no
+        room, or are not positive semidefinite.
         """
-        gram, problem = self.gram, self.problem
+        problem = self.problem
+        found = cpu_steps.Findings.empty(len(alpha))
+        violation = cpu_steps.survey(problem.variables, problem.n_groups, alpha, decision, found)
+        looks = self._look(alpha, found.v)
         near = np.flatnonzero(looks.excess > -(_WIDE * violation + _MARGIN * goal))
-        most = int(_BAND * looks.movable) + _MORE
+        most = self._most(looks)
         if len(near) > most:
             key = np.where(looks.free[near], np.inf, looks.excess[near])
             near = np.sort(near[np.argpartition(-key, most - 1)[:most]])
-        if 8 * MATRICES * len(near) ** 2 > max(gram.memory, _ALWAYS):
-            return alpha, 0
-        first = self.parts[0, near]
-        orientation = (problem.sign * self.towards)[first]
-        H = np.empty((len(near), len(near)))
-        cpu.kernel_square(gram.program, gram.points, problem.gram_row[first], H, self.workers)
-        H *= orientation
-        H *= orientation[:, None]
-        member = problem.group[first][:, None] == np.arange(problem.n_groups)
-        found = minimise(
-            H,
+        if 8 * MATRICES * len(near) ** 2 > max(self.gram.memory, _ALWAYS):
+            return alpha, violation, 0
+        member = problem.group[self.parts[0, near]][:, None] == np.arange(problem.n_groups)
+        member = member[:, member.any(axis=0)]
+        minimum = minimise(
+            self._curvature(near),
             looks.v[near],
             looks.x[near],
             self.lower[near],
@@ -118,14 +156,26 @@ class NearLevel:
             max(_TIGHTEN * violation, _BELOW * goal),
             self.workers,
         )
-        if found is None:
-            return alpha, 0
-        x = self._even(found.x, looks.x[near], near, member)
+        if minimum is None:
+            return alpha, violation, 0
+        x = self._even(minimum.x, looks.x[near], near, member)
         signed = self.towards * alpha
         for part in self.parts[:, near]:
             signed[part] = np.clip(x, self.lowest[part], self.highest[part])
             x = x - signed[part]
-        return self.towards * signed, found.steps
+        return self.towards * signed, violation, minimum.steps
+
+    def _curvature(self, near: np.ndarray) -> np.ndarray:
+        """Kernel values among some variables, their orientation folded in."""
+        first, gram = self.parts[0, near], self.gram
+        H = np.empty((len(near), len(near)))
+        cpu.kernel_square(
+            gram.program, gram.points, self.problem.gram_row[first], H, self.workers
+        )
+        orientation = (self.problem.sign * self.towards)[first]
+        H *= orientation
+        H *= orientation[:, None]
+        return cpu.finite(H, gram.kernel)
 
     def _even(
         self, x: np.ndarray, before: np.ndarray, near: np.ndarray, member: np.ndarray

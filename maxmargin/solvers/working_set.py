@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.near_level import NearLevel
+from maxmargin.solvers.near_level import NearLevel, Pace
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
@@ -50,9 +50,6 @@ _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
-_FALLEN = 0.1  # a violation that falls to this part in time does not crawl
-_FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row whose violation is not less by this much
-_RELUCTANCE = 4  # times dearer they count after that
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
@@ -158,8 +155,7 @@ class _State:
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
         self._used = 0
-        self.pace = _Pace()
-        self.near_level = NearLevel(gram, problem, workers)
+        self.pace, self._exact = Pace(), False
 
     @property
     def _width(self) -> int:
@@ -232,7 +228,7 @@ class _State:
         """One round; returns the steps taken and whether anything moved."""
         before = self.alpha.copy(), self.decision.copy()
         try:
-            if self._crawls(violation):
+            if self.pace.crawls(violation, self._newton_cost):
                 steps = self._descend(tol)
             elif self.grows:
                 steps = self._grow(tol, allowed, monitor)
@@ -305,27 +301,26 @@ class _State:
         cpu_steps.admit(self.variables, self._growth, self._used, count)
         self._used += count
 
-    def _crawls(self, violation: float) -> bool:
-        """Whether steps of two have cost as much as Newton's would, and done little."""
-        looks = self.near_level.look(self.alpha, self.found.v)
-        active = int(np.count_nonzero(self.alpha))
-        return self.pace.crawls(violation, self.near_level.cost(looks.movable, active))
+    @cached_property
+    def _near_level(self) -> NearLevel:
+        return NearLevel(self.gram, self.problem, self.workers)
 
     def _descend(self, tol: float) -> int:
         """Solve for all variables near their level at once, in float64; returns the steps.
 
         Where steps of two crawl the problem is ill-conditioned, and float32 is then too coarse as
-        well: what has gathered in the decision by rounding is cleared first, and afterwards.
+        well: what has gathered in the decision by rounding is cleared first.
         """
-        if not self.pace.exact:
+        if not self._exact:
             self._renew()
-            self.pace.exact = True
-        violation = self.survey()
-        looks = self.near_level.look(self.alpha, self.found.v)
-        self.alpha, steps = self.near_level.descend(self.alpha, looks, violation, tol)
-        self._renew()
+        self.alpha, violation, steps = self._near_level.descend(self.alpha, self.decision, tol)
         self.pace.judge(violation, steps)
+        self._renew()
+        self._exact = self.pace.newton
         return steps
+
+    def _newton_cost(self) -> float:
+        return self._near_level.cost(self.alpha, self.found.v)
 
     def _renew(self) -> None:
         """Compute the decision anew, in float64."""
@@ -429,32 +424,6 @@ class _State:
         if len(slots):
             store.place(new[kept], slots)
         return kept, slots
-
-
-class _Pace:
-    """Whether to take Newton's steps: once steps of two crawl, as long as Newton's do not.
-
-    Counted in entries of steps of two, so that the same fit goes the same way twice.
-    """
-
-    def __init__(self) -> None:
-        self.violation, self.spent = np.inf, 0
-        self.best, self.fruitless, self.reluctance = np.inf, 0, 1
-        self.exact = False
-
-    def crawls(self, violation: float, cost: float) -> bool:
-        """Whether steps cost more than this without bringing the violation to a tenth."""
-        if violation < _FALLEN * self.violation or not np.isfinite(self.violation):
-            self.violation, self.spent = violation, 0
-        return self.exact or self.spent > self.reluctance * cost
-
-    def judge(self, violation: float, steps: int) -> None:
-        """Take note of the violation from which Newton's steps, if any, were taken."""
-        self.fruitless = 0 if violation < _BETTER * self.best else self.fruitless + 1
-        self.best = min(self.best, violation)
-        if not steps or self.fruitless > _FRUITLESS:
-            self.exact, self.spent, self.fruitless = False, 0, 0
-            self.reluctance *= _RELUCTANCE
 
 
 @dataclass
