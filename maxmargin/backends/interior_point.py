@@ -116,13 +116,15 @@ def minimise(
     score = v - member @ level
     common = xp.abs(score).mean() + target
     z, w = xp.clip(-score, 0, None) + common, xp.clip(score, 0, None) + common
+    largest = xp.abs(H.diagonal()).max()
     ridge, matrix = _RIDGE * H.diagonal().mean(), xp.empty_like(H)
     steps = 0
     while True:
         slacks = _Slacks(x - lower, upper - x, z, w)
         settled = _settled(x, lower, upper, slacks, target)
         v_settled = v - H @ (settled - x)
-        violation = _violation(settled, v_settled, lower, upper, member)
+        lack = xp.abs(sums - member.T @ settled).sum() * largest
+        violation = float(_violation(settled, v_settled, lower, upper, member) + lack)
         if violation <= target or steps == _MOST_STEPS:
             return Minimum(settled, v_settled, violation, steps)
         matrix[:] = H
@@ -155,17 +157,17 @@ def _settled(x: Array, lower: Array, upper: Array, slacks: _Slacks, target: floa
     return xp.where(low, lower, xp.where(high, upper, x))
 
 
-def _violation(x: Array, v: Array, lower: Array, upper: Array, member: Array) -> float:
+def _violation(x: Array, v: Array, lower: Array, upper: Array, member: Array) -> Array:
     """Largest violation of a KKT condition."""
     xp = _library(x)
     rises = xp.where(x < upper, v, -xp.inf)
     falls = xp.where(x > lower, v, xp.inf)
     if not member.shape[1]:
-        return float(xp.clip(xp.maximum(rises.max(), -falls.min()), 0, None))
+        return xp.clip(xp.maximum(rises.max(), -falls.min()), 0, None)
     own = member > 0
     top = xp.amax(xp.where(own, rises[:, None], -xp.inf), 0)
     bottom = xp.amin(xp.where(own, falls[:, None], xp.inf), 0)
-    return float(xp.clip(top - bottom, 0, None).max())
+    return xp.clip(top - bottom, 0, None).max()
 
 
 def _direction(

@@ -9,7 +9,7 @@ then all scores are made anew, and who violates the KKT conditions now takes par
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -43,12 +43,15 @@ class Pace:
         self.best, self.fruitless, self.reluctance = np.inf, 0, 1
         self.newton = False
 
-    def crawls(self, violation: float, cost: Callable[[], float]) -> bool:
-        """Take note of a violation; whether Newton's steps, of such a cost, are next."""
+    def tired(self, violation: float) -> bool:
+        """Take note of a violation; whether it is worth asking what Newton's steps cost."""
         if violation < _FALLEN * self.violation or np.isinf(self.violation):
             self.violation, self.spent = violation, 0
-        patience = self.spent / self.reluctance
-        self.newton = self.newton or (patience > _OVERHEAD and patience > cost())
+        return self.newton or self.spent > self.reluctance * _OVERHEAD
+
+    def crawls(self, cost: float) -> bool:
+        """Whether Newton's steps, of such a cost, are next."""
+        self.newton = self.newton or self.spent > self.reluctance * cost
         return self.newton
 
     def judge(self, violation: float, steps: int) -> None:
@@ -85,26 +88,42 @@ class NearLevel:
 
     def __init__(self, gram: Gram, problem: DualProblem, workers: Workers = ALONE) -> None:
         self.gram, self.problem, self.workers = gram, problem, workers
-        self.towards = problem.coefficient if problem.n_groups else problem.sign
-        upper = np.where(np.isinf(problem.upper), 2.0 * problem.start.sum(), problem.upper)
-        ends = self.towards * problem.lower, self.towards * upper
-        self.lowest, self.highest = np.minimum(*ends), np.maximum(*ends)
-        self.parts = self._parts()
-        self.lower, self.upper = (end[self.parts].sum(0) for end in (self.lowest, self.highest))
 
-    def _parts(self) -> np.ndarray:
+    @cached_property
+    def towards(self) -> np.ndarray:
+        """Sign of each variable in x."""
+        return self.problem.coefficient if self.problem.n_groups else self.problem.sign
+
+    @cached_property
+    def parts(self) -> np.ndarray:
         """Which variables each is the sum of, (1 or 2, count)."""
         problem = self.problem
-        same = (problem.gram_row, problem.group, problem.sign * self.towards)
-        pairs = np.argsort(problem.gram_row, kind="stable")
-        if len(problem.rows) * 2 == len(pairs):
-            first, second = pairs.reshape(-1, 2).T
-            if all(
-                np.array_equal(array[first], array[second])
-                for array in (*same, self.towards * problem.linear)
-            ):
+        order = np.argsort(problem.gram_row, kind="stable")
+        same = (
+            problem.gram_row,
+            problem.group,
+            problem.sign * self.towards,
+            problem.linear * self.towards,
+        )
+        if len(problem.rows) * 2 == len(order):
+            first, second = order.reshape(-1, 2).T
+            if all(np.array_equal(array[first], array[second]) for array in same):
                 return np.stack([first, second])
-        return np.arange(len(pairs))[None]
+        return np.arange(len(order))[None]
+
+    @cached_property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bound of each variable's part in x."""
+        problem = self.problem
+        upper = np.where(np.isinf(problem.upper), 2.0 * problem.start.sum(), problem.upper)
+        ends = self.towards * problem.lower, self.towards * upper
+        return np.minimum(*ends), np.maximum(*ends)
+
+    @cached_property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bound of each x."""
+        lowest, highest = self.ends
+        return lowest[self.parts].sum(0), highest[self.parts].sum(0)
 
     def cost(self, alpha: np.ndarray, v: np.ndarray) -> float:
         """Entries of steps of two that take as long as a solution, given the scores less levels.
@@ -121,7 +140,8 @@ class NearLevel:
     def _look(self, alpha: np.ndarray, v: np.ndarray) -> _Looks:
         x = (self.towards * alpha)[self.parts].sum(0)
         v = (self.towards * self.problem.coefficient * v)[self.parts[0]]
-        rises, falls = x < self.upper, x > self.lower
+        lower, upper = self.box
+        rises, falls = x < upper, x > lower
         excess = np.maximum(np.where(rises, v, -np.inf), np.where(falls, -v, -np.inf))
         return _Looks(x, v, excess, rises & falls)
 
@@ -144,24 +164,27 @@ class NearLevel:
             near = np.sort(near[np.argpartition(-key, most - 1)[:most]])
         if 8 * MATRICES * len(near) ** 2 > max(self.gram.memory, _ALWAYS):
             return alpha, violation, 0
+        lower, upper = (end[near] for end in self.box)
         member = problem.group[self.parts[0, near]][:, None] == np.arange(problem.n_groups)
         member = member[:, member.any(axis=0)]
         minimum = minimise(
             self._curvature(near),
             looks.v[near],
             looks.x[near],
-            self.lower[near],
-            self.upper[near],
+            lower,
+            upper,
             member.astype(np.float64),
             max(_TIGHTEN * violation, _BELOW * goal),
             self.workers,
         )
         if minimum is None:
             return alpha, violation, 0
-        x = self._even(minimum.x, looks.x[near], near, member)
-        signed = self.towards * alpha
+        x = _evened(
+            minimum.x, looks.x[near], np.minimum(minimum.x - lower, upper - minimum.x), member
+        )
+        signed, (lowest, highest) = self.towards * alpha, self.ends
         for part in self.parts[:, near]:
-            signed[part] = np.clip(x, self.lowest[part], self.highest[part])
+            signed[part] = np.clip(x, lowest[part], highest[part])
             x = x - signed[part]
         return self.towards * signed, violation, minimum.steps
 
@@ -169,23 +192,19 @@ class NearLevel:
         """Kernel values among some variables, their orientation folded in."""
         first, gram = self.parts[0, near], self.gram
         H = np.empty((len(near), len(near)))
-        cpu.kernel_square(
-            gram.program, gram.points, self.problem.gram_row[first], H, self.workers
-        )
+        cpu.kernel_square(gram.program, gram.points, self.problem.gram_row[first], H, self.workers)
         orientation = (self.problem.sign * self.towards)[first]
         H *= orientation
         H *= orientation[:, None]
         return cpu.finite(H, gram.kernel)
 
-    def _even(
-        self, x: np.ndarray, before: np.ndarray, near: np.ndarray, member: np.ndarray
-    ) -> np.ndarray:
-        """Give back to each group the rounding that its sum has gained, where there is room."""
-        x = x.copy()
-        room = np.minimum(x - self.lower[near], self.upper[near] - x)
-        for own in member.T:
-            drift = float((x - before)[own].sum())
-            roomiest = int(np.argmax(np.where(own, room, -1.0)))
-            if own.any() and abs(drift) < room[roomiest]:
-                x[roomiest] -= drift
-        return x
+
+def _evened(x: np.ndarray, before: np.ndarray, room: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """Give back to each group the rounding that its sum has gained, where there is room."""
+    x = x.copy()
+    for own in member.T:
+        drift = float((x - before)[own].sum())
+        roomiest = int(np.argmax(np.where(own, room, -1.0)))
+        if abs(drift) < room[roomiest]:
+            x[roomiest] -= drift
+    return x

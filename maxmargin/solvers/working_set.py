@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -155,7 +155,8 @@ class _State:
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
         self._used = 0
-        self.pace, self._exact = Pace(), False
+        self.pace, self._near_level = Pace(), NearLevel(gram, problem, workers)
+        self._exact = False  # whether the decision is one in float64
 
     @property
     def _width(self) -> int:
@@ -228,7 +229,7 @@ class _State:
         """One round; returns the steps taken and whether anything moved."""
         before = self.alpha.copy(), self.decision.copy()
         try:
-            if self.pace.crawls(violation, self._newton_cost):
+            if self.pace.tired(violation) and self.pace.crawls(self._newton_cost()):
                 steps = self._descend(tol)
             elif self.grows:
                 steps = self._grow(tol, allowed, monitor)
@@ -242,9 +243,7 @@ class _State:
             return 0, True
         return steps, not np.array_equal(before[0], self.alpha)
 
-    def _exchange(
-        self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
-    ) -> int:
+    def _exchange(self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor) -> int:
         """Select, block, solve, update; returns the steps."""
         chosen = self.select(tol)
         inside = self._inside(chosen)
@@ -300,10 +299,6 @@ class _State:
         cpu.finite(rows, self.gram.kernel)
         cpu_steps.admit(self.variables, self._growth, self._used, count)
         self._used += count
-
-    @cached_property
-    def _near_level(self) -> NearLevel:
-        return NearLevel(self.gram, self.problem, self.workers)
 
     def _descend(self, tol: float) -> int:
         """Solve for all variables near their level at once, in float64; returns the steps.
@@ -442,9 +437,7 @@ class _Inside:
     constrained: bool
     patience: int
 
-    def solve(
-        self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor
-    ) -> int:
+    def solve(self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor) -> int:
         """Take steps until no pair violates by more than ``wanted``, but not for ever."""
         advance: Any = cpu_steps.pair_steps
         if len(self.rise) == 1:  # a step along two groups at once would not be one of either
