@@ -169,7 +169,7 @@ def test_what_crawls_is_finished_by_newton(monkeypatch, n, solver):
     assert (n >= certified._ENGINE_FROM) == (solver == "engine")
     points, rule = _crowd(n)
     kernel = Polynomial(degree=4, coef0=100.0, gamma=0.25)
-    model = SVC(C=10.0, kernel=kernel, max_iter=400_000)
+    model = SVC(C=10.0, kernel=kernel, max_iter=300 * n if solver == "engine" else 400 * n)
     fitted = model.fit(points, rule > 0)
     assert fitted.certificate_.converged
     again = clone(model).fit(points, rule > 0)

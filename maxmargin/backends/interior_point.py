@@ -34,10 +34,10 @@ from maxmargin.backends.threads import ALONE, Workers
 
 Array = Any  # numpy.ndarray or torch.Tensor
 
+MOST_STEPS = 60
 MATRICES = 3  # of the size of H that are held at once: H, H + diagonal, its factor
-_MOST_STEPS = 60
 _INSIDE = 1e-3  # of the distance between the walls, that the first point keeps from either
-_LEAST = 1e-4
+_LEAST = 1e-4  # of this way is gone in any case
 _CLOSEST = 1e-16  # of that distance, that every point keeps
 _RIDGE = 1e-14  # of the mean of the diagonal: what rounding does to it anyway
 _SHORT = 0.995  # of the way to the nearest wall is taken
@@ -105,6 +105,7 @@ def minimise(
     xp = _library(H)
     width = upper - lower
     count = xp.clip(member.sum(0), 1, None)
+    # away from the walls, but not so far that the scores change by more than they differ now
     away = xp.clip(b, lower + _INSIDE * width, upper - _INSIDE * width) - b
     bend = H @ away
     score = v - member @ ((member.T @ v) / count)
@@ -125,7 +126,7 @@ def minimise(
         v_settled = v - H @ (settled - x)
         lack = xp.abs(sums - member.T @ settled).sum() * largest
         violation = float(_violation(settled, v_settled, lower, upper, member) + lack)
-        if violation <= target or steps == _MOST_STEPS:
+        if violation <= target or steps == MOST_STEPS:
             return Minimum(settled, v_settled, violation, steps)
         matrix[:] = H
         matrix.reshape(-1)[:: len(x) + 1] += z / slacks.s + w / slacks.t + ridge

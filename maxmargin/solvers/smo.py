@@ -38,6 +38,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from maxmargin.backends.compiled import njit
+from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
@@ -158,7 +159,8 @@ class SMO:
                 polished = code == _CONVERGED
                 state.descend(gram)
                 next_descent = steps + 10 * size
-            if weary and pace.tired(violation):
+            room = self.max_iter < 0 or self.max_iter - spent - steps >= MOST_STEPS
+            if weary and pace.tired(violation) and room:
                 state = whole.absorb(gram, state)
                 steps += state.newton(gram, newton, pace, tol)
                 next_descent = steps if pace.newton else next_descent

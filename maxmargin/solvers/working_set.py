@@ -12,7 +12,9 @@ Here
         update   D = K beta on all rows, by the rows of the variables that moved
     until no pair of variables violates the KKT conditions by more than tol
 
-so that a row of the whole matrix is computed once or twice and read a handful of times. D is kept
+so that a row of the whole matrix is computed once or twice and read a handful of times. Where
+rounds crawl, all variables near their level are solved for at once, in float64
+(:mod:`maxmargin.solvers.near_level`). D is kept
 in float64 from float32 values: what that leaves wrong, the certificate finds and another round
 repairs (:mod:`maxmargin.solvers.certified`). A problem that fits a block takes a single round.
 
@@ -31,6 +33,7 @@ import numpy as np
 
 from maxmargin.backends import cpu, cpu_steps
 from maxmargin.backends.cpu_momentum import hastened_steps
+from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
@@ -229,11 +232,10 @@ class _State:
         """One round; returns the steps taken and whether anything moved."""
         before = self.alpha.copy(), self.decision.copy()
         try:
-            if self.pace.tired(violation) and self.pace.crawls(self._newton_cost()):
-                steps = self._descend(tol)
-            elif self.grows:
+            steps = self._descend(tol, violation, allowed)
+            if not steps and self.grows:
                 steps = self._grow(tol, allowed, monitor)
-            else:
+            elif not steps:
                 steps = self._exchange(tol, violation, allowed, monitor)
         except BaseException as error:
             self.gram.forget_narrow_rows()  # some may be half made
@@ -300,22 +302,24 @@ class _State:
         cpu_steps.admit(self.variables, self._growth, self._used, count)
         self._used += count
 
-    def _descend(self, tol: float) -> int:
-        """Solve for all variables near their level at once, in float64; returns the steps.
+    def _descend(self, tol: float, violation: float, allowed: int) -> int:
+        """Where steps crawl, solve for all variables near their level at once; returns the steps.
 
-        Where steps of two crawl the problem is ill-conditioned, and float32 is then too coarse as
-        well: what has gathered in the decision by rounding is cleared first.
+        The problem is ill-conditioned then, and float32 too coarse for it: what has gathered in
+        the decision by rounding is cleared first.
         """
+        pace, near_level = self.pace, self._near_level
+        if not pace.tired(violation) or allowed < MOST_STEPS:
+            return 0
+        if not pace.crawls(near_level.cost(self.alpha, self.found.v)):
+            return 0
         if not self._exact:
             self._renew()
-        self.alpha, violation, steps = self._near_level.descend(self.alpha, self.decision, tol)
-        self.pace.judge(violation, steps)
+        self.alpha, violation, steps = near_level.descend(self.alpha, self.decision, tol)
+        pace.judge(violation, steps)
         self._renew()
-        self._exact = self.pace.newton
+        self._exact = pace.newton
         return steps
-
-    def _newton_cost(self) -> float:
-        return self._near_level.cost(self.alpha, self.found.v)
 
     def _renew(self) -> None:
         """Compute the decision anew, in float64."""
