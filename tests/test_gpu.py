@@ -178,44 +178,6 @@ def test_newton_steps_finish_what_crawls(regime, monkeypatch, machine):
 
 
 @needs_torch
-@pytest.mark.parametrize("groups", [0, 1, 2])
-def test_an_interior_point_ends_on_the_face(groups):
-    """Of an ill-conditioned programme, from any start, with every variable at a wall exactly."""
-    import torch
-
-    from maxmargin.backends.cuda_interior import minimise
-
-    random = np.random.default_rng(groups)
-    m = 60
-    A = random.normal(size=(m, m)) * np.geomspace(1, 1e-7, m)
-    lower, upper = -np.abs(random.normal(size=m)), np.abs(random.normal(size=m))
-    b = np.where(random.random(m) < 0.5, lower, upper)
-    b[:6] = 0.5 * (lower + upper)[:6]
-    member = np.zeros((m, groups))
-    if groups:
-        member[np.arange(m), np.arange(m) % groups] = 1.0
-    H, v = A @ A.T, random.normal(size=m)
-    target = 1e-6
-    found = minimise(*(torch.tensor(a) for a in (H, v, b, lower, upper, member)), target)
-    x = found.x.numpy()
-    assert found.violation <= target
-    np.testing.assert_allclose(found.v.numpy(), v - H @ (x - b), atol=1e-9)
-    np.testing.assert_allclose(member.T @ x, member.T @ b, atol=1e-6)
-    assert (lower <= x).all()
-    assert (x <= upper).all()
-    level = np.zeros(m)
-    free = (lower < x) & (x < upper)
-    for g in range(groups):
-        own = member[:, g] > 0
-        level[own] = found.v.numpy()[own & free].mean()
-    score = found.v.numpy() - level
-    assert (score[x < upper] <= target).all()
-    assert (score[x > lower] >= -target).all()
-    assert 0 < np.count_nonzero(free) < m
-    assert minimise(*(torch.tensor(a) for a in (-H, v, b, lower, upper, member)), target) is None
-
-
-@needs_torch
 @pytest.mark.parametrize("size", ["small", "large"])
 def test_the_host_goes_on_where_the_gpu_gives_up(monkeypatch, size):
     if size == "large":

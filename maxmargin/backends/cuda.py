@@ -32,8 +32,8 @@ from maxmargin.backends.cpu import (
     too_far_for_float32,
 )
 from maxmargin.backends.cuda_cancellation import mend
-from maxmargin.backends.cuda_interior import MATRICES
 from maxmargin.backends.device import interpreted
+from maxmargin.backends.interior_point import MATRICES
 from maxmargin.backends.program import Program
 
 SHARE_OF_FREE = 0.85  # of the device's memory that a fit may take when nobody says

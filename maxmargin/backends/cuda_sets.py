@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from maxmargin.backends import cuda_interior as interior
 from maxmargin.backends import cuda_kernels as kernels
+from maxmargin.backends import interior_point as interior
 from maxmargin.backends.cpu import DEVIATION32
 from maxmargin.backends.cuda import Matrix, Vectors
 from maxmargin.backends.device import on_host

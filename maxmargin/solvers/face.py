@@ -24,7 +24,7 @@ MAX_FREE = 3000
 _ALWAYS = 1 << 25  # bytes that the matrices of a face may take however small the budget is
 _RIDGE = 1e-13
 _STEPS = 32
-_FLOPS = 10**9  # for the factorisations of one descent: a fraction of a second
+_FLOPS = 2 * 10**8  # for the factorisations of one descent: some milliseconds
 
 
 def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.ndarray) -> int:
@@ -40,7 +40,7 @@ def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.nda
     rows = problem.gram_row[free]
     H = orientation[free][:, None] * gram.block(rows, rows) * orientation[free]
     score, inside, steps = v[free].copy(), np.ones(len(free), dtype=bool), 0
-    affordable = min(max(_FLOPS // len(free) ** 3, 4), _STEPS)
+    affordable = min(max(_FLOPS // len(free) ** 3, 2), _STEPS)
     while inside.sum() > 1 and steps < affordable:
         k = np.flatnonzero(inside)
         x = _newton(H[np.ix_(k, k)], score[k], problem.group[free[k]], problem.n_groups)

@@ -21,7 +21,7 @@ large one begins with samples of its rows.
 
 Where classes overlap and C is large, thousands of variables are free and pull at each other, and
 rounds crawl. Then all variables near their level are solved for at once, in float64, by an
-interior-point method (:mod:`maxmargin.backends.cuda_interior`), as soon as the rounds spent
+interior-point method (:mod:`maxmargin.backends.interior_point`), as soon as the rounds spent
 without much effect have cost as much as that will.
 
 What the solver believes is float32 until then. The certificate recomputes it in float64 on the

@@ -22,6 +22,8 @@ Without any constraint one variable moves at a time, chosen by its own decrease 
 
 Where steps of two crawl, and once at the end, the minimum on the current face is taken at one
 stroke (:mod:`maxmargin.solvers.face`): the answer is exact on its support set, not only to ``tol``.
+Where they still crawl, all variables near their level are solved for at once
+(:mod:`maxmargin.solvers.near_level`).
 
 References: Platt, 1999; Keerthi et al., Neural Computation 13(3), 2001; Fan, Chen and Lin, JMLR 6,
 2005 (second order selection).
@@ -36,6 +38,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from maxmargin.backends.compiled import njit
+from maxmargin.backends.interior_point import MOST_STEPS
+from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
@@ -43,11 +47,13 @@ from maxmargin.kernels.base import Validity
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
+from maxmargin.solvers.near_level import NearLevel, Pace
 
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
 _GROWTH = 1.05  # of that decrease from look to look: some 500 looks at most
+_ENTRIES = 2  # of the working-set engine's steps, that take as long as one here
 _SHRINK_AFTER, _WORTH_SHRINKING = 1000, 0.7
 _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
@@ -109,6 +115,7 @@ class SMO:
         slice_steps = max(_FIRST_SLICE // size, 1)
         stall, proven = _StallWatch(size), gram.kernel.validity is Validity.VALID
         next_descent, polished = 10 * size, False
+        pace, newton = Pace(), NearLevel(gram, problem, Workers(1, self.monitor.stopped))
         next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
         while True:
             allowed = min(slice_steps, max(next_descent - steps, 1))
@@ -121,6 +128,7 @@ class SMO:
             code, done, needed, violation = state.advance(gram, tol, allowed)
             now = time.monotonic()
             steps += done
+            pace.spent += _ENTRIES * done * len(state.alpha)
             if code == _CONVERGED and state is not whole:
                 state = whole.absorb(gram, state)  # what was set aside may violate by now
                 next_shrinking = steps + max(size, _SHRINK_AFTER)
@@ -151,6 +159,11 @@ class SMO:
                 polished = code == _CONVERGED
                 state.descend(gram)
                 next_descent = steps + 10 * size
+            room = self.max_iter < 0 or self.max_iter - spent - steps >= MOST_STEPS
+            if weary and pace.tired(violation) and room:
+                state = whole.absorb(gram, state)
+                steps += state.newton(gram, newton, pace, tol)
+                next_descent = steps if pace.newton else next_descent
             if code == _PAUSED and steps >= next_shrinking and (gram.resident or state is whole):
                 # looking again costs products with rows that moved: cheap while they are resident
                 state = whole.absorb(gram, state).shrunk(violation)
@@ -244,6 +257,20 @@ class _State:
         descend_faces(gram, self.problem, self.alpha, self.v)
         self._look()
 
+    def newton(self, gram: Gram, near_level: NearLevel, pace: Pace, tol: float) -> int:
+        """Solve for all variables near their level, if that costs no more than steps have."""
+        if not pace.crawls(near_level.cost(self.alpha, self.score())):
+            return 0
+        decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
+        try:
+            self.alpha, violation, steps = near_level.descend(self.alpha, decision, tol)
+        except StoppedError:
+            return 0
+        pace.judge(violation, steps)
+        self.renew(gram)
+        self._look()
+        return steps
+
     def shrunk(self, violation: float) -> _State:
         """Return a state of the variables that can still be part of a violating pair."""
         v, keep = self.v, np.zeros(len(self.v), dtype=bool)
@@ -262,14 +289,18 @@ class _State:
 
     def gap(self) -> float:
         """Duality gap at levels in the middle of what the groups allow."""
-        problem, score = self.problem, self.v.copy()
+        return self.problem.gap(self.alpha, self.score())
+
+    def score(self) -> np.ndarray:
+        """``v`` less the levels, in the middle of what the groups allow."""
+        score = self.v.copy()
         for j in range(self.n_groups):
-            member = problem.group == j
+            member = self.problem.group == j
             highest = self.v[member & self.may_rise].max(initial=-np.inf)
             lowest = self.v[member & self.may_fall].min(initial=np.inf)
             ends = [end for end in (highest, lowest) if np.isfinite(end)]
             score[member] -= np.mean(ends) if ends else 0.0
-        return problem.gap(self.alpha, score)
+        return score
 
     def absorb(self, gram: Gram, part: _State) -> _State:
         """Take a shrunk state's progress into this whole one, and return it."""

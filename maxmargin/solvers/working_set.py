@@ -12,7 +12,9 @@ Here
         update   D = K beta on all rows, by the rows of the variables that moved
     until no pair of variables violates the KKT conditions by more than tol
 
-so that a row of the whole matrix is computed once or twice and read a handful of times. D is kept
+so that a row of the whole matrix is computed once or twice and read a handful of times. Where
+rounds crawl, all variables near their level are solved for at once, in float64
+(:mod:`maxmargin.solvers.near_level`). D is kept
 in float64 from float32 values: what that leaves wrong, the certificate finds and another round
 repairs (:mod:`maxmargin.solvers.certified`). A problem that fits a block takes a single round.
 
@@ -31,12 +33,13 @@ import numpy as np
 
 from maxmargin.backends import cpu, cpu_steps
 from maxmargin.backends.cpu_momentum import hastened_steps
+from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.face import descend_faces, face_of
+from maxmargin.solvers.near_level import NearLevel, Pace
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
@@ -50,7 +53,6 @@ _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
 _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds at once
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
-_WEARY = 25  # rounds after which Newton steps are tried in any case
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
@@ -155,7 +157,9 @@ class _State:
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
-        self._used = self._tired = self._rounds = 0
+        self._used = 0
+        self.pace, self._near_level = Pace(), NearLevel(gram, problem, workers)
+        self._exact = False  # whether the decision is one in float64
 
     @property
     def _width(self) -> int:
@@ -228,15 +232,11 @@ class _State:
         """One round; returns the steps taken and whether anything moved."""
         before = self.alpha.copy(), self.decision.copy()
         try:
-            if self.grows:
-                steps, finished = self._grow(tol, allowed, monitor)
-            else:
-                steps, finished = self._exchange(tol, violation, allowed, monitor)
-            self._rounds += 1
-            weary = not finished or self._rounds % _WEARY == 0
-            if weary and steps < allowed and not monitor.stopped():
-                self._descend()
-                self._tired = 0
+            steps = self._descend(tol, violation, allowed)
+            if not steps and self.grows:
+                steps = self._grow(tol, allowed, monitor)
+            elif not steps:
+                steps = self._exchange(tol, violation, allowed, monitor)
         except BaseException as error:
             self.gram.forget_narrow_rows()  # some may be half made
             if not isinstance(error, StoppedError):
@@ -245,25 +245,21 @@ class _State:
             return 0, True
         return steps, not np.array_equal(before[0], self.alpha)
 
-    def _exchange(
-        self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
-    ) -> tuple[int, bool]:
-        """Select, block, solve, update; returns the steps and whether the block was solved."""
+    def _exchange(self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor) -> int:
+        """Select, block, solve, update; returns the steps."""
         chosen = self.select(tol)
         inside = self._inside(chosen)
         wanted = cpu_steps.wanted(tol, violation)
-        steps, finished = inside.solve(self._block(chosen), wanted, allowed, monitor)
+        steps = inside.solve(self._block(chosen), wanted, allowed, monitor)
         change = self.problem.sign[chosen] * (inside.alpha - self.alpha[chosen])
         self.alpha[chosen] = inside.alpha
         moved = np.flatnonzero(change)
         self._update(self.problem.gram_row[chosen[moved]], change[moved])
-        return steps, finished
+        self.pace.spent += len(chosen) * (steps + len(chosen)) + self.gram.n * len(moved)
+        return steps
 
-    def _grow(self, tol: float, allowed: int, monitor: ProblemMonitor) -> tuple[int, bool]:
-        """Solve a small problem in compiled code: see :func:`cpu_steps.grow`.
-
-        Returns the steps, and False once they are too many for what they bring.
-        """
+    def _grow(self, tol: float, allowed: int, monitor: ProblemMonitor) -> int:
+        """Solve a small problem in compiled code: see :func:`cpu_steps.grow`; returns the steps."""
         m = len(self.alpha)
         if self._growth is None:
             self._growth = cpu_steps.Growth.empty(m, self.gram.scratch.floats(2 * m * m))
@@ -294,8 +290,8 @@ class _State:
             self._join(joining)
             if monitor.stopped():
                 break
-        self._tired = self._tired + steps if code == cpu_steps.PAUSED else 0
-        return steps, self._tired < patience
+        self.pace.spent += m * steps
+        return steps
 
     def _join(self, count: int) -> None:
         """Make the rows of variables that join a growing set, from points of any kind."""
@@ -306,21 +302,29 @@ class _State:
         cpu_steps.admit(self.variables, self._growth, self._used, count)
         self._used += count
 
-    def _descend(self) -> None:
-        """Take Newton steps on the face of the free variables, in float64.
+    def _descend(self, tol: float, violation: float, allowed: int) -> int:
+        """Where steps crawl, solve for all variables near their level at once; returns the steps.
 
-        Where steps of two crawl the problem is ill-conditioned, and float32 is then too coarse as
-        well: what has gathered in the decision by rounding is cleared first.
+        The problem is ill-conditioned then, and float32 too coarse for it: what has gathered in
+        the decision by rounding is cleared first.
         """
-        problem, gram = self.problem, self.gram
-        if not len(face_of(gram, problem, self.alpha)):
-            return
-        beta = problem.on_rows(self.alpha, gram.n)
-        self.decision = gram.matvec(beta, workers=self.workers)
-        v = -problem.coefficient * problem.gradient(self.decision)
-        if descend_faces(gram, problem, self.alpha, v):
-            gradient = -problem.coefficient * v
-            self.decision[problem.gram_row] = problem.sign * (gradient - problem.linear)
+        pace, near_level = self.pace, self._near_level
+        if not pace.tired(violation) or allowed < MOST_STEPS:
+            return 0
+        if not pace.crawls(near_level.cost(self.alpha, self.found.v)):
+            return 0
+        if not self._exact:
+            self._renew()
+        self.alpha, violation, steps = near_level.descend(self.alpha, self.decision, tol)
+        pace.judge(violation, steps)
+        self._renew()
+        self._exact = pace.newton
+        return steps
+
+    def _renew(self) -> None:
+        """Compute the decision anew, in float64."""
+        beta = self.problem.on_rows(self.alpha, self.gram.n)
+        self.decision = self.gram.matvec(beta, workers=self.workers)
 
     def rounding(self) -> float:
         """By how much float32 kernel values may be wrong about the violation."""
@@ -437,13 +441,8 @@ class _Inside:
     constrained: bool
     patience: int
 
-    def solve(
-        self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor
-    ) -> tuple[int, bool]:
-        """Take steps until no pair violates by more than ``wanted``, but not for ever.
-
-        Returns their number and whether that was reached.
-        """
+    def solve(self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor) -> int:
+        """Take steps until no pair violates by more than ``wanted``, but not for ever."""
         advance: Any = cpu_steps.pair_steps
         if len(self.rise) == 1:  # a step along two groups at once would not be one of either
             advance = partial(hastened_steps, self.constrained)
@@ -466,7 +465,7 @@ class _Inside:
             )
             steps += taken
             if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
-                return steps, code != cpu_steps.PAUSED
+                return steps
 
 
 def _highest(index: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:

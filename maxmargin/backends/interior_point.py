@@ -1,0 +1,282 @@
+"""A quadratic programme in a box by an interior-point method: dense, in float64, on CPU or GPU.
+
+    minimise     1/2 d' H d - v' d          for x = b + d
+    subject to   lower <= x <= upper,  the sum of d in each group zero
+
+Steps of two crawl where H is ill-conditioned and thousands of variables are free at once. Here
+every step moves all variables. With multipliers z and w of the two walls, s = x - lower,
+t = upper - x and a level l for each group, Newton's method is applied to
+
+    v - H d = l + w - z,       s z = t w = mu,
+
+while mu goes to zero. A step is one Cholesky factorisation of ``H + diag(z / s + w / t)``, which
+is better conditioned than H; 10 to 30 of them suffice, however ill-conditioned H is.
+
+Arrays are NumPy's or torch's: what H is, all others are, and so is the answer. The two libraries
+spell everything here alike but the factorisation: :func:`_factorised`.
+
+References: Mehrotra, SIAM J. Optimization 2, 1992 (predictor and corrector); Gondzio, Computational
+Optimization and Applications 6, 1996 (a further corrector for the same factorisation); Ferris and
+Munson, SIAM J. Optimization 13, 2003 (for support vector machines).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from maxmargin.backends.threads import ALONE, Workers
+
+Array = Any  # numpy.ndarray or torch.Tensor
+
+MOST_STEPS = 60
+MATRICES = 3  # of the size of H that are held at once: H, H + diagonal, its factor
+_INSIDE = 1e-3  # of the distance between the walls, that the first point keeps from either
+_LEAST = 1e-4  # of this way is gone in any case
+_CLOSEST = 1e-16  # of that distance, that every point keeps
+_RIDGE = 1e-14  # of the mean of the diagonal: what rounding does to it anyway
+_SHORT = 0.995  # of the way to the nearest wall is taken
+_LONG = 0.9  # a step this long needs no further corrector
+_LOPSIDED = 10.0  # products s z this many times mu, or less than it by as much, are corrected
+_AT_WALL = 0.3  # of the violation asked for: with a larger multiplier a variable is at its wall
+_TILE = 512  # rows and columns of a factor that are made at a time
+
+
+class Minimum(NamedTuple):
+    """Where the method ended: the point, its scores, the violation left and the steps taken."""
+
+    x: Array
+    v: Array
+    violation: float
+    steps: int
+
+
+class _Direction(NamedTuple):
+    """A direction for the point, the levels and the multipliers, and how far it can be gone."""
+
+    x: Array
+    level: Array
+    z: Array
+    w: Array
+    length: Array
+
+
+class _Slacks(NamedTuple):
+    """Distances from the two walls, and their multipliers."""
+
+    s: Array
+    t: Array
+    z: Array
+    w: Array
+
+
+def minimise(
+    H: Array,
+    v: Array,
+    b: Array,
+    lower: Array,
+    upper: Array,
+    member: Array,
+    target: float,
+    workers: Workers = ALONE,
+) -> Minimum | None:
+    """Minimise until no KKT condition is violated by more than ``target``, or steps run out.
+
+    Parameters
+    ----------
+    H : float64 array (m, m)
+        Positive semidefinite. Where a factorisation shows that it is not, the answer is None.
+    v : float64 array (m,)
+        Negative gradient at b.
+    b, lower, upper : float64 arrays (m,)
+        All finite, lower < upper.
+    member : float64 array (m, groups)
+        One where a variable belongs to a group, otherwise zero.
+    target : float
+        Largest violation, of what a level leaves of v.
+    workers : Workers
+        Threads for the factorisations on the CPU, asked between tiles whether to stop.
+    """
+    xp = _library(H)
+    width = upper - lower
+    count = xp.clip(member.sum(0), 1, None)
+    # away from the walls, but not so far that the scores change by more than they differ now
+    away = xp.clip(b, lower + _INSIDE * width, upper - _INSIDE * width) - b
+    bend = H @ away
+    score = v - member @ ((member.T @ v) / count)
+    share = (xp.abs(score).mean() + target) / (xp.abs(bend).mean() + target)
+    share = xp.clip(share, _LEAST, 1.0)
+    x, v = b + share * away, v - share * bend
+    sums = member.T @ b
+    level = (member.T @ v) / count
+    score = v - member @ level
+    common = xp.abs(score).mean() + target
+    z, w = xp.clip(-score, 0, None) + common, xp.clip(score, 0, None) + common
+    largest = xp.abs(H.diagonal()).max()
+    ridge, matrix = _RIDGE * H.diagonal().mean(), xp.empty_like(H)
+    steps = 0
+    while True:
+        slacks = _Slacks(x - lower, upper - x, z, w)
+        settled = _settled(x, lower, upper, slacks, target)
+        v_settled = v - H @ (settled - x)
+        lack = xp.abs(sums - member.T @ settled).sum() * largest
+        violation = float(_violation(settled, v_settled, lower, upper, member) + lack)
+        if violation <= target or steps == MOST_STEPS:
+            return Minimum(settled, v_settled, violation, steps)
+        matrix[:] = H
+        matrix.reshape(-1)[:: len(x) + 1] += z / slacks.s + w / slacks.t + ridge
+        solve = _factorised(matrix, workers)
+        if solve is None:
+            return None
+        way = _direction(solve, member, sums - member.T @ x, v - member @ level, slacks)
+        step = way.length * way.x
+        x = xp.clip(x + step, lower + _CLOSEST * width, upper - _CLOSEST * width)
+        v = v - H @ step
+        level, z, w = (
+            old + way.length * new
+            for old, new in zip((level, z, w), (way.level, way.z, way.w), strict=True)
+        )
+        steps += 1
+
+
+def _library(array: Array) -> Any:
+    """The module that an array is of: numpy or torch."""
+    return sys.modules[type(array).__module__.partition(".")[0]]
+
+
+def _settled(x: Array, lower: Array, upper: Array, slacks: _Slacks, target: float) -> Array:
+    """Put every variable at the nearer wall whose multiplier says that it belongs there."""
+    xp = _library(x)
+    s, t, z, w = slacks
+    low = (s < t) & (z > _AT_WALL * target)
+    high = (s >= t) & (w > _AT_WALL * target)
+    return xp.where(low, lower, xp.where(high, upper, x))
+
+
+def _violation(x: Array, v: Array, lower: Array, upper: Array, member: Array) -> Array:
+    """Largest violation of a KKT condition."""
+    xp = _library(x)
+    rises = xp.where(x < upper, v, -xp.inf)
+    falls = xp.where(x > lower, v, xp.inf)
+    if not member.shape[1]:
+        return xp.clip(xp.maximum(rises.max(), -falls.min()), 0, None)
+    own = member > 0
+    top = xp.amax(xp.where(own, rises[:, None], -xp.inf), 0)
+    bottom = xp.amin(xp.where(own, falls[:, None], xp.inf), 0)
+    return xp.clip(top - bottom, 0, None).max()
+
+
+def _direction(
+    solve: Callable[[Array], Array],
+    member: Array,
+    missing: Array,
+    residual: Array,
+    slacks: _Slacks,
+) -> _Direction:
+    """Predict where ``mu = 0`` leads, aim at the mu that this makes likely, correct the products.
+
+    ``missing`` is what the sums of the groups lack, ``residual`` is v less the levels.
+    """
+    xp = _library(residual)
+    s, t, z, w = slacks
+    m = len(s)
+    first = solve(xp.column_stack([residual, member]))
+    spread = first[:, 1:]
+    among = _inverse(member.T @ spread)
+
+    def along(x: Array, low: Array | float, high: Array | float) -> _Direction:
+        """Direction to the products ``s z = low`` and ``t w = high``, from a solution for x."""
+        level = among @ (member.T @ x - missing)
+        x = x - spread @ level
+        dz, dw = (low - z * x) / s - z, (high + w * x) / t - w
+        fastest = xp.stack([-x / s, x / t, -dz / z, -dw / w]).max()
+        return _Direction(x, level, dz, dw, _SHORT / xp.clip(fastest, _SHORT, None))
+
+    def towards(low: Array, high: Array) -> _Direction:
+        side = residual - high / t + low / s
+        return along(solve(side[:, None])[:, 0], low, high)
+
+    def products(way: _Direction, far: Array) -> tuple[Array, Array]:
+        """Products ``s z`` and ``t w`` so far along a direction."""
+        dx, dz, dw = far * way.x, far * way.z, far * way.w
+        return (s + dx) * (z + dz), (t - dx) * (w + dw)
+
+    mu = (s @ z + t @ w) / (2 * m)
+    way = along(first[:, 0], 0.0, 0.0)
+    left = sum(product.sum() for product in products(way, way.length)) / (2 * m)
+    aim = mu * (left / mu) ** 3
+    low, high = aim - way.x * way.z, aim + way.x * way.w
+    way = towards(low, high)
+    if bool(way.length > _LONG):
+        return way
+    far = xp.clip(1.1 * way.length + 0.1, None, 1.0)
+    near_low, near_high = (_balancing(product, aim) for product in products(way, far))
+    other = towards(low + near_low, high + near_high)
+    return other if bool(other.length > way.length) else way
+
+
+def _inverse(matrix: Array) -> Array:
+    """Inverse of a matrix of no, one or two rows, without leaving the device."""
+    if len(matrix) < 2:
+        return 1.0 / matrix
+    xp = _library(matrix)
+    (a, b), (c, d) = matrix
+    return xp.stack([xp.stack([d, -b]), xp.stack([-c, a])]) / (a * d - b * c)
+
+
+def _balancing(product: Array, aim: Array) -> Array:
+    """What brings products that are far from the aim nearer to it."""
+    xp = _library(product)
+    wanted = xp.clip(product, aim / _LOPSIDED, aim * _LOPSIDED)
+    return xp.clip(wanted - product, -_LOPSIDED * aim, None)
+
+
+def _factorised(matrix: Array, workers: Workers) -> Callable[[Array], Array] | None:
+    """Factorise a matrix, which may be overwritten; returns what solves with it, several columns.
+
+    None if it is not positive definite.
+    """
+    if isinstance(matrix, np.ndarray):
+        if not _cholesky(matrix, workers):
+            return None
+        return lambda right: dpotrs(matrix.T, right, lower=0)[0]
+    linalg = _library(matrix).linalg
+    factor, failed = linalg.cholesky_ex(matrix)
+    if int(failed):
+        return None
+    return lambda right: _library(right).cholesky_solve(right, factor)
+
+
+def _cholesky(A: np.ndarray, workers: Workers) -> bool:
+    """Write the factor L of ``A = L L'`` over the lower triangle; whether there is one.
+
+    By tiles, so that threads share the work and a stop is heard.
+    """
+    m = len(A)
+    for first in range(0, m, _TILE):
+        stop = min(first + _TILE, m)
+        own, done = slice(first, stop), slice(0, first)
+
+        def update(rows: slice, own: slice = own, done: slice = done) -> None:
+            A[rows, own] -= A[rows, done] @ A[own, done].T
+
+        workers.map(update, _tiles(first, m) if first else [])
+        factor, failed = dpotrf(A[own, own].T, lower=0)
+        if failed:
+            return False
+        A[own, own] = factor.T
+
+        def solve(rows: slice, own: slice = own, factor: np.ndarray = factor) -> None:
+            A[rows, own] = dtrsm(1.0, factor, A[rows, own].T, lower=0, trans_a=1).T
+
+        workers.map(solve, _tiles(stop, m))
+    return True
+
+
+def _tiles(first: int, stop: int) -> list[slice]:
+    return [slice(k, min(k + _TILE, stop)) for k in range(first, stop, _TILE)]

@@ -1,0 +1,210 @@
+"""All variables near their level moved at once, where steps of two crawl.
+
+Where the kernel matrix is ill-conditioned (unscaled features, a large C, classes that overlap)
+hundreds or thousands of variables are free and pull at each other. The others are at a wall of
+the box and far from leaving it. So the problem of those near their level alone, free or about to
+be, is solved in float64 by the interior-point method of :mod:`maxmargin.backends.interior_point`;
+then all scores are made anew, and who violates the KKT conditions now takes part the next time.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.backends import cpu, cpu_steps
+from maxmargin.backends.interior_point import MATRICES, minimise
+from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.duals import DualProblem
+from maxmargin.gram import Gram
+
+_WIDE, _MARGIN = 2.0, 20.0  # violations and goals below the level that are near it
+_BAND, _MORE = 1.5, 128  # variables taken in: so many times those that may move, and some more
+_TIGHTEN, _BELOW = 1e-3, 0.6  # of the violation, or of the goal, is gone for
+_ALWAYS = 1 << 25  # bytes that the matrices may take however small the budget is
+_RENEWAL, _OVERHEAD = 4, 4e7  # entries of steps for a kernel value, and for all small things
+_FALLEN = 0.1  # a violation that falls to this part in time does not crawl
+_FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row that do not better the violation so much
+_RELUCTANCE = 4  # times dearer they count after that
+
+
+class Pace:
+    """Whether to take Newton's steps: once steps of two crawl, as long as Newton's do not.
+
+    Steps of two crawl when they have cost as much as Newton's will, and have not brought the
+    violation to a tenth. That is counted in entries of steps, ``spent``, so that the same fit goes
+    the same way twice; it costs at most twice what it would have cost to know.
+    """
+
+    def __init__(self) -> None:
+        self.violation, self.spent = np.inf, 0
+        self.best, self.fruitless, self.reluctance = np.inf, 0, 1
+        self.newton = False
+
+    def tired(self, violation: float) -> bool:
+        """Take note of a violation; whether it is worth asking what Newton's steps cost."""
+        if violation < _FALLEN * self.violation or np.isinf(self.violation):
+            self.violation, self.spent = violation, 0
+        return self.newton or self.spent > self.reluctance * _OVERHEAD
+
+    def crawls(self, cost: float) -> bool:
+        """Whether Newton's steps, of such a cost, are next."""
+        self.newton = self.newton or self.spent > self.reluctance * cost
+        return self.newton
+
+    def judge(self, violation: float, steps: int) -> None:
+        """Take note of the violation from which Newton's steps, if any, were taken."""
+        self.fruitless = 0 if violation < _BETTER * self.best else self.fruitless + 1
+        self.best = min(self.best, violation)
+        if not steps or self.fruitless > _FRUITLESS:
+            self.newton, self.spent, self.fruitless = False, 0, 0
+            self.reluctance *= _RELUCTANCE
+
+
+class _Looks(NamedTuple):
+    """All variables: values, scores, how far each is on the wrong side, and who is free."""
+
+    x: np.ndarray
+    v: np.ndarray
+    excess: np.ndarray
+    free: np.ndarray
+
+    @property
+    def movable(self) -> int:
+        """Variables that are free, or on the wrong side of their level."""
+        return int(np.count_nonzero(self.free | (self.excess > 0)))
+
+
+class NearLevel:
+    """One problem in the variables of :func:`maxmargin.backends.interior_point.minimise`.
+
+    These are ``x = c a``, or ``x = s a`` where no constraint wants it otherwise. Two variables of
+    support vector regression that sit on a row, and differ in nothing but their bounds (without a
+    tube), are one here, with the bounds of their sum. Where there is no bound (the hard margin) a
+    sum that is fixed is one.
+    """
+
+    def __init__(self, gram: Gram, problem: DualProblem, workers: Workers = ALONE) -> None:
+        self.gram, self.problem, self.workers = gram, problem, workers
+
+    @cached_property
+    def towards(self) -> np.ndarray:
+        """Sign of each variable in x."""
+        return self.problem.coefficient if self.problem.n_groups else self.problem.sign
+
+    @cached_property
+    def parts(self) -> np.ndarray:
+        """Which variables each is the sum of, (1 or 2, count)."""
+        problem = self.problem
+        order = np.argsort(problem.gram_row, kind="stable")
+        same = (
+            problem.gram_row,
+            problem.group,
+            problem.sign * self.towards,
+            problem.linear * self.towards,
+        )
+        if len(problem.rows) * 2 == len(order):
+            first, second = order.reshape(-1, 2).T
+            if all(np.array_equal(array[first], array[second]) for array in same):
+                return np.stack([first, second])
+        return np.arange(len(order))[None]
+
+    @cached_property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bound of each variable's part in x."""
+        problem = self.problem
+        upper = np.where(np.isinf(problem.upper), 2.0 * problem.start.sum(), problem.upper)
+        ends = self.towards * problem.lower, self.towards * upper
+        return np.minimum(*ends), np.maximum(*ends)
+
+    @cached_property
+    def box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper bound of each x."""
+        lowest, highest = self.ends
+        return lowest[self.parts].sum(0), highest[self.parts].sum(0)
+
+    def cost(self, alpha: np.ndarray, v: np.ndarray) -> float:
+        """Entries of steps of two that take as long as a solution, given the scores less levels.
+
+        That is some fifteen factorisations; thirty of their flops take as long as an entry.
+        """
+        size, active = self._most(self._look(alpha, v)), int(np.count_nonzero(alpha))
+        return _OVERHEAD + size**3 / 6 + _RENEWAL * self.gram.n * active
+
+    def _most(self, looks: _Looks) -> int:
+        """Variables that are solved for, at most."""
+        return min(int(_BAND * looks.movable) + _MORE, len(looks.x))
+
+    def _look(self, alpha: np.ndarray, v: np.ndarray) -> _Looks:
+        x = (self.towards * alpha)[self.parts].sum(0)
+        v = (self.towards * self.problem.coefficient * v)[self.parts[0]]
+        lower, upper = self.box
+        rises, falls = x < upper, x > lower
+        excess = np.maximum(np.where(rises, v, -np.inf), np.where(falls, -v, -np.inf))
+        return _Looks(x, v, excess, rises & falls)
+
+    def descend(
+        self, alpha: np.ndarray, decision: np.ndarray, goal: float
+    ) -> tuple[np.ndarray, float, int]:
+        """Solve for the variables near their level, given ``K beta`` in float64.
+
+        Returns ``alpha``, the violation before, and the steps taken: none if the matrices have no
+        room, or are not positive semidefinite.
+        """
+        problem = self.problem
+        found = cpu_steps.Findings.empty(len(alpha))
+        violation = cpu_steps.survey(problem.variables, problem.n_groups, alpha, decision, found)
+        looks = self._look(alpha, found.v)
+        near = np.flatnonzero(looks.excess > -(_WIDE * violation + _MARGIN * goal))
+        most = self._most(looks)
+        if len(near) > most:
+            key = np.where(looks.free[near], np.inf, looks.excess[near])
+            near = np.sort(near[np.argpartition(-key, most - 1)[:most]])
+        if 8 * MATRICES * len(near) ** 2 > max(self.gram.memory, _ALWAYS):
+            return alpha, violation, 0
+        lower, upper = (end[near] for end in self.box)
+        member = problem.group[self.parts[0, near]][:, None] == np.arange(problem.n_groups)
+        member = member[:, member.any(axis=0)]
+        minimum = minimise(
+            self._curvature(near),
+            looks.v[near],
+            looks.x[near],
+            lower,
+            upper,
+            member.astype(np.float64),
+            max(_TIGHTEN * violation, _BELOW * goal),
+            self.workers,
+        )
+        if minimum is None:
+            return alpha, violation, 0
+        x = _evened(
+            minimum.x, looks.x[near], np.minimum(minimum.x - lower, upper - minimum.x), member
+        )
+        signed, (lowest, highest) = self.towards * alpha, self.ends
+        for part in self.parts[:, near]:
+            signed[part] = np.clip(x, lowest[part], highest[part])
+            x = x - signed[part]
+        return self.towards * signed, violation, minimum.steps
+
+    def _curvature(self, near: np.ndarray) -> np.ndarray:
+        """Kernel values among some variables, their orientation folded in."""
+        first, gram = self.parts[0, near], self.gram
+        H = np.empty((len(near), len(near)))
+        cpu.kernel_square(gram.program, gram.points, self.problem.gram_row[first], H, self.workers)
+        orientation = (self.problem.sign * self.towards)[first]
+        H *= orientation
+        H *= orientation[:, None]
+        return cpu.finite(H, gram.kernel)
+
+
+def _evened(x: np.ndarray, before: np.ndarray, room: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """Give back to each group the rounding that its sum has gained, where there is room."""
+    x = x.copy()
+    for own in member.T:
+        drift = float((x - before)[own].sum())
+        roomiest = int(np.argmax(np.where(own, room, -1.0)))
+        if abs(drift) < room[roomiest]:
+            x[roomiest] -= drift
+    return x
