@@ -450,6 +450,23 @@ class Gram:
             self.store.owner[slots], self.store.stamp[slots] = -1, 0
             raise
 
+    @property
+    def is_there(self) -> bool:
+        """Whether all values are in memory already: computed, or those of a given matrix."""
+        if self.store.used and not (self.store.slot < 0).any():
+            return True
+        return self.program.is_given and self.points.primitives[0].is_whole
+
+    def filled(self, workers: Workers = ALONE) -> RowStore:
+        """Return the store with all rows in it, for a matrix that is ``resident``."""
+        if self.program.is_given or self.store.used or self.primitives is not None:
+            self.require(np.arange(self.n))
+            return self.store
+        values = np.empty((self.n, self.n))
+        cpu.kernel_square(self.program, self.points, np.arange(self.n), values, workers)
+        self.store.adopt(cpu.finite(values, self.kernel))
+        return self.store
+
     def check(self) -> None:
         """Refuse a kernel that returns NaN or is not symmetric, on a sample, before a solve.
 

@@ -470,9 +470,14 @@ class GivenMatrix:
         K, rows = panel
         _gather(K, rows, self.index[start:stop], out)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the matrix is, as it is, that of the values between all points in float64."""
+        return self.untouched and self.K.dtype == np.float64 and self.K.flags.c_contiguous
+
     def whole(self) -> np.ndarray:
         """Return the values between all points in float64; where it is that, the matrix itself."""
-        if self.untouched and self.K.dtype == np.float64 and self.K.flags.c_contiguous:
+        if self.is_whole:
             return self.K
         out = np.empty((self.n, self.n))
         _gather(self.K, self.rows, self.index, out)

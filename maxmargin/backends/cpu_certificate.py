@@ -14,7 +14,7 @@ from maxmargin.backends.compiled import njit
 
 SUMMED = 512  # terms of a product with the matrix that are summed at a time
 RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
-_MOST = 0.9  # of the rows
+_FEW, _HALVINGS = 0.1, 64  # of the rows, and of the largest value among the others
 _EPS = 2.0**-52
 
 
@@ -163,7 +163,8 @@ def weigh(variables, n_groups, readings, alpha, start, beta, decision, diagonal,
     levels = known.levels
     tube = reading(readings.tube_weights, levels, 0.0)
     if tube < 0.0:  # it cannot be narrower than nothing: that is rounding
-        levels = levels - tube
+        for g in range(levels.shape[0]):
+            levels[g] -= tube
         tube = reading(readings.tube_weights, levels, 0.0)
     error = errors(beta, decision, diagonal, known.size, rounding)
     dual = -(0.5 * known.squared_norm + known.linear)
@@ -234,9 +235,9 @@ def _noise(variables, alpha, diagonal, size):
     At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
     few rows with huge values do not count.
     """
-    counted = np.empty(alpha.shape[0])
     count = 0
     longest = 0.0
+    common = 0.0
     total = 0.0
     for t in range(alpha.shape[0]):
         own = abs(diagonal[variables.gram_row[t]])
@@ -244,10 +245,16 @@ def _noise(variables, alpha, diagonal, size):
         if alpha[t] != 0.0:
             longest = max(longest, own)
         if variables.upper[t] > 0.0:
-            counted[count] = own
+            common = max(common, own)
             count += 1
-    ordered = np.sort(counted[:count])
-    common = ordered[int(_MOST * (count - 1))] if count > 0 else 0.0
+    for _ in range(_HALVINGS):  # to what most rows are below
+        above = 0
+        for t in range(alpha.shape[0]):
+            own = abs(diagonal[variables.gram_row[t]])
+            above += variables.upper[t] > 0.0 and own > 0.5 * common
+        if above > _FEW * count:
+            break
+        common *= 0.5
     return RESOLVED * _EPS * max(size * math.sqrt(longest), common * total)
 
 
