@@ -60,8 +60,9 @@ class Batch(NamedTuple):
 class Answers(NamedTuple):
     """What is found for each problem: ragged arrays like those of the batch, and a row of numbers.
 
-    ``alpha`` comes as the start, ``beta`` and ``steps`` as zeros. ``code`` is CONVERGED, PAUSED after too many steps or too much work, or STUCK where no step can
-    be taken; the fields of ``account`` are those of Account.
+    ``alpha`` comes as the start, ``beta`` and ``steps`` as zeros. ``code`` is CONVERGED, PAUSED
+    after too many steps or too much work, or STUCK where no step can be taken; the columns of
+    ``account`` are the fields of Account.
     """
 
     alpha: np.ndarray
@@ -245,9 +246,7 @@ def _solve(
     for t in range(m):
         beta[variables.gram_row[t]] += variables.sign[t] * alpha[t]
     _decide(variables, places, beta, decision)
-    known = weigh(
-        variables, n_groups, readings, alpha, start, beta, decision, diagonal, rounding
-    )
+    known = weigh(variables, n_groups, readings, alpha, start, beta, decision, diagonal, rounding)
     account[0] = known.primal
     account[1] = known.dual
     account[2] = known.gap

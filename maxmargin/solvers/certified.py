@@ -52,8 +52,8 @@ class Auto:
     """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
 
     Small ones are solved many at a time (:class:`SmallBatch`), and what is not finished that way
-    goes on alone. SMO works in float64 and ends exactly on its face. It also takes over where the engine's
-    float32 has come to its end, and has the hard margin, huge and tiny kernel values to itself.
+    goes on alone. SMO works in float64 and ends exactly on its face. It also takes over where the
+    engine's float32 has come to its end, and has the hard margin and huge kernel values to itself.
     A Gram matrix on a GPU has a solver of its own, for problems of any size; where that one gives
     up, the others go on from there on the host.
     """

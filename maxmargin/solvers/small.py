@@ -8,6 +8,7 @@ kernel values among their rows are made, and threads share them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -76,10 +77,7 @@ class SmallBatch:
         size = len(problem.sign)
         room = 16 * threads * size * size <= gram.memory
         return (
-            size < cpu_small.LARGEST
-            and room
-            and not problem.hard
-            and not gram.program.calls_python
+            size < cpu_small.LARGEST and room and not problem.hard and not gram.program.calls_python
         )
 
     def solve(
@@ -120,23 +118,33 @@ class SmallBatch:
         def solve(span: tuple[int, int]) -> None:
             k, last = span
             size = int(np.diff(batch.offset[k : last + 1]).max())
-            room = np.empty((size, size))
-            while k < last:
-                first, end, K = k, last, matrix
-                if K is None:
-                    end, K = k + 1, _block(gram, rows[k])
-                k = cpu_small.solve_some(
-                    K, batch, found, first, end, tol, limit, _SLICE, rounding, room
-                )
-                looked_at[first:k] = True
-                if self.monitor.stopped():
-                    return
-                if self.monitor.due():
-                    self._report(batch, found, k - 1, numbers[k - 1], tol)
+            block_size = 0 if matrix is not None else int(entries[k:last].max())
+            with _lent(size**2) as room, _lent(block_size) as block:
+                while k < last:
+                    first, end, K = k, last, matrix
+                    if K is None:
+                        end, K = k + 1, _block(gram, rows[k], block)
+                    k = cpu_small.solve_some(
+                        K,
+                        batch,
+                        found,
+                        first,
+                        end,
+                        tol,
+                        limit,
+                        _SLICE,
+                        rounding,
+                        room.reshape(size, size),
+                    )
+                    looked_at[first:k] = True
+                    if self.monitor.stopped():
+                        return
+                    if self.monitor.due():
+                        self._report(batch, found, k - 1, numbers[k - 1], tol)
 
         try:
             matrix = None
-            if _whole_pays(gram, int(entries.sum())):
+            if _whole_pays(gram, len(problems), int(entries.sum())):
                 store = gram.filled(apart)
                 matrix, taken = _read_only(store.data), batch.rows
                 batch = batch._replace(rows=store.slot[taken], columns=taken)
@@ -205,18 +213,24 @@ def _side_by_side(
     return batch, found
 
 
-def _whole_pays(gram: Gram, entries: int) -> bool:
+def _whole_pays(gram: Gram, problems: int, entries: int) -> bool:
     """Whether problems of so many entries are better served by the whole matrix."""
     if not gram.resident:
         return False
-    return gram.is_there or (gram.n <= _WHOLE and entries >= _WORTH * gram.n**2)
+    several = problems > 1 and entries >= _WORTH * gram.n**2
+    return gram.is_there or (gram.n <= _WHOLE and several)
 
 
-def _block(gram: Gram, rows: np.ndarray) -> np.ndarray:
-    """Kernel values among some rows."""
-    values = np.empty((len(rows), len(rows)))
-    cpu.kernel_square(gram.program, gram.points, rows, values)
-    return _read_only(cpu.finite(values, gram.kernel))
+def _lent(count: int) -> AbstractContextManager[np.ndarray]:
+    return cpu.rooms.lent(count, np.float64)
+
+
+def _block(gram: Gram, rows: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """Kernel values among some rows, in the room that is given."""
+    values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
+    everything = len(rows) == gram.n
+    cpu.kernel_square(gram.program, gram.points, None if everything else rows, values)
+    return _read_only(values if gram.is_tame else cpu.finite(values, gram.kernel))
 
 
 def _read_only(matrix: np.ndarray) -> np.ndarray:

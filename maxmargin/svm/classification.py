@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.backends.data import refuse_extreme_weights
+from maxmargin.backends.data import column, refuse_extreme_weights
 from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
@@ -107,9 +107,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         kernel = self._validated_kernel()
         X, y = self._validated(X, y, kernel)
-        labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
+        labels = column(y)
         self.classes_ = np.unique(labels)
+        if labels.dtype.kind not in "biuSU" or 2 * len(self.classes_) > len(labels):
+            check_classification_targets(labels)  # the others cannot be anything else
         index = np.searchsorted(self.classes_, labels)  # no sorting of all labels
         if len(self.classes_) < 2:
             raise ValueError(
@@ -117,7 +118,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             )
         weight = self._validated_weight(sample_weight, X)
         self.class_weight_ = class_weights(self.class_weight, self.classes_, index, weight)
-        if len(np.unique(index[weight > 0])) < 2:
+        if np.count_nonzero(np.bincount(index[weight > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class: give "
                 "rows of another class a positive sample_weight."
