@@ -137,8 +137,8 @@ def _solve_small(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Wo
         numbers, tol = [a.number for a in alike], alike[0].tol
         answers = method.solve(gram, problems, rows, numbers, tol, workers)
         for attempt, answer in zip(alike, answers, strict=True):
-            if answer is not None and attempt.judge_answer(method, answer):
-                solver.monitor.finished()
+            if answer is not None and not attempt.judge_answer(method, answer):
+                solver.monitor.finished(-1)  # it goes on alone
 
 
 def _grouped(attempts: list[_Attempt]) -> Iterable[list[_Attempt]]:

@@ -137,10 +137,11 @@ class SmallBatch:
                         room.reshape(size, size),
                     )
                     looked_at[first:k] = True
-                    if self.monitor.stopped():
-                        return
+                    self.monitor.finished(k - first)
                     if self.monitor.due():
                         self._report(batch, found, k - 1, numbers[k - 1], tol)
+                    if self.monitor.stopped():
+                        return
 
         try:
             matrix = None
