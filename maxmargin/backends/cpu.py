@@ -851,9 +851,12 @@ def expand(
         ((_, panels),) = _panels(left, part)
         sums = np.zeros((len(part), len(stretches), len(coefficients)))
         with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses what is not finite
-            for s, span in enumerate(stretches):
-                for start, stop, tile in _values(program, left, part, panels, right, span):
-                    sums[:, s] += tile @ coefficients[:, start:stop].T
+            for start, stop, tile in _values(program, left, part, panels, right, (0, right.n)):
+                for s, (begin, end) in enumerate(stretches):
+                    first, last = max(begin, start), min(end, stop)
+                    if first < last:
+                        inside = tile[:, first - start : last - start]
+                        sums[:, s] += inside @ coefficients[:, first:last].T
             return finish(sums)
 
     step = _panel_rows(left)

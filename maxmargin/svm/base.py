@@ -181,6 +181,8 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
 
     def _placed(self, kernel: Kernel, X: Any, against: int) -> Placement:
         """Decide where to compute the kernel between the rows of X and so many others."""
+        if self.device == "cpu":
+            return place("cpu", 0, 0)
         blocked = self._gpu_failed
         if kernel.lower().calls_python:
             blocked = f"The kernel {kernel!r} calls a Python function, which a GPU cannot run."
@@ -285,7 +287,7 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
 
     def _expansion(self, X: Any, **grouping: Any) -> np.ndarray:
         """Values of the machine's expansions at new points; see :func:`expand` for grouping."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         kernel = self.kernel_
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
@@ -317,8 +319,12 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
             warnings.warn(f"Evaluating on the CPU. {error}", UserWarning, stacklevel=5)
             return "cpu"
 
+    def _check_is_fitted(self) -> None:
+        """Refuse a machine that is not fitted, as scikit-learn does; to be sure of one is quick."""
+        if "dual_coef_" not in vars(self):
+            check_is_fitted(self)
+
     def _dense_dual_coef(self) -> np.ndarray:
-        check_is_fitted(self)
         return self.dual_coef_.toarray() if sp.issparse(self.dual_coef_) else self.dual_coef_
 
     @property
