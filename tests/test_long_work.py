@@ -74,7 +74,7 @@ def test_a_callback_sees_the_work_and_can_stop_it(rows, monkeypatch):
 
 
 def test_a_batch_of_small_problems_can_be_stopped(monkeypatch):
-    monkeypatch.setattr(small, "_SLICE", 5000)  # entries: a few problems at a time
+    monkeypatch.setattr(small, "_SLICE", 12_000)  # entries: a few problems at a time
     labels, seen = np.arange(90) % 6, []
 
     def third(progress):

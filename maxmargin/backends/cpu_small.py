@@ -2,7 +2,7 @@
 
 A problem of some hundred variables is solved in less time than an interpreter takes to set it up.
 So a whole batch of them (pairs of classes, folds) crosses to compiled code together: for each
-variable that moves, its row of the Gram matrix is gathered once, in float64; steps of two
+variable that moves, its row of the Gram matrix is made or gathered once, in float64; steps of two
 (:mod:`maxmargin.backends.cpu_steps`) go down to ``tol``; one descent from face to face, as in
 :mod:`maxmargin.solvers.face`, ends exactly on the support set; then ``K beta`` is summed anew and
 everything that a certificate says is computed from it (:mod:`maxmargin.backends.cpu_certificate`).
@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.backends.compiled import njit
+from maxmargin.backends.cpu import exponential
 from maxmargin.backends.cpu_certificate import SUMMED, Readings, weigh
 from maxmargin.backends.cpu_steps import (
     BARRED,
@@ -26,7 +27,6 @@ from maxmargin.backends.cpu_steps import (
     STUCK,
     Variables,
     pair_steps_or_row,
-    single_steps_or_row,
 )
 
 LARGEST = 1000  # variables of a small problem
@@ -39,12 +39,25 @@ _TAME = 1e25  # scores below which a barred variable is out of their reach
 _FAST = {"nnan", "nsz", "reassoc", "contract"}
 
 
+class Values(NamedTuple):
+    """Where kernel values come from: a matrix of them, or dense points under a Gaussian kernel.
+
+    Without points, ``matrix`` has the value of rows i and j at ``(row[i], column[j])``; without a
+    matrix it is ``exp(rate |x_i - x_j|^2)`` of the rows of ``X``.
+    """
+
+    matrix: np.ndarray
+    X: np.ndarray
+    rate: float
+
+
 class Batch(NamedTuple):
     """Problems as ragged arrays: the variables of problem k are ``offset[k:k+2]``.
 
-    Variables sit on the problem's own rows; these are the ``rows`` and ``columns`` at
-    ``row_offset[k:k+2]`` of the matrix of kernel values. ``n_groups`` is the same for all; the
-    readings have a row for each.
+    Variables sit on the problem's own rows; what belongs to these is at ``row_offset[k:k+2]``:
+    their places ``row`` and ``column`` in the values, and the ``diagonal`` of the Gram matrix. The
+    number of groups is the same for all, and positive; the readings have a row for each problem.
+    ``tol`` is the violation to reach, ``allowed`` the steps for it.
     """
 
     offset: np.ndarray
@@ -53,16 +66,19 @@ class Batch(NamedTuple):
     n_groups: int
     readings: Readings
     row_offset: np.ndarray
-    rows: np.ndarray
-    columns: np.ndarray
+    row: np.ndarray
+    column: np.ndarray
+    diagonal: np.ndarray
+    tol: np.ndarray
+    allowed: np.ndarray
 
 
 class Answers(NamedTuple):
     """What is found for each problem: ragged arrays like those of the batch, and a row of numbers.
 
-    ``alpha`` comes as the start, ``beta`` and ``steps`` as zeros. ``code`` is CONVERGED, PAUSED
-    after too many steps or too much work, or STUCK where no step can be taken; the columns of
-    ``account`` are the fields of Account.
+    ``alpha`` comes as the point to begin at, ``beta`` and ``steps`` as zeros. ``code`` is
+    CONVERGED, PAUSED after too many steps or too much work, or STUCK where no step can be taken;
+    the columns of ``account`` are the fields of Account.
     """
 
     alpha: np.ndarray
@@ -76,8 +92,9 @@ class Answers(NamedTuple):
 class Places(NamedTuple):
     """Where the rows of one problem's variables are made and kept.
 
-    Row k of ``kept`` belongs to the variable whose ``slot`` is k, orientation folded in; it comes
-    from row ``row[t]`` of the matrix, at the columns ``column``.
+    Row k of ``kept`` belongs to the variable whose ``slot`` is k, orientation folded in. Variable t
+    is at ``row[t]`` and ``column[t]`` of the values; the features of its point are also column t of
+    ``points``.
     """
 
     kept: np.ndarray
@@ -85,119 +102,50 @@ class Places(NamedTuple):
     row: np.ndarray
     column: np.ndarray
     orientation: np.ndarray
+    points: np.ndarray
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def solve_some(K, batch, answers, first, last, tol, max_steps, max_entries, rounding, room):
+def solve_some(values, batch, answers, first, last, max_entries, rounding, room):
     """Solve problems from ``first`` on; returns the first one that is not looked at.
 
     Comes back before ``last`` once about ``max_entries`` entries of rows were worked on, a problem
     also once it alone took so many. ``room`` is for the rows of one problem, a square or more.
     """
     done = 0
+    n_groups = batch.n_groups
     for k in range(first, last):
         a, b = batch.offset[k], batch.offset[k + 1]
-        own = slice(batch.row_offset[k], batch.row_offset[k + 1])
-        all_ = batch.variables
+        c, d = batch.row_offset[k], batch.row_offset[k + 1]
         variables = Variables(
-            all_.gram_row[a:b],
-            all_.sign[a:b],
-            all_.coefficient[a:b],
-            all_.linear[a:b],
-            all_.lower[a:b],
-            all_.upper[a:b],
-            all_.group[a:b],
+            batch.variables.gram_row[a:b],
+            batch.variables.sign[a:b],
+            batch.variables.coefficient[a:b],
+            batch.variables.linear[a:b],
+            batch.variables.lower[a:b],
+            batch.variables.upper[a:b],
+            batch.variables.group[a:b],
         )
-        done += _solve(
-            K,
-            batch.rows[own],
-            batch.columns[own],
-            variables,
-            batch.n_groups,
-            Readings(
-                batch.readings.bias_weights[k],
-                batch.readings.margin_weights[k],
-                batch.readings.tube_weights[k],
-            ),
-            batch.start[a:b],
-            answers.alpha[a:b],
-            answers.beta[own],
-            answers.decision[own],
-            answers.code[k : k + 1],
-            answers.steps[k : k + 1],
-            answers.account[k],
-            tol,
-            max_steps,
-            max_entries,
-            rounding,
-            room,
+        alpha = answers.alpha[a:b]
+        diagonal = batch.diagonal[c:d]
+        (slot, row, column, orientation, points), bend, tame = _begin(
+            values, variables, batch.row[c:d], batch.column[c:d], diagonal
         )
-        if done >= max_entries:
-            return k + 1
-    return last
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _solve(
-    K,
-    rows,
-    columns,
-    variables,
-    n_groups,
-    readings,
-    start,
-    alpha,
-    beta,
-    decision,
-    code,
-    steps,
-    account,
-    tol,
-    max_steps,
-    max_entries,
-    rounding,
-    room,
-):
-    """Solve one problem and account for the answer; returns the entries worked on."""
-    m = alpha.shape[0]
-    places = Places(
-        room,
-        np.empty(m, dtype=np.int64),
-        np.empty(m, dtype=np.int64),
-        np.empty(m, dtype=np.int64),
-        np.empty(m),
-    )
-    diagonal = np.empty(rows.shape[0])
-    for i in range(rows.shape[0]):
-        diagonal[i] = K[rows[i], columns[i]]
-    bend = np.empty(m)
-    largest = 0.0
-    extent = 0.0
-    for t in range(m):
-        row = variables.gram_row[t]
-        places.row[t] = rows[row]
-        places.column[t] = columns[row]
-        places.slot[t] = -1
-        places.orientation[t] = variables.sign[t] * variables.coefficient[t]
-        bend[t] = diagonal[row]
-        largest = max(largest, abs(diagonal[row]))
-        extent += max(abs(variables.upper[t]), abs(variables.lower[t]))
-        extent = max(extent, abs(variables.linear[t]))
-    used = 0
-    for t in range(m):
-        if alpha[t] != 0.0:
-            used = _fetch(K, places, used, t)
-    score = _scores(variables, places, alpha)
-    rise, fall = _walls(variables, n_groups, alpha)
-    code[0] = PAUSED
-    entries = 0
-    polished = False
-    weary = _WEARY * m
-    tame = extent < _TAME and largest * extent < _TAME
-    while tame:
-        allowed = min(weary, max_steps) - steps[0]
-        allowed = min(allowed, (max_entries - entries) // m + 1)
-        if n_groups > 0:
+        places = Places(room, slot, row, column, orientation, points)
+        m = alpha.shape[0]
+        used = 0
+        for t in range(m):
+            if alpha[t] != 0.0:
+                used = _fetch(values, places, used, t)
+        score = _scores(variables, places, alpha)
+        rise, fall = _walls(variables, n_groups, alpha)
+        answers.code[k] = PAUSED
+        entries = 0
+        steps = 0
+        polished = False
+        weary = _WEARY * m
+        while tame:
+            allowed = min(weary, batch.allowed[k]) - steps
             found, taken, needed = pair_steps_or_row(
                 places.kept,
                 places.slot,
@@ -209,80 +157,129 @@ def _solve(
                 variables.coefficient,
                 rise,
                 fall,
-                tol,
-                allowed,
+                batch.tol[k],
+                min(allowed, (max_entries - entries) // m + 1),
             )
-        else:
-            found, taken, needed = single_steps_or_row(
-                places.kept,
-                places.slot,
-                bend,
-                score,
-                alpha,
-                variables.lower,
-                variables.upper,
-                variables.coefficient,
-                rise,
-                fall,
-                tol,
-                allowed,
-            )
-        steps[0] += taken
-        entries += (taken + 1) * m
-        if found == ROWS:
-            used = _fetch(K, places, used, needed)
-            continue
-        code[0] = found
-        if found == STUCK or (found == CONVERGED and polished):
-            break
-        if found == PAUSED and (steps[0] >= max_steps or entries >= max_entries):
-            break
-        polished = found == CONVERGED
-        descents = _descend(places, variables, n_groups, alpha, score)
-        if polished and descents == 0:
-            break
-        rise, fall = _walls(variables, n_groups, alpha)
-        weary = steps[0] + _WEARY * m
+            steps += taken
+            entries += (taken + 1) * m
+            if found == ROWS:
+                used = _fetch(values, places, used, needed)
+                entries += m * (1 + places.points.shape[0])
+                continue
+            answers.code[k] = found
+            if found == STUCK or (found == CONVERGED and polished):
+                break
+            if found == PAUSED and (steps >= batch.allowed[k] or entries >= max_entries):
+                break
+            polished = found == CONVERGED
+            if _descend(places, variables, n_groups, alpha, score) == 0 and polished:
+                break
+            rise, fall = _walls(variables, n_groups, alpha)
+            weary = steps + _WEARY * m
+        answers.steps[k] = steps
+        beta = answers.beta[c:d]
+        decision = answers.decision[c:d]
+        _decide(variables, places, alpha, beta, decision)
+        known = weigh(
+            variables,
+            n_groups,
+            Readings(
+                batch.readings.bias_weights[k],
+                batch.readings.margin_weights[k],
+                batch.readings.tube_weights[k],
+            ),
+            alpha,
+            batch.start[a:b],
+            beta,
+            decision,
+            diagonal,
+            rounding,
+        )
+        for field, value in enumerate(known):
+            answers.account[k, field] = value
+        done += entries
+        if done >= max_entries:
+            return k + 1
+    return last
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _begin(values, variables, row, column, diagonal):
+    """Look at the variables of a problem: their places (less the room), their curvature.
+
+    Also whether no score can become so large that a barred variable would be within its reach.
+    """
+    m = variables.sign.shape[0]
+    slot = np.empty(m, dtype=np.int64)
+    rows = np.empty(m, dtype=np.int64)
+    columns = np.empty(m, dtype=np.int64)
+    orientation = np.empty(m)
+    bend = np.empty(m)
+    points = np.empty((values.X.shape[1], m))
+    largest = 0.0
+    extent = 0.0
     for t in range(m):
-        beta[variables.gram_row[t]] += variables.sign[t] * alpha[t]
-    _decide(variables, places, beta, decision)
-    known = weigh(variables, n_groups, readings, alpha, start, beta, decision, diagonal, rounding)
-    account[0] = known.primal
-    account[1] = known.dual
-    account[2] = known.gap
-    account[3] = known.relative_gap
-    account[4] = known.rounding
-    account[5] = known.violation
-    account[6] = known.infeasibility
-    account[7] = known.bias
-    account[8] = known.margin
-    account[9] = known.tube
-    account[10] = known.squared_norm
-    account[11] = known.noise
-    account[12] = known.size
-    account[13] = known.drift
-    return entries + used * m
+        own = variables.gram_row[t]
+        slot[t] = -1
+        rows[t] = row[own]
+        columns[t] = column[own]
+        orientation[t] = variables.sign[t] * variables.coefficient[t]
+        bend[t] = diagonal[own]
+        largest = max(largest, abs(diagonal[own]))
+        extent += max(abs(variables.upper[t]), abs(variables.lower[t]))
+        extent = max(extent, abs(variables.linear[t]))
+        for f in range(points.shape[0]):
+            points[f, t] = values.X[row[own], f]
+    tame = extent < _TAME and largest * extent < _TAME
+    return (slot, rows, columns, orientation, points), bend, tame
 
 
-@njit(cache=True, nogil=True)
-def _fetch(K, places, used, t):
-    """Make the row of a variable, orientation folded in; returns how many there are then."""
-    values = K[places.row[t]]
-    own = places.orientation[t]
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fetch(values, places, used, t):
+    """Make the row of a variable, orientation folded in; returns how many there are then.
+
+    Distances are sums of squared differences: exact however far the points are from zero.
+    """
     out = places.kept[used]
-    for s in range(places.slot.shape[0]):
-        out[s] = own * places.orientation[s] * values[places.column[s]]
+    own = places.orientation[t]
+    m = places.slot.shape[0]
+    if places.points.shape[0] > 0:
+        _gaussian_row(places.points, t, values.rate, out)
+        for s in range(m):
+            out[s] *= own * places.orientation[s]
+    else:
+        row = values.matrix[places.row[t]]
+        for s in range(m):
+            out[s] = own * places.orientation[s] * row[places.column[s]]
     places.slot[t] = used
     return used + 1
 
 
-@njit(cache=True, nogil=True)
-def _decide(variables, places, beta, decision):
-    """Write ``K beta`` anew, from the rows of the support vectors.
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _gaussian_row(points, t, rate, out):
+    """Write the Gaussian kernel between point t and all into the beginning of ``out``."""
+    m = points.shape[1]
+    for s in range(m):
+        out[s] = 0.0
+    for f in range(points.shape[0]):
+        feature = points[f]
+        own = feature[t]
+        for s in range(m):
+            difference = feature[s] - own
+            out[s] += difference * difference
+    for s in range(m):
+        out[s] = exponential(rate * out[s])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _decide(variables, places, alpha, beta, decision):
+    """Write beta, and ``K beta`` anew from the rows of the support vectors.
 
     Two variables on a row may cancel; beta knows.
     """
     weight = np.zeros(places.slot.shape[0])
+    for t in range(weight.shape[0]):
+        beta[variables.gram_row[t]] += variables.sign[t] * alpha[t]
     weighed = np.zeros(beta.shape[0], dtype=np.bool_)
     for t in range(weight.shape[0]):
         row = variables.gram_row[t]
@@ -294,7 +291,7 @@ def _decide(variables, places, beta, decision):
         decision[variables.gram_row[t]] = places.orientation[t] * sums[t]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _sums(places, weight):
     """``sum_t weight_t row_t``, so many terms at a time as the bound on its rounding counts on."""
     m = weight.shape[0]
@@ -315,7 +312,7 @@ def _sums(places, weight):
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _carry(part, out):
     """Add a part to the whole, and empty it."""
     for s in range(out.shape[0]):
@@ -323,7 +320,7 @@ def _carry(part, out):
         part[s] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _scores(variables, places, alpha):
     """``v = -c (Q a + p)``."""
     weight = np.empty(alpha.shape[0])
@@ -335,7 +332,7 @@ def _scores(variables, places, alpha):
     return score
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _walls(variables, n_groups, alpha):
     """What each variable may do, as numbers to add: see cpu_steps."""
     m = alpha.shape[0]
@@ -368,7 +365,7 @@ def _descend(places, variables, n_groups, alpha, score):
     free = np.empty(m, dtype=np.int64)
     count = 0
     for t in range(m):
-        if variables.lower[t] < alpha[t] < variables.upper[t] and places.slot[t] >= 0:
+        if variables.lower[t] < alpha[t] < variables.upper[t]:
             free[count] = t
             count += 1
     if count < 2 or count > _FACE:
@@ -448,7 +445,7 @@ def _descend(places, variables, n_groups, alpha, score):
     return steps
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _restore_sums(variables, n_groups, alpha, before, inside):
     """Give back to each group the rounding that a long step took from its sum."""
     for g in range(n_groups):

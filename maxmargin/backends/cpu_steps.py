@@ -214,17 +214,6 @@ def single_steps(
 
     Takes, returns and changes what :func:`pair_steps` does; every ``coefficient`` is one.
     """
-    code, taken, _ = single_steps_or_row(
-        K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
-    )
-    return code, taken
-
-
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def single_steps_or_row(
-    K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
-):
-    """Do what :func:`single_steps` does, until a variable has no row; returns which, too."""
     q = score.shape[0]
     n_blocks = (q + _BLOCK - 1) // _BLOCK
     real = score.dtype.type
@@ -258,11 +247,11 @@ def single_steps_or_row(
                 best = gain
                 place = block * _BLOCK
         if violation < tol:
-            return CONVERGED, taken, -1
+            return CONVERGED, taken
         if taken == max_steps:
-            return PAUSED, taken, -1
+            return PAUSED, taken
         if place < 0:
-            return STUCK, taken, -1
+            return STUCK, taken
         start = np.uint64(place)
         stop = np.uint64(min(place + _BLOCK, q))
         best = zero
@@ -274,8 +263,6 @@ def single_steps_or_row(
         for t in range(start, stop):
             first = min(first, np.int32(t) if gains[t - start] >= best else nowhere)
         i = int(first)
-        if slot[i] < 0:
-            return ROWS, taken, i
         before = alpha[i]
         step = np.float64(score[i]) / np.float64(larger(diagonal[i], least_bend))
         if step >= upper[i] - alpha[i]:
@@ -285,12 +272,12 @@ def single_steps_or_row(
         else:
             alpha[i] += step
         if alpha[i] == before:
-            return STUCK, taken, -1
+            return STUCK, taken
         up[i] = zero if alpha[i] < upper[i] else -barred
         down[i] = zero if alpha[i] > lower[i] else barred
         moved = real(alpha[i] - before)
         Ki = K[slot[i]]
-    return PAUSED, max_steps, -1
+    return PAUSED, max_steps
 
 
 # Numba's cache on disk knows these classes, and cpu.DensePoints, by name: one that is gone or has

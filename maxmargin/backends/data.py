@@ -80,7 +80,9 @@ def _in_order(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
     """
     if type(X) is not np.ndarray or not options.keys() <= _UNDERSTOOD:
         return False
-    if X.ndim != 2 or not X.size or not X.flags.c_contiguous or X.dtype not in options["dtype"]:
+    wanted = options.get("dtype")
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    if X.ndim != 2 or not X.size or not X.flags.c_contiguous or X.dtype not in wanted:
         return False
     if not isinstance(y, str):
         if type(y) is not np.ndarray or y.shape != X.shape[:1] or y.dtype.kind not in "fiub":

@@ -21,7 +21,7 @@ from maxmargin.gram import Definiteness, DeviceGram, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.parallel_sets import ParallelSets
-from maxmargin.solvers.small import Answer, SmallBatch
+from maxmargin.solvers.small import Answer, SmallBatch, Task
 from maxmargin.solvers.smo import SMO
 from maxmargin.solvers.working_set import WorkingSet
 
@@ -128,17 +128,20 @@ def solve_certified(
 
 
 def _solve_small(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
-    """Take a first round with all small problems at once."""
+    """Take rounds with all small problems at once, as long as they end where they should."""
     threads = min(workers.count, len(attempts))
     small = [a for a in attempts if SmallBatch.takes(gram, a.problem, threads)]
-    method = SmallBatch(solver.max_iter, solver.monitor)
+    method = SmallBatch(solver.monitor)
     for alike in _grouped(small):
-        problems, rows = [a.problem for a in alike], [a.rows for a in alike]
-        numbers, tol = [a.number for a in alike], alike[0].tol
-        answers = method.solve(gram, problems, rows, numbers, tol, workers)
-        for attempt, answer in zip(alike, answers, strict=True):
-            if answer is not None and not attempt.judge_answer(method, answer):
-                solver.monitor.finished(-1)  # it goes on alone
+        while alike:
+            answers = method.solve(gram, [a.task(solver) for a in alike], workers)
+            again = []
+            for attempt, answer in zip(alike, answers, strict=True):
+                if answer is not None and not attempt.judge_answer(method, answer):
+                    solver.monitor.finished(-1)  # not yet, or alone
+                    if answer.solution.status is Status.CONVERGED:
+                        again.append(attempt)
+            alike = again
 
 
 def _grouped(attempts: list[_Attempt]) -> Iterable[list[_Attempt]]:
@@ -283,6 +286,13 @@ class _Attempt:
         self.gram = gram
         if not self.round:
             self.wanted = _first_tolerance(gram, self.problem, self.tol)
+
+    def task(self, solver: Auto) -> Task:
+        """Return the next round as one of many."""
+        limit = solver.within(self.worth).max_iter
+        allowed = max(limit - self.steps, 0) if limit >= 0 else -1
+        begin = self.current.start
+        return Task(self.problem, self.rows, self.number, begin, self.wanted, allowed)
 
     def method(self, solver: Solver | Auto, workers: Workers) -> Solver:
         """Solver for the next round."""
