@@ -705,11 +705,14 @@ class DeviceGram(Gram):
 def _evaluated(kernel: Kernel, program: Program, points: cpu.Operand) -> tuple:
     """Programme and points of the same matrix, all values computed: one call of the function."""
     everything = np.arange(points.n)
-    tiles = np.empty((len(points.primitives), points.n, points.n))
-    for seen, tile in zip(points.primitives, tiles, strict=True):
-        seen.tile(seen.panel(everything), 0, points.n, tile)
-    values = np.empty((points.n, points.n))
-    cpu.kernel_values(program, tiles, points.factors, points.factors, values)
+    if program.is_function:
+        values = points.primitives[0].whole()
+    else:
+        tiles = np.empty((len(points.primitives), points.n, points.n))
+        for seen, tile in zip(points.primitives, tiles, strict=True):
+            seen.tile(seen.panel(everything), 0, points.n, tile)
+        values = np.empty((points.n, points.n))
+        cpu.kernel_values(program, tiles, points.factors, points.factors, values)
     given = Program()
     given.push(PRECOMPUTED)
     return given, cpu.Operand.prepare(given, cpu.finite(values, kernel))

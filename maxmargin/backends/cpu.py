@@ -522,6 +522,11 @@ class FunctionValues:
     def tile(self, panel: Any, start: int, stop: int, out: np.ndarray) -> None:
         out[:] = self._call(panel, self.panel(np.arange(start, stop)), out.shape)
 
+    def whole(self) -> np.ndarray:
+        """Return the values between all points in float64: what the function returns, if that."""
+        values = self._call(self.X, self.X, (self.n, self.n))
+        return np.ascontiguousarray(values, dtype=np.float64)
+
     def _call(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> np.ndarray:
         try:
             values = self.function(rows, columns)

@@ -128,7 +128,7 @@ def solve_certified(
 
 
 def _solve_small(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
-    """Take rounds with all small problems at once, as long as they end where they should."""
+    """Take a round with all small problems at once, and one more with those worth refining."""
     threads = min(workers.count, len(attempts))
     small = [a for a in attempts if SmallBatch.takes(gram, a.problem, threads)]
     method = SmallBatch(solver.monitor)
@@ -138,8 +138,8 @@ def _solve_small(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Wo
             again = []
             for attempt, answer in zip(alike, answers, strict=True):
                 if answer is not None and not attempt.judge_answer(method, answer):
-                    solver.monitor.finished(-1)  # not yet, or alone
-                    if answer.solution.status is Status.CONVERGED:
+                    solver.monitor.finished(-1)
+                    if attempt.settled is not None:
                         again.append(attempt)
             alike = again
 
