@@ -3,9 +3,10 @@
 A problem of some hundred variables is solved in less time than an interpreter takes to set it up.
 So a whole batch of them (pairs of classes, folds) crosses to compiled code together: for each
 variable that moves, its row of the Gram matrix is made or gathered once, in float64; steps of two
-(:mod:`maxmargin.backends.cpu_steps`) go down to ``tol``; one descent from face to face, as in
-:mod:`maxmargin.solvers.face`, ends exactly on the support set; then ``K beta`` is summed anew and
-everything that a certificate says is computed from it (:mod:`maxmargin.backends.cpu_certificate`).
+(:mod:`maxmargin.backends.cpu_steps`) go down to ``tol``; descents from face to face, as in
+:mod:`maxmargin.solvers.face`, shorten the way and end it exactly on the support set; then
+``K beta`` is summed anew and everything that a certificate says is computed from it
+(:mod:`maxmargin.backends.cpu_certificate`).
 What does not end that way is left to the solvers of larger problems, from where it is.
 """
 
@@ -31,7 +32,9 @@ from maxmargin.backends.cpu_steps import (
 
 LARGEST = 1000  # variables of a small problem
 _WEARY = 10  # steps, times the variables, after which a descent is tried
-_FACE = 256  # free variables up to which a descent is affordable here
+_FACE = 256  # free variables up to which a descent is affordable here,
+_SMALL_FACE = 64  # and up to which it is cheaper than the steps that it saves
+_LOOSE = 100.0  # times tol: the violation at which that is tried
 _RIDGE = 1e-13
 _DESCENTS = 4, 32  # Newton steps of a descent, at least and at most,
 _FLOPS = 10**8  # and in between for so many multiplications
@@ -143,6 +146,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
         entries = 0
         steps = 0
         polished = False
+        goal = _LOOSE * batch.tol[k]
         weary = _WEARY * m
         while tame:
             allowed = min(weary, batch.allowed[k]) - steps
@@ -157,7 +161,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
                 variables.coefficient,
                 rise,
                 fall,
-                batch.tol[k],
+                goal,
                 min(allowed, (max_entries - entries) // m + 1),
             )
             steps += taken
@@ -169,10 +173,15 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
             answers.code[k] = found
             if found == STUCK or (found == CONVERGED and polished):
                 break
+            if found == CONVERGED and goal > batch.tol[k]:
+                goal = batch.tol[k]
+                if _descend(places, variables, n_groups, alpha, score, _SMALL_FACE) > 0:
+                    rise, fall = _walls(variables, n_groups, alpha)
+                continue
             if found == PAUSED and (steps >= batch.allowed[k] or entries >= max_entries):
                 break
             polished = found == CONVERGED
-            if _descend(places, variables, n_groups, alpha, score) == 0 and polished:
+            if _descend(places, variables, n_groups, alpha, score, _FACE) == 0 and polished:
                 break
             rise, fall = _walls(variables, n_groups, alpha)
             weary = steps + _WEARY * m
@@ -355,7 +364,7 @@ def _walls(variables, n_groups, alpha):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _descend(places, variables, n_groups, alpha, score):
+def _descend(places, variables, n_groups, alpha, score, largest):
     """Newton steps from face to face until one ends inside its own; returns their number.
 
     The method of :mod:`maxmargin.solvers.face`. Changes ``alpha`` and ``score`` in place; does
@@ -368,7 +377,7 @@ def _descend(places, variables, n_groups, alpha, score):
         if variables.lower[t] < alpha[t] < variables.upper[t]:
             free[count] = t
             count += 1
-    if count < 2 or count > _FACE:
+    if count < 2 or count > largest:
         return 0
     before = np.empty(m)
     for t in range(m):
