@@ -31,7 +31,7 @@ from maxmargin.backends.cpu_steps import (
 )
 
 LARGEST = 1000  # variables of a small problem
-_WEARY = 10  # steps, times the variables, after which a descent is tried
+_WEARY, _PATIENCE = 10, 150  # steps, times the variables, up to a descent, and to giving up
 _FACE = 256  # free variables up to which a descent is affordable here,
 _SMALL_FACE = 64  # and up to which it is cheaper than the steps that it saves
 _LOOSE = 100.0  # times tol: the violation at which that is tried
@@ -149,7 +149,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
         goal = _LOOSE * batch.tol[k]
         weary = _WEARY * m
         while tame:
-            allowed = min(weary, batch.allowed[k]) - steps
+            allowed = min(weary, batch.allowed[k], _PATIENCE * m) - steps
             found, taken, needed = pair_steps_or_row(
                 places.kept,
                 places.slot,
@@ -178,7 +178,8 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
                 if _descend(places, variables, n_groups, alpha, score, _SMALL_FACE) > 0:
                     rise, fall = _walls(variables, n_groups, alpha)
                 continue
-            if found == PAUSED and (steps >= batch.allowed[k] or entries >= max_entries):
+            enough = entries >= max_entries or steps >= min(batch.allowed[k], _PATIENCE * m)
+            if found == PAUSED and enough:
                 break
             polished = found == CONVERGED
             if _descend(places, variables, n_groups, alpha, score, _FACE) == 0 and polished:
@@ -445,13 +446,31 @@ def _descend(places, variables, n_groups, alpha, score, largest):
         inside = inside[: k - 1]
     if steps > 0:
         _restore_sums(variables, n_groups, alpha, before, inside)
+        gain = 0.0  # twice the decrease of the objective
         for i in range(count):
             t = free[i]
+            gain += variables.coefficient[t] * (alpha[t] - before[t]) * score[t]
+        _move(places, variables, alpha, before, score)
+        for i in range(count):
+            t = free[i]
+            gain += variables.coefficient[t] * (alpha[t] - before[t]) * score[t]
+        if not gain > 0.0:  # rounding on a flat face: as it was
+            _move(places, variables, before, alpha, score)
+            for t in range(m):
+                alpha[t] = before[t]
+            return 0
+    return steps
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def _move(places, variables, alpha, before, score):
+    """Bring the scores up to date with variables that have moved."""
+    for t in range(alpha.shape[0]):
+        if alpha[t] != before[t]:
             moved = variables.coefficient[t] * (alpha[t] - before[t])
             row = places.kept[places.slot[t]]
-            for s in range(m):
+            for s in range(alpha.shape[0]):
                 score[s] -= moved * row[s]
-    return steps
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
