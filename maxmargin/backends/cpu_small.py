@@ -40,6 +40,12 @@ _DESCENTS = 4, 32  # Newton steps of a descent, at least and at most,
 _FLOPS = 10**8  # and in between for so many multiplications
 _TAME = 1e25  # scores below which a barred variable is out of their reach
 _FAST = {"nnan", "nsz", "reassoc", "contract"}
+_INNER = {  # of functions that only compiled code calls: without a way in from Python, and sooner
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}
 
 
 class Values(NamedTuple):
@@ -213,7 +219,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
     return last
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _begin(values, variables, row, column, diagonal):
     """Look at the variables of a problem: their places (less the room), their curvature.
 
@@ -244,7 +250,7 @@ def _begin(values, variables, row, column, diagonal):
     return (slot, rows, columns, orientation, points), bend, tame
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _fetch(values, places, used, t):
     """Make the row of a variable, orientation folded in; returns how many there are then.
 
@@ -265,7 +271,7 @@ def _fetch(values, places, used, t):
     return used + 1
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@njit(fastmath={"contract"}, **_INNER)
 def _gaussian_row(points, t, rate, out):
     """Write the Gaussian kernel between point t and all into the beginning of ``out``."""
     m = points.shape[1]
@@ -281,7 +287,7 @@ def _gaussian_row(points, t, rate, out):
         out[s] = exponential(rate * out[s])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _decide(variables, places, alpha, beta, decision):
     """Write beta, and ``K beta`` anew from the rows of the support vectors.
 
@@ -301,7 +307,7 @@ def _decide(variables, places, alpha, beta, decision):
         decision[variables.gram_row[t]] = places.orientation[t] * sums[t]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@njit(fastmath={"contract"}, **_INNER)
 def _sums(places, weight):
     """``sum_t weight_t row_t``, so many terms at a time as the bound on its rounding counts on."""
     m = weight.shape[0]
@@ -322,7 +328,7 @@ def _sums(places, weight):
     return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _carry(part, out):
     """Add a part to the whole, and empty it."""
     for s in range(out.shape[0]):
@@ -330,7 +336,7 @@ def _carry(part, out):
         part[s] = 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _scores(variables, places, alpha):
     """``v = -c (Q a + p)``."""
     weight = np.empty(alpha.shape[0])
@@ -342,7 +348,7 @@ def _scores(variables, places, alpha):
     return score
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _walls(variables, n_groups, alpha):
     """What each variable may do, as numbers to add: see cpu_steps."""
     m = alpha.shape[0]
@@ -364,7 +370,7 @@ def _walls(variables, n_groups, alpha):
     return rise, fall
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _descend(places, variables, n_groups, alpha, score, largest):
     """Newton steps from face to face until one ends inside its own; returns their number.
 
@@ -462,7 +468,7 @@ def _descend(places, variables, n_groups, alpha, score, largest):
     return steps
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+@njit(fastmath={"contract"}, **_INNER)
 def _move(places, variables, alpha, before, score):
     """Bring the scores up to date with variables that have moved."""
     for t in range(alpha.shape[0]):
@@ -473,7 +479,7 @@ def _move(places, variables, alpha, before, score):
                 score[s] -= moved * row[s]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _restore_sums(variables, n_groups, alpha, before, inside):
     """Give back to each group the rounding that a long step took from its sum."""
     for g in range(n_groups):
@@ -494,7 +500,7 @@ def _restore_sums(variables, n_groups, alpha, before, inside):
             alpha[roomiest] = min(max(value, low), high)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _newton(H, v, group, n_groups):
     """Solve ``H x = v - level of the group`` with ``sum x = 0`` in each group; zero if it fails.
 
@@ -556,7 +562,7 @@ def _newton(H, v, group, n_groups):
     return x
 
 
-@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+@njit(fastmath=_FAST, **_INNER)
 def _dot(x, y, count):
     total = 0.0
     for i in range(count):
@@ -564,7 +570,7 @@ def _dot(x, y, count):
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _cholesky(A):
     """Replace the lower triangle of a matrix by its Cholesky factor; whether there is one."""
     for i in range(A.shape[0]):
@@ -577,7 +583,7 @@ def _cholesky(A):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INNER)
 def _substitute(factor, right):
     """Solve ``L L' x = right`` in place."""
     n = right.shape[0]
