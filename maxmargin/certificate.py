@@ -20,16 +20,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from maxmargin.backends.cpu import spread_out
-from maxmargin.backends.cpu_certificate import Balance, balance, distances
-from maxmargin.backends.cpu_certificate import gap as gap_between
+from maxmargin.backends.cpu_certificate import (
+    RESOLVED,
+    Account,
+    distances,
+    errors,
+    relative,
+    weigh,
+)
 from maxmargin.backends.threads import ALONE, Workers
-from maxmargin.duals import DualProblem, Levels, read_levels
+from maxmargin.duals import DualProblem, Levels
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.solution import Solution, Status
 
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
-_SUMMED = 512  # terms of a product with the matrix that are summed at a time
-_RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
 _RECOMPUTED_WHOLE, _SAMPLED = 512, 128
 _NEAR, _SAFETY = 10.0, 4.0
 _SOON = 5e9  # entries times features that a thread multiplies in half a second
@@ -211,6 +215,51 @@ class Evaluation:
     noise: float
     certificate: Certificate
 
+    @classmethod
+    def of(
+        cls,
+        problem: DualProblem,
+        solution: Solution,
+        recomputed: np.ndarray,
+        verified: bool,
+        alpha: np.ndarray,
+        beta: np.ndarray,
+        decision: np.ndarray,
+        account: Account,
+        tol: float,
+        spectrum: Definiteness | Spectrum,
+        rows: np.ndarray | None = None,
+    ) -> Evaluation:
+        """Evaluation of a point that is accounted for, on all rows of a matrix or on these."""
+        status, unit = _scaling(problem, solution.status, account)
+        certificate = Certificate(
+            primal=account.primal,
+            dual=account.dual,
+            gap=account.gap,
+            relative_gap=account.relative_gap,
+            kkt_violation=account.violation,
+            infeasibility=account.infeasibility,
+            status=status,
+            tol=tol,
+            spectrum=spectrum,
+            rounding=account.rounding,
+        )
+        return cls(
+            rows=np.arange(len(beta)) if rows is None else rows,
+            solution=solution,
+            recomputed=recomputed,
+            verified=verified,
+            problem=problem,
+            alpha=alpha,
+            levels=Levels(account.bias, account.margin, account.tube),
+            coefficients=beta if unit == 1.0 else beta / unit,
+            bias=account.bias / unit,
+            decision=decision if unit == 1.0 else decision / unit,
+            squared_norm=account.squared_norm / unit**2,
+            noise=account.noise / unit,
+            certificate=certificate,
+        )
+
     @property
     def resolved(self) -> bool:
         """Whether a margin that is not fixed at one is larger than what is uncertain of it."""
@@ -235,7 +284,7 @@ def evaluate(
 
     The Gram matrix is that of the problem's own rows.
     """
-    alpha, rows = solution.alpha, np.arange(gram.n)
+    alpha = solution.alpha
     beta = problem.on_rows(alpha, gram.n)
     unknown = solution.decision is None and solution.status.stopped and not problem.hard
     if unknown and _is_long(gram, beta, workers):
@@ -248,46 +297,18 @@ def evaluate(
             "values and need to be preprocessed."
         )
     if problem.hard:
-        hulls = _balance(gram, problem, alpha, decision)
+        hulls = _weighed(gram, problem, alpha, beta, decision)
         _refuse_touching_hulls(problem, alpha, decision, hulls.size)
-        rho = read_levels(problem, hulls.levels).margin
-        if not rho > 0:
+        if not hulls.margin > 0:
             return _failed(problem, alpha, beta, decision, solution, tol, spectrum)
-        problem = problem.normalised(rho)
-        alpha, beta, decision = alpha / rho, beta / rho, decision / rho
-    known = _balance(gram, problem, alpha, decision)
-    read = read_levels(problem, known.levels)
-    error = _errors(gram, beta, decision, known.size)
-    primal, dual, gap, rounding = _objectives(problem, alpha, decision, known, error)
-    rounding += float(np.finfo(np.float64).eps) * (abs(primal) + abs(dual))
-    noise = _noise(gram, problem, alpha, known.size)
-    status, unit = _scaling(problem, solution.status, read.margin, known.violation, noise)
-    certificate = Certificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=_relative(gap + rounding, primal, dual),
-        kkt_violation=known.violation,
-        infeasibility=known.infeasibility,
-        status=status,
-        tol=tol,
-        spectrum=spectrum,
-        rounding=rounding,
-    )
-    return Evaluation(
-        rows=rows,
-        solution=solution,
-        recomputed=recomputed,
-        verified=verified,
-        problem=problem,
-        alpha=alpha,
-        levels=read,
-        coefficients=beta / unit,
-        bias=read.bias / unit,
-        decision=decision / unit,
-        squared_norm=known.squared_norm / unit**2,
-        noise=noise / unit,
-        certificate=certificate,
+        problem = problem.normalised(hulls.margin)
+        alpha, beta = alpha / hulls.margin, beta / hulls.margin
+        decision = decision / hulls.margin
+    account = _weighed(gram, problem, alpha, beta, decision)
+    if problem.hard:
+        account = _of_hard_margin(gram, problem, alpha, beta, decision, account)
+    return Evaluation.of(
+        problem, solution, recomputed, verified, alpha, beta, decision, account, tol, spectrum
     )
 
 
@@ -353,7 +374,7 @@ def _unseen(
     values = gram.matvec(beta, some, workers)
     decision = np.full(gram.n, values.mean())
     decision[some] = values
-    read = read_levels(problem, _balance(gram, problem, solution.alpha, decision).levels)
+    account = _weighed(gram, problem, solution.alpha, beta, decision)
     certificate = Certificate(
         np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
     )
@@ -364,9 +385,9 @@ def _unseen(
         verified=False,
         problem=problem,
         alpha=solution.alpha,
-        levels=read,
+        levels=Levels(account.bias, account.margin, account.tube),
         coefficients=beta,
-        bias=read.bias,
+        bias=account.bias,
         decision=decision,
         squared_norm=float(beta @ decision),
         noise=0.0,
@@ -374,66 +395,66 @@ def _unseen(
     )
 
 
-def _balance(gram: Gram, problem: DualProblem, alpha: np.ndarray, decision: np.ndarray) -> Balance:
-    """Weigh a point; a tube cannot be narrower than nothing, so rounding below is taken out."""
-    known = balance(
-        problem.variables, problem.n_groups, alpha, problem.start, decision, gram.diagonal
+def _weighed(
+    gram: Gram, problem: DualProblem, alpha: np.ndarray, beta: np.ndarray, decision: np.ndarray
+) -> Account:
+    """Account for a point of a problem over this matrix."""
+    return weigh(
+        problem.variables,
+        problem.n_groups,
+        problem.readings,
+        alpha,
+        problem.start,
+        beta,
+        decision,
+        gram.diagonal,
+        gram.rounding,
     )
-    tube = read_levels(problem, known.levels).tube
-    return known if tube >= 0 else known._replace(levels=known.levels - tube)
 
 
-def _errors(gram: Gram, beta: np.ndarray, decision: np.ndarray, size: float) -> np.ndarray:
-    """Bound on the rounding of each entry of ``K beta``: of the kernel's values, and of the sum.
-
-    A sum is one of at most ``_SUMMED`` terms at a time.
-    """
-    terms = float(np.count_nonzero(beta))
-    roundings = gram.rounding + min(terms, _SUMMED) + terms / _SUMMED + 2.0
-    eps = float(np.finfo(np.float64).eps)
-    return eps * (roundings * size * np.sqrt(np.abs(gram.diagonal)) + np.abs(decision))
-
-
-def _objectives(
+def _of_hard_margin(
+    gram: Gram,
     problem: DualProblem,
     alpha: np.ndarray,
+    beta: np.ndarray,
     decision: np.ndarray,
-    known: Balance,
-    error: np.ndarray,
-) -> tuple[float, float, float, float]:
-    """Primal, dual, gap, and how much larger the gap may be by rounding.
+    account: Account,
+) -> Account:
+    """Account for a maximum margin, whose primal any violated constraint makes infinite.
 
-    By the formula at the top of this file. For the hard margin any violated constraint makes the
-    primal infinite. There the primal is that of w scaled until no constraint is violated.
+    The primal here is that of w scaled until no constraint is violated.
     """
-    dual = -(0.5 * known.squared_norm + known.linear)
-    if problem.hard:
-        bias = read_levels(problem, known.levels).bias
-        margins = problem.sign * (decision[problem.gram_row] + bias)
-        counted = problem.upper > 0
-        slackest = float(margins[counted].min())
-        surest = float((margins - error[problem.gram_row])[counted].min())
-        doubt = float(np.abs(alpha) @ error[problem.gram_row])  # of the squared norm
-        half = 0.5 * known.squared_norm
-        primal = half / slackest**2 if slackest > 0 else float("inf")
-        highest = (half + 0.5 * doubt) / surest**2 if surest > 0 else float("inf")
-        rounding = highest - primal if np.isfinite(highest) else float("inf")
-        gap = max(primal - dual, 0.0)
-        return primal, dual, gap, rounding + 0.5 * doubt + known.drift
-    gap, doubt = gap_between(problem.variables, alpha, decision, known.levels, error)
-    return dual + gap, dual, gap, doubt + known.drift
+    error = errors(beta, decision, gram.diagonal, account.size, gram.rounding)[problem.gram_row]
+    margins = problem.sign * (decision[problem.gram_row] + account.bias)
+    counted = problem.upper > 0
+    slackest = float(margins[counted].min())
+    surest = float((margins - error)[counted].min())
+    doubt = float(np.abs(alpha) @ error)  # of the squared norm
+    half = 0.5 * account.squared_norm
+    primal = half / slackest**2 if slackest > 0 else float("inf")
+    highest = (half + 0.5 * doubt) / surest**2 if surest > 0 else float("inf")
+    rounding = highest - primal if np.isfinite(highest) else float("inf")
+    gap = max(primal - account.dual, 0.0)
+    rounding += 0.5 * doubt + account.drift
+    rounding += float(np.finfo(np.float64).eps) * (abs(primal) + abs(account.dual))
+    return account._replace(
+        primal=primal,
+        gap=gap,
+        rounding=rounding,
+        relative_gap=relative(gap + rounding, primal, account.dual),
+    )
 
 
-def _scaling(
-    problem: DualProblem, status: Status, rho: float, violation: float, noise: float
-) -> tuple[Status, float]:
+def _scaling(problem: DualProblem, status: Status, account: Account) -> tuple[Status, float]:
     """Status, and the number that brings a machine whose margin is rho to margin one.
 
     Where rho is zero to rounding, or for good not positive, there is no such number: trivial.
     """
-    zero = problem.margin_weights.size > 0 and abs(rho) <= noise
+    rho = account.margin
+    zero = problem.margin_weights.size > 0 and abs(rho) <= account.noise
     negative = problem.scaled and rho <= 0
-    if status is Status.CONVERGED and (zero or (negative and violation <= _KNOWN * -rho)):
+    known = negative and account.violation <= _KNOWN * -rho
+    if status is Status.CONVERGED and (zero or known):
         status = Status.TRIVIAL
     return status, rho if problem.scaled and not zero and not negative else 1.0
 
@@ -482,29 +503,6 @@ def falling(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
     return np.where(problem.coefficient > 0, above, below)
 
 
-def _relative(gap: float, primal: float, dual: float) -> float:
-    """Gap over the larger objective."""
-    scale = max(abs(primal), abs(dual))
-    if not gap > 0:
-        return 0.0
-    return float(gap / scale) if scale > 0 and np.isfinite(gap) else float("inf")
-
-
-def _noise(gram: Gram, problem: DualProblem, alpha: np.ndarray, size: float) -> float:
-    """Rounding of a decision value ``sum_t s_t a_t K_tx`` at the support vectors.
-
-    At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
-    few rows with huge values do not count.
-    """
-    if not problem.margin_weights.size:
-        return 0.0  # only a margin that is not fixed is compared with it
-    diagonal = np.abs(gram.diagonal[problem.gram_row])
-    longest = float(np.sqrt(diagonal[alpha != 0].max(initial=0.0)))
-    common = float(np.quantile(diagonal[problem.upper > 0], 0.9)) * float(np.abs(alpha).sum())
-    largest = max(size * longest, common)
-    return _RESOLVED * np.finfo(np.float64).eps * largest
-
-
 def _refuse_touching_hulls(
     problem: DualProblem, alpha: np.ndarray, decision: np.ndarray, size: float
 ) -> None:
@@ -513,7 +511,7 @@ def _refuse_touching_hulls(
     The distance comes from numbers of the kernel's size, so below their rounding it is zero. As
     long as the normal between the two points still separates all rows, the data are separable.
     """
-    resolution = _RESOLVED * np.finfo(np.float64).eps * size**2
+    resolution = RESOLVED * np.finfo(np.float64).eps * size**2
     values = decision[problem.gram_row]
     squared = max(float(alpha @ (problem.sign * values)), 0.0)
     counted = problem.upper > 0

@@ -40,6 +40,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.backends.cpu_certificate import Readings, reading
 from maxmargin.backends.cpu_steps import Variables
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Gram
@@ -106,6 +107,11 @@ class DualProblem:
             self.upper,
             self.group,
         )
+
+    @property
+    def readings(self) -> Readings:
+        """How a machine is read off the levels, for compiled code."""
+        return Readings(self.bias_weights, self.margin_weights, self.tube_weights)
 
     @property
     def rows(self) -> np.ndarray:
@@ -215,9 +221,9 @@ class Levels(NamedTuple):
 def read_levels(problem: DualProblem, levels: np.ndarray) -> Levels:
     """Bias ``b``, margin ``rho`` (1 where it is fixed) and tube width of a solution."""
     return Levels(
-        bias=float(problem.bias_weights @ levels) if problem.bias_weights.size else 0.0,
-        margin=float(problem.margin_weights @ levels) if problem.margin_weights.size else 1.0,
-        tube=float(problem.tube_weights @ levels) if problem.tube_weights.size else 0.0,
+        bias=reading(problem.bias_weights, levels, 0.0),
+        margin=reading(problem.margin_weights, levels, 1.0),
+        tube=reading(problem.tube_weights, levels, 0.0),
     )
 
 

@@ -296,6 +296,15 @@ class Gram:
         """``K_ii`` for every i, shape (n,)."""
         return cpu.finite(cpu.kernel_diagonal(self.program, self.points), self.kernel)
 
+    @property
+    def is_tame(self) -> bool:
+        """Whether the matrix is known to be symmetric, and finite where its diagonal is.
+
+        So it is for a valid kernel of products and distances alone: ``K_ij^2 <= K_ii K_jj``.
+        """
+        made_here = all(isinstance(points, cpu.Vectors) for points in self.points.primitives)
+        return made_here and self.kernel.validity is Validity.VALID
+
     @cached_property
     def rounding(self) -> float:
         """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
@@ -450,12 +459,31 @@ class Gram:
             self.store.owner[slots], self.store.stamp[slots] = -1, 0
             raise
 
+    @property
+    def is_there(self) -> bool:
+        """Whether all values are in memory already: computed, or those of a given matrix."""
+        if self.store.used and not (self.store.slot < 0).any():
+            return True
+        return self.program.is_given and self.points.primitives[0].is_whole
+
+    def filled(self, workers: Workers = ALONE) -> RowStore:
+        """Return the store with all rows in it, for a matrix that is ``resident``."""
+        if self.program.is_given or self.store.used or self.primitives is not None:
+            self.require(np.arange(self.n))
+            return self.store
+        values = np.empty((self.n, self.n))
+        cpu.kernel_square(self.program, self.points, None, values, workers)
+        self.store.adopt(values if self.is_tame else cpu.finite(values, self.kernel))
+        return self.store
+
     def check(self) -> None:
         """Refuse a kernel that returns NaN or is not symmetric, on a sample, before a solve.
 
         A precomputed matrix is looked at as a whole: it is there already.
         """
         on_diagonal = float(np.abs(self.diagonal).max())
+        if self.is_tame:
+            return
         largest, difference = cpu.asymmetry(*self._mirrored())
         if difference > _SYMMETRY * max(largest, on_diagonal):
             raise ValueError(
@@ -677,11 +705,14 @@ class DeviceGram(Gram):
 def _evaluated(kernel: Kernel, program: Program, points: cpu.Operand) -> tuple:
     """Programme and points of the same matrix, all values computed: one call of the function."""
     everything = np.arange(points.n)
-    tiles = np.empty((len(points.primitives), points.n, points.n))
-    for seen, tile in zip(points.primitives, tiles, strict=True):
-        seen.tile(seen.panel(everything), 0, points.n, tile)
-    values = np.empty((points.n, points.n))
-    cpu.kernel_values(program, tiles, points.factors, points.factors, values)
+    if program.is_function:
+        values = points.primitives[0].whole()
+    else:
+        tiles = np.empty((len(points.primitives), points.n, points.n))
+        for seen, tile in zip(points.primitives, tiles, strict=True):
+            seen.tile(seen.panel(everything), 0, points.n, tile)
+        values = np.empty((points.n, points.n))
+        cpu.kernel_values(program, tiles, points.factors, points.factors, values)
     given = Program()
     given.push(PRECOMPUTED)
     return given, cpu.Operand.prepare(given, cpu.finite(values, kernel))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -10,14 +11,18 @@ _FALLBACK = 1 << 30
 _LEAST = 1 << 26
 
 
-def budget(cache_size: float | str) -> int:
+def budget(cache_size: float | str, wanted: float = math.inf) -> int:
     """Bytes that ``cache_size`` allows: so many MB, or for ``"auto"`` a quarter of what is free.
+
+    Nobody looks how much that is for who wants less than there is in any case.
 
     >>> budget(200)
     209715200
     >>> budget("auto") >= 2**26
     True
     """
+    if cache_size == "auto" and wanted <= _LEAST:
+        return _LEAST
     if cache_size == "auto":
         return max(int(SHARE_OF_FREE * available()), _LEAST)
     return int(float(cache_size) * (1 << 20))

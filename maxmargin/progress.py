@@ -165,10 +165,10 @@ class Monitor:
                     if listener(told) is True:
                         self.reason = self.reason or Status.INTERRUPTED
 
-    def finished(self) -> None:
-        """Count one more problem as solved."""
+    def finished(self, count: int = 1) -> None:
+        """Count one more problem as solved, or several; or fewer, where one was not after all."""
         with self._lock:
-            self.solved += 1
+            self.solved += count
 
     def end(self, sentence: str, whole: bool) -> None:
         """Say what the progress bar is to end with, and whether the work was done to its end."""

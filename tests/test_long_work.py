@@ -38,6 +38,7 @@ from maxmargin import (
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.progress import DualProgress, Monitor, ProgressBar, watched
 from maxmargin.solution import Status
+from maxmargin.solvers import small
 from maxmargin.svm import classification
 
 random = np.random.default_rng(0)
@@ -58,7 +59,8 @@ def reports_at_once(monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [300, 1500])  # SMO and the engine
-def test_a_callback_sees_the_work_and_can_stop_it(rows):
+def test_a_callback_sees_the_work_and_can_stop_it(rows, monkeypatch):
+    monkeypatch.setattr(small.SmallBatch, "takes", lambda *_: False)
     seen = []
     SVC(**{**SLOW, "tol": 1e-4}, callback=seen.append).fit(X[:rows], y[:rows])
     assert all(isinstance(progress, DualProgress) for progress in seen)
@@ -70,6 +72,32 @@ def test_a_callback_sees_the_work_and_can_stop_it(rows):
     assert model.certificate_.status is Status.INTERRUPTED
     assert model.fit_status_ == 1
     assert model.predict(X).shape == (1500,)
+
+
+def test_a_batch_of_small_problems_can_be_stopped(monkeypatch):
+    monkeypatch.setattr(small, "_SLICE", 12_000)  # entries: a few problems at a time
+    labels, seen = np.arange(90) % 6, []
+
+    def third(progress):
+        seen.append(progress)
+        return len(seen) == 3
+
+    whole = SVC(callback=seen.append).fit(X[:90], labels)
+    assert len(seen) > 3
+    assert seen[-1].violation <= 1e-3
+    assert [progress.problem for progress in seen] == sorted({p.problem for p in seen})
+    seen.clear()
+    with pytest.warns(ConvergenceWarning, match="stopped early, by Ctrl-C or by a callback"):
+        model = SVC(callback=third).fit(X[:90], labels)
+    statuses = [part.status for part in model.certificate_.parts]
+    solved = statuses.index(Status.INTERRUPTED)
+    assert solved == seen[-1].problem + 1 < 15
+    assert statuses == [Status.CONVERGED] * solved + [Status.INTERRUPTED] * (15 - solved)
+    np.testing.assert_array_equal(model.intercept_[:solved], whole.intercept_[:solved])
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        SVC(max_iter=2).fit(X[:90], labels)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        SVC(time_limit=1e-9).fit(X[:90], labels)
 
 
 def test_an_error_in_a_callback_is_not_swallowed():

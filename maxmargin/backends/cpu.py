@@ -9,8 +9,10 @@ its left side is centred.
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import copy
 from typing import Any, NamedTuple, Protocol
 
@@ -36,6 +38,7 @@ DEVIATION32 = 0.5 * float(np.finfo(np.float32).eps) / 3**0.5  # of a value near 
 TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
 PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
 _CHUNK = 512
+_KEPT, _KEPT_ROOMS = 4 << 20, 2  # bytes of a room that a thread keeps, and how many
 _DIAGONAL_BLOCK = 16
 _PANEL = 64  # rows of one product in compiled code
 _FAR = 0.25  # squared length of the centre, over that of rows less it, from which it is used
@@ -422,13 +425,20 @@ def centre_of(X: Any) -> np.ndarray | None:
         sample = sample[:, filled].toarray() if len(filled) else np.zeros((1, 0))
     else:
         filled = np.arange(d)
-    medians = np.median(sample, axis=0).astype(np.float64) if sample.size else np.zeros(0)
-    spread = np.median(np.square(sample - medians).sum(axis=1)) if sample.size else 0.0
+    medians = _medians(sample) if sample.size else np.zeros(0)
+    spread = _medians(np.square(sample - medians).sum(axis=1)) if sample.size else 0.0
     if not medians @ medians > _FAR * spread:
         return None
     centre = np.zeros(d)
     centre[filled] = medians
     return centre
+
+
+def _medians(values: np.ndarray) -> Any:
+    """Medians of the columns: what ``np.median`` says, which takes its time over a few values."""
+    ordered = np.sort(values, axis=0).astype(np.float64, copy=False)
+    last = len(ordered) - 1
+    return 0.5 * (ordered[last // 2] + ordered[last - last // 2])
 
 
 def _less(X: Any, centre: np.ndarray) -> Any:
@@ -470,9 +480,14 @@ class GivenMatrix:
         K, rows = panel
         _gather(K, rows, self.index[start:stop], out)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the matrix is, as it is, that of the values between all points in float64."""
+        return self.untouched and self.K.dtype == np.float64 and self.K.flags.c_contiguous
+
     def whole(self) -> np.ndarray:
         """Return the values between all points in float64; where it is that, the matrix itself."""
-        if self.untouched and self.K.dtype == np.float64 and self.K.flags.c_contiguous:
+        if self.is_whole:
             return self.K
         out = np.empty((self.n, self.n))
         _gather(self.K, self.rows, self.index, out)
@@ -506,6 +521,11 @@ class FunctionValues:
 
     def tile(self, panel: Any, start: int, stop: int, out: np.ndarray) -> None:
         out[:] = self._call(panel, self.panel(np.arange(start, stop)), out.shape)
+
+    def whole(self) -> np.ndarray:
+        """Return the values between all points in float64: what the function returns, if that."""
+        values = self._call(self.X, self.X, (self.n, self.n))
+        return np.ascontiguousarray(values, dtype=np.float64)
 
     def _call(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> np.ndarray:
         try:
@@ -735,24 +755,31 @@ class DensePoints(NamedTuple):
 
 
 def kernel_square(
-    program: Program, points: Operand, rows: np.ndarray, out: np.ndarray, workers: Workers = ALONE
+    program: Program,
+    points: Operand,
+    rows: np.ndarray | None,
+    out: np.ndarray,
+    workers: Workers = ALONE,
 ) -> None:
-    """Write the symmetric matrix of the kernel values among ``points[rows]`` into ``out``."""
-    chosen = points.take(rows).gathered()
-    order = np.arange(len(rows))
+    """Write the symmetric matrix of the kernel values among ``points[rows]`` into ``out``.
+
+    Without rows, among all points.
+    """
+    chosen = points if rows is None else points.take(rows).gathered()
+    order = np.arange(chosen.n)
     step = _panel_rows(chosen)
 
     def fill(first: int) -> None:
-        part = slice(first, min(first + step, len(rows)))
+        part = slice(first, min(first + step, chosen.n))
         ((_, panels),) = _panels(chosen, order[part])
-        span = (first, len(rows))
+        span = (first, chosen.n)
         for start, stop, values in _values(program, chosen, order[part], panels, chosen, span):
             out[part, start:stop] = values
             _transpose(
                 values[:, max(part.stop - start, 0) :], out[max(start, part.stop) : stop, part]
             )
 
-    workers.map(fill, range(0, len(rows), step))
+    workers.map(fill, range(0, chosen.n, step))
 
 
 def accumulate(
@@ -829,9 +856,12 @@ def expand(
         ((_, panels),) = _panels(left, part)
         sums = np.zeros((len(part), len(stretches), len(coefficients)))
         with np.errstate(over="ignore", invalid="ignore"):  # the caller refuses what is not finite
-            for s, span in enumerate(stretches):
-                for start, stop, tile in _values(program, left, part, panels, right, span):
-                    sums[:, s] += tile @ coefficients[:, start:stop].T
+            for start, stop, tile in _values(program, left, part, panels, right, (0, right.n)):
+                for s, (begin, end) in enumerate(stretches):
+                    first, last = max(begin, start), min(end, stop)
+                    if first < last:
+                        inside = tile[:, first - start : last - start]
+                        sums[:, s] += inside @ coefficients[:, first:last].T
             return finish(sums)
 
     step = _panel_rows(left)
@@ -875,23 +905,52 @@ def _values(
     q, (first, last) = len(rows), span
     width = max((points.width for points in right.primitives), default=1)
     step = min(max(TILE_BYTES // left.dtype.itemsize // max(width, q), 16), 4096)
-    buffer = np.empty((len(panels) + 1) * q * min(step, last - first), dtype=left.dtype)
+    at_once = program.gaussian_rate is not None or program.is_given  # without primitives apart
+    tiles_held = 1 if at_once else len(panels) + 1
     row_factors = np.ascontiguousarray(left.factors[:, rows])
-    for start in range(first, last, step):
-        stop = min(start + step, last)
-        size = q * (stop - start)
-        values = buffer[:size].reshape(q, stop - start)
-        if program.gaussian_rate is not None:
-            right.primitives[0].gaussian_tile(panels[0], start, stop, program.gaussian_rate, values)
-        elif program.is_given:
-            right.primitives[0].tile(panels[0], start, stop, values)
-        else:
-            tiles = buffer[size : size * (len(panels) + 1)].reshape(len(panels), q, stop - start)
-            for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):
-                points.tile(panel, start, stop, tile)
-            column_factors = np.ascontiguousarray(right.factors[:, start:stop])
-            run(*program.arrays(left.dtype), tiles, row_factors, column_factors, values)
-        yield start, stop, values
+    with rooms.lent(tiles_held * q * min(step, last - first), left.dtype) as buffer:
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            size = q * (stop - start)
+            values = buffer[:size].reshape(q, stop - start)
+            if program.gaussian_rate is not None:
+                rate = program.gaussian_rate
+                right.primitives[0].gaussian_tile(panels[0], start, stop, rate, values)
+            elif program.is_given:
+                right.primitives[0].tile(panels[0], start, stop, values)
+            else:
+                tiles = buffer[size : size * tiles_held].reshape(len(panels), q, stop - start)
+                for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):
+                    points.tile(panel, start, stop, tile)
+                column_factors = np.ascontiguousarray(right.factors[:, start:stop])
+                run(*program.arrays(left.dtype), tiles, row_factors, column_factors, values)
+            yield start, stop, values
+
+
+class _Rooms(threading.local):
+    """Room to work in, kept by each thread from one use to the next: new memory is slow to touch.
+
+    Too much of it is not kept.
+    """
+
+    def __init__(self) -> None:
+        self.free: list[np.ndarray] = []
+
+    @contextmanager
+    def lent(self, count: int, dtype: Any) -> Iterator[np.ndarray]:
+        """Lend room for so many numbers; who asks while it is lent gets another."""
+        size = count * np.dtype(dtype).itemsize
+        room = self.free.pop() if self.free else np.empty(0, dtype=np.uint8)
+        if len(room) < size:
+            room = np.empty(size, dtype=np.uint8)
+        try:
+            yield room[:size].view(dtype)
+        finally:
+            if len(room) <= _KEPT and len(self.free) < _KEPT_ROOMS:
+                self.free.append(room)
+
+
+rooms = _Rooms()
 
 
 def kernel_values(
@@ -941,7 +1000,7 @@ def _stretches(n: int, row_length: int) -> list[tuple[int, int]]:
 
 def spread_out(n: int, count: int) -> np.ndarray:
     """At most ``count`` of n rows, evenly spread."""
-    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(np.int64))
+    return np.arange(n) if n <= count else np.linspace(0, n - 1, count).astype(np.int64)
 
 
 def _view(X: Any, view: View, seen: list[tuple[View, Any]]) -> Any:

@@ -1,4 +1,7 @@
-"""The sums and extremes of a certificate (:mod:`maxmargin.certificate`), each in one pass."""
+"""The numbers of a certificate (:mod:`maxmargin.certificate`): sums and extremes of one pass each.
+
+Compiled, so that a solver of many small problems can account for each as soon as it is solved.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.backends.compiled import njit
+
+SUMMED = 512  # terms of a product with the matrix that are summed at a time
+RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
+_FEW, _HALVINGS = 0.1, 64  # of the rows, and of the largest value among the others
+_EPS = 2.0**-52
 
 
 class Balance(NamedTuple):
@@ -100,18 +108,154 @@ def gap(variables, alpha, decision, levels, error):
     """
     total = 0.0
     doubt = 0.0
-    eps = 2.0**-52
     for t in range(alpha.shape[0]):
         offset = levels[variables.group[t]] if levels.shape[0] > 0 else 0.0
         residual = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
         residual += variables.coefficient[t] * offset
-        off = error[variables.gram_row[t]] + 2.0 * eps * (abs(variables.linear[t]) + abs(offset))
+        off = error[variables.gram_row[t]] + 2.0 * _EPS * (abs(variables.linear[t]) + abs(offset))
         above = alpha[t] - variables.lower[t]
         below = variables.upper[t] - alpha[t]
         term = max(residual * above, -residual * below, 0.0)
         total += term
         doubt += max((residual + off) * above, (off - residual) * below, 0.0) - term
     return total, doubt
+
+
+class Readings(NamedTuple):
+    """What the levels of the groups say about a machine, as weights of theirs: see DualProblem."""
+
+    bias_weights: np.ndarray
+    margin_weights: np.ndarray
+    tube_weights: np.ndarray
+
+
+class Account(NamedTuple):
+    """What is known of a point of a dual problem, all in numbers: see Certificate and Evaluation.
+
+    ``noise`` is the rounding of a decision value at the support vectors, where the margin is not
+    fixed; ``size`` and ``drift`` are those of :class:`Balance`.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    rounding: float
+    violation: float
+    infeasibility: float
+    bias: float
+    margin: float
+    tube: float
+    squared_norm: float
+    noise: float
+    size: float
+    drift: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh(variables, n_groups, readings, alpha, start, beta, decision, diagonal, rounding):
+    """Account for a point, given its decision ``D = K beta`` in float64.
+
+    ``rounding`` is that of a kernel value (``Gram.rounding``). The formula of the gap is at the top
+    of :mod:`maxmargin.certificate`.
+    """
+    known = balance(variables, n_groups, alpha, start, decision, diagonal)
+    levels = known.levels
+    tube = reading(readings.tube_weights, levels, 0.0)
+    if tube < 0.0:  # it cannot be narrower than nothing: that is rounding
+        for g in range(levels.shape[0]):
+            levels[g] -= tube
+        tube = reading(readings.tube_weights, levels, 0.0)
+    error = errors(beta, decision, diagonal, known.size, rounding)
+    dual = -(0.5 * known.squared_norm + known.linear)
+    between, doubt = gap(variables, alpha, decision, levels, error)
+    primal = dual + between
+    doubt += known.drift + _EPS * (abs(primal) + abs(dual))
+    noise = 0.0  # only a margin that is not fixed is compared with it
+    if readings.margin_weights.shape[0] > 0:
+        noise = _noise(variables, alpha, diagonal, known.size)
+    return Account(
+        primal,
+        dual,
+        between,
+        relative(between + doubt, primal, dual),
+        doubt,
+        known.violation,
+        known.infeasibility,
+        reading(readings.bias_weights, levels, 0.0),
+        reading(readings.margin_weights, levels, 1.0),
+        tube,
+        known.squared_norm,
+        noise,
+        known.size,
+        known.drift,
+    )
+
+
+@njit(cache=True, nogil=True)
+def reading(weights, levels, fixed):
+    """Read one number off the levels; without weights it is fixed."""
+    if weights.shape[0] == 0:
+        return fixed
+    total = 0.0
+    for g in range(levels.shape[0]):
+        total += weights[g] * levels[g]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def errors(beta, decision, diagonal, size, rounding):
+    """Bound on the rounding of each entry of ``K beta``: of the kernel's values, and of the sum.
+
+    A sum is one of at most ``SUMMED`` terms at a time.
+    """
+    terms = 0.0
+    for i in range(beta.shape[0]):
+        terms += beta[i] != 0.0
+    roundings = rounding + min(terms, SUMMED) + terms / SUMMED + 2.0
+    out = np.empty(decision.shape[0])
+    for i in range(decision.shape[0]):
+        out[i] = _EPS * (roundings * size * math.sqrt(abs(diagonal[i])) + abs(decision[i]))
+    return out
+
+
+@njit(cache=True, nogil=True)
+def relative(gap, primal, dual):
+    """Gap over the larger objective."""
+    scale = max(abs(primal), abs(dual))
+    if not gap > 0.0:
+        return 0.0
+    return gap / scale if scale > 0.0 and gap < np.inf else np.inf
+
+
+@njit(cache=True, nogil=True)
+def _noise(variables, alpha, diagonal, size):
+    """Rounding of a decision value ``sum_t s_t a_t K_tx`` at the support vectors.
+
+    At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
+    few rows with huge values do not count.
+    """
+    count = 0
+    longest = 0.0
+    common = 0.0
+    total = 0.0
+    for t in range(alpha.shape[0]):
+        own = abs(diagonal[variables.gram_row[t]])
+        total += abs(alpha[t])
+        if alpha[t] != 0.0:
+            longest = max(longest, own)
+        if variables.upper[t] > 0.0:
+            common = max(common, own)
+            count += 1
+    for _ in range(_HALVINGS):  # to what most rows are below
+        above = 0
+        for t in range(alpha.shape[0]):
+            own = abs(diagonal[variables.gram_row[t]])
+            above += variables.upper[t] > 0.0 and own > 0.5 * common
+        if above > _FEW * count:
+            break
+        common *= 0.5
+    return RESOLVED * _EPS * max(size * math.sqrt(longest), common * total)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

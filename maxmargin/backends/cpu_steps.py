@@ -1,12 +1,13 @@
-"""The compiled steps of the working-set engine: pairs of variables inside one resident block.
+"""The compiled steps of the engines: pairs of variables inside one block of the Gram matrix.
 
 ``K[slot[t]]`` is the row of variable t in the block, with the signs of the variables folded in
-(``o_t o_s K_ts``, ``o = s c``); a variable without a row must be barred. ``score`` is
-``v = -c (Q a + p)`` less the level of its group. What a variable may do is kept as a number to add:
-``rise[g, t]`` is 0 where variable t of group g may move along ``+c`` and hugely negative elsewhere,
-``fall[g, t]`` is 0 or hugely positive. Selection is then a plain maximum, and the compiler uses the
-whole width of the vector unit: a step costs about half a nanosecond an entry, a fifth of the
-branching form.
+(``o_t o_s K_ts``, ``o = s c``); where ``slot[t]`` is negative it has to be made first. ``score`` is
+``v = -c (Q a + p)``, less the level of its group where float32 needs that; it is of the type of K,
+float32 or float64. What a variable may do is kept as a number to add: ``rise[g, t]`` is 0 where
+variable t of group g may move along ``+c`` and hugely negative elsewhere, ``fall[g, t]`` is 0 or
+hugely positive. Selection is then a plain maximum, and the compiler uses the whole width of the
+vector unit: in float32 a step costs about half a nanosecond an entry, a fifth of the branching
+form.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from maxmargin.backends.cpu import add_rows, gaussian_rows
 
 CONVERGED, PAUSED, STUCK, ROWS = range(4)
 BARRED = np.float32(1e30)
-_LEAST_BEND = np.float32(1e-12)
-_LOW, _HIGH = np.float32(-3e38), np.float32(3e38)
+_LEAST_BEND = 1e-12
+_FAR = 3e38  # further than any score, barred or not
 _TIGHTEN = 0.1
 _HALVINGS = 24
 _BLOCK = 128  # entries whose extreme is kept, so that only one block is searched for its place
@@ -60,37 +61,55 @@ def pair_steps(
     """Take up to ``max_steps`` steps of two variables; returns ``(code, steps)``.
 
     The rule is SMO's (:mod:`maxmargin.solvers.smo`). Changes ``score``, ``alpha``, ``rise`` and
-    ``fall`` in place.
+    ``fall`` in place. All variables must have their rows.
+    """
+    code, taken, _ = pair_steps_or_row(
+        K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
+    )
+    return code, taken
+
+
+@njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
+def pair_steps_or_row(
+    K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
+):
+    """Do what :func:`pair_steps` does, until a variable has no row; returns which, too.
+
+    The code is then ROWS: the caller makes that row and comes back.
     """
     q = score.shape[0]
     n_groups = rise.shape[0]
     n_blocks = (q + _BLOCK - 1) // _BLOCK
-    zero = np.float32(0.0)
-    highest = np.empty(n_groups, dtype=np.float32)
-    lowest = np.empty(n_groups, dtype=np.float32)
+    real = score.dtype.type
+    zero = real(0.0)
+    far = real(_FAR)
+    least_bend = real(_LEAST_BEND)
+    barred = real(BARRED)
+    highest = np.empty(n_groups, dtype=score.dtype)
+    lowest = np.empty(n_groups, dtype=score.dtype)
     place = np.empty(n_groups, dtype=np.int64)
-    gains = np.empty(_BLOCK, dtype=np.float32)
+    gains = np.empty(_BLOCK, dtype=score.dtype)
     nowhere = np.int32(q)
     Ki = score  # any finite row: the first pass moves by nothing
     Kj = score
-    step32 = zero
+    moved = zero
     violation = zero
     for taken in range(max_steps + 1):
         # one pass: finish the last step, and find the extremes for the next
         for g in range(n_groups):
-            highest[g] = _LOW
-            lowest[g] = _HIGH
+            highest[g] = -far
+            lowest[g] = far
             place[g] = 0
             up = rise[g]
             down = fall[g]
             for block in range(n_blocks):
                 start = np.uint64(block * _BLOCK)
                 stop = np.uint64(min(block * _BLOCK + _BLOCK, q))
-                high = _LOW
-                low = _HIGH
+                high = -far
+                low = far
                 if g == 0:
                     for t in range(start, stop):
-                        value = score[t] - step32 * (Ki[t] - Kj[t])
+                        value = score[t] - moved * (Ki[t] - Kj[t])
                         score[t] = value
                         high = larger(high, value + up[t])
                         low = smaller(low, value + down[t])
@@ -109,20 +128,22 @@ def pair_steps(
         top = highest[widest]
         violation = top - lowest[widest]
         if violation < tol:
-            return CONVERGED, taken
+            return CONVERGED, taken, -1
         if taken == max_steps:
-            return PAUSED, taken
+            return PAUSED, taken, -1
         up = rise[widest]
         down = fall[widest]
         start = np.uint64(place[widest])
         stop = np.uint64(min(place[widest] + _BLOCK, q))
-        top = _LOW  # again, from what was stored: the place must be found
+        top = -far  # again, from what was stored: the place must be found
         for t in range(start, stop):
             top = larger(top, score[t] + up[t])
         first = nowhere  # a minimum of places is vectorised, a search that breaks off is not
         for t in range(start, stop):
             first = min(first, np.int32(t) if score[t] + up[t] >= top else nowhere)
         i = int(first)
+        if slot[i] < 0:
+            return ROWS, taken, i
         Ki = K[slot[i]]
         bend_i = diagonal[i]
         best = zero
@@ -133,27 +154,29 @@ def pair_steps(
             gain = zero
             for t in range(start, stop):
                 slope = larger(top - (score[t] + down[t]), zero)
-                bend = larger(bend_i + diagonal[t] - (Ki[t] + Ki[t]), _LEAST_BEND)
+                bend = larger(bend_i + diagonal[t] - (Ki[t] + Ki[t]), least_bend)
                 gain = larger(gain, slope * slope / bend)
             if gain > best:
                 best = gain
                 place_j = block * _BLOCK
         if place_j < 0:
-            return STUCK, taken
+            return STUCK, taken, -1
         start = np.uint64(place_j)
         stop = np.uint64(min(place_j + _BLOCK, q))
         best = zero
         for t in range(start, stop):
             slope = larger(top - (score[t] + down[t]), zero)
-            bend = larger(bend_i + diagonal[t] - (Ki[t] + Ki[t]), _LEAST_BEND)
+            bend = larger(bend_i + diagonal[t] - (Ki[t] + Ki[t]), least_bend)
             gains[t - start] = slope * slope / bend
             best = larger(best, gains[t - start])
         first = nowhere
         for t in range(start, stop):
             first = min(first, np.int32(t) if gains[t - start] >= best else nowhere)
         j = int(first)
+        if slot[j] < 0:
+            return ROWS, taken, j
         Kj = K[slot[j]]
-        bend = larger(bend_i + diagonal[j] - (Ki[j] + Ki[j]), _LEAST_BEND)
+        bend = larger(bend_i + diagonal[j] - (Ki[j] + Ki[j]), least_bend)
         step = np.float64(top - score[j]) / np.float64(bend)
         room_i = upper[i] - alpha[i] if coefficient[i] > 0.0 else alpha[i] - lower[i]
         room_j = alpha[j] - lower[j] if coefficient[j] > 0.0 else upper[j] - alpha[j]
@@ -170,17 +193,17 @@ def pair_steps(
         else:
             alpha[j] = upper[j] if step == room_j else alpha[j] + step
         if alpha[i] == before_i and alpha[j] == before_j:
-            return STUCK, taken
+            return STUCK, taken, -1
         for side in range(2):
             t = i if side == 0 else j
             below = alpha[t] < upper[t]
             above = alpha[t] > lower[t]
             rises = below if coefficient[t] > 0.0 else above
             falls = above if coefficient[t] > 0.0 else below
-            rise[widest, t] = zero if rises else -BARRED
-            fall[widest, t] = zero if falls else BARRED
-        step32 = np.float32(step)
-    return PAUSED, max_steps
+            rise[widest, t] = zero if rises else -barred
+            fall[widest, t] = zero if falls else barred
+        moved = real(step)
+    return PAUSED, max_steps, -1
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
@@ -193,13 +216,16 @@ def single_steps(
     """
     q = score.shape[0]
     n_blocks = (q + _BLOCK - 1) // _BLOCK
-    zero = np.float32(0.0)
+    real = score.dtype.type
+    zero = real(0.0)
+    least_bend = real(_LEAST_BEND)
+    barred = real(BARRED)
     up = rise[0]
     down = fall[0]
-    gains = np.empty(_BLOCK, dtype=np.float32)
+    gains = np.empty(_BLOCK, dtype=score.dtype)
     nowhere = np.int32(q)
     Ki = score  # any finite row: the first pass moves by nothing
-    step32 = zero
+    moved = zero
     violation = zero
     for taken in range(max_steps + 1):
         best = zero
@@ -211,11 +237,11 @@ def single_steps(
             gain = zero
             worst = zero
             for t in range(start, stop):
-                value = score[t] - step32 * Ki[t]
+                value = score[t] - moved * Ki[t]
                 score[t] = value
                 slope = larger(larger(value + up[t], -(value + down[t])), zero)
                 worst = larger(worst, slope)
-                gain = larger(gain, slope * slope / larger(diagonal[t], _LEAST_BEND))
+                gain = larger(gain, slope * slope / larger(diagonal[t], least_bend))
             violation = larger(violation, worst)
             if gain > best:
                 best = gain
@@ -231,14 +257,14 @@ def single_steps(
         best = zero
         for t in range(start, stop):
             slope = larger(larger(score[t] + up[t], -(score[t] + down[t])), zero)
-            gains[t - start] = slope * slope / larger(diagonal[t], _LEAST_BEND)
+            gains[t - start] = slope * slope / larger(diagonal[t], least_bend)
             best = larger(best, gains[t - start])
         first = nowhere
         for t in range(start, stop):
             first = min(first, np.int32(t) if gains[t - start] >= best else nowhere)
         i = int(first)
         before = alpha[i]
-        step = np.float64(score[i]) / np.float64(larger(diagonal[i], _LEAST_BEND))
+        step = np.float64(score[i]) / np.float64(larger(diagonal[i], least_bend))
         if step >= upper[i] - alpha[i]:
             alpha[i] = upper[i]
         elif -step >= alpha[i] - lower[i]:
@@ -247,9 +273,9 @@ def single_steps(
             alpha[i] += step
         if alpha[i] == before:
             return STUCK, taken
-        up[i] = zero if alpha[i] < upper[i] else -BARRED
-        down[i] = zero if alpha[i] > lower[i] else BARRED
-        step32 = np.float32(alpha[i] - before)
+        up[i] = zero if alpha[i] < upper[i] else -barred
+        down[i] = zero if alpha[i] > lower[i] else barred
+        moved = real(alpha[i] - before)
         Ki = K[slot[i]]
     return PAUSED, max_steps
 

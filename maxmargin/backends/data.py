@@ -10,6 +10,7 @@ nan, long before float64 ends.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from numbers import Real
 from typing import Any
 
@@ -17,14 +18,52 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn.utils
 import sklearn.utils.validation
+from sklearn.utils._param_validation import make_constraint
 
 SMALLEST, LARGEST = 1e-50, 1e50  # of parameters and weights: products of a few can be squared
 LARGEST_TARGET = 1e100
+_UNDERSTOOD = {"dtype", "order", "accept_sparse", "ensure_all_finite", "y_numeric", "reset"}
 _TEMPORAL = ("date", "time", "duration")  # how the names of such types of polars begin
+
+
+class CheckedParameters:
+    """A machine whose parameters are checked as scikit-learn does, and for their size."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Names of the parameters; kept, for to inspect a signature takes long."""
+        return super()._get_param_names()  # type: ignore[misc]
+
+    @classmethod
+    @cache
+    def _constraints(cls) -> dict[str, list[Any]]:
+        """What each parameter has to satisfy one of; scikit-learn makes them at every call."""
+        constraints: dict[str, Any] = cls._parameter_constraints  # type: ignore[attr-defined]
+        return {name: list(map(make_constraint, some)) for name, some in constraints.items()}
+
+    def _validate_params(self) -> None:
+        constraints, parameters = self._constraints(), self.get_params(deep=False)  # type: ignore
+        for name, value in parameters.items():
+            if not any(known.is_satisfied_by(value) for known in constraints.get(name, ())):
+                super()._validate_params()  # type: ignore[misc]
+                break
+        refuse_extreme_parameters(parameters)
+
+
+def column(y: Any) -> np.ndarray:
+    """Return targets as an array of one dimension, as scikit-learn's ``column_or_1d`` does."""
+    plain = type(y) is np.ndarray and y.ndim == 1
+    return y if plain else sklearn.utils.validation.column_or_1d(y, warn=True)
 
 
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Check data as scikit-learn's function of this name does, and what they are made of."""
+    if _in_order(estimator, X, y, options):
+        if options.get("reset", True):
+            vars(estimator).pop("feature_names_in_", None)
+            estimator.n_features_in_ = X.shape[1]
+        return X if isinstance(y, str) else (X, y)
     if not options.get("skip_check_array"):
         refuse_unusable(X)
     checked = sklearn.utils.validation.validate_data(estimator, X, y, **options)
@@ -32,6 +71,35 @@ def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: A
     if converted is not X and sp.issparse(X):
         refuse_corrupt(converted)
     return checked
+
+
+def _in_order(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
+    """Whether scikit-learn, which takes its time, would return these arrays as they are.
+
+    That is so for arrays of numbers in the wanted form without a NaN; all others it judges itself.
+    """
+    if type(X) is not np.ndarray or not options.keys() <= _UNDERSTOOD:
+        return False
+    wanted = options.get("dtype")
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    if X.ndim != 2 or not X.size or not X.flags.c_contiguous or X.dtype not in wanted:
+        return False
+    if not isinstance(y, str):
+        if type(y) is not np.ndarray or y.shape != X.shape[:1] or y.dtype.kind not in "fiub":
+            return False
+        if y.dtype.kind == "f" and not _seems_finite(y):
+            return False
+    if options.get("ensure_all_finite", True) and not _seems_finite(X):
+        return False
+    known = vars(estimator)
+    unnamed = "feature_names_in_" not in known and known.get("n_features_in_") == X.shape[1]
+    return options.get("reset", True) or unnamed
+
+
+def _seems_finite(values: np.ndarray) -> bool:
+    """Whether the sum is finite: then all are, and otherwise someone has to look."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
 
 
 def check_array(X: Any, **options: Any) -> Any:
@@ -115,7 +183,9 @@ def refuse_extreme_parameters(parameters: dict[str, Any]) -> None:
     for name, value in parameters.items():
         inside = isinstance(value, dict)
         for number in value.values() if inside else [value]:
-            if not isinstance(number, Real) or number == 0 or number != number:
+            if number is None or type(number) in (bool, str) or not isinstance(number, Real):
+                continue
+            if number == 0 or number != number:
                 continue
             size: Any = abs(number)
             if SMALLEST <= size <= LARGEST or (size == float("inf") and not inside):

@@ -176,6 +176,11 @@ class Program:
         return [step[0] for step in self.code] == [PUSH] and self.primitives[0].kind == PRECOMPUTED
 
     @cached_property
+    def is_function(self) -> bool:
+        """Whether the values are those of a Python function, as they are."""
+        return [step[0] for step in self.code] == [PUSH] and self.primitives[0].kind == FUNCTION
+
+    @cached_property
     def gaussian_rate(self) -> float | None:
         """``-gamma`` where the whole programme is ``exp(-gamma * squared distance)``."""
         opcodes = [step[0] for step in self.code]

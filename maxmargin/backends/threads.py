@@ -91,7 +91,7 @@ class _BlasLimit:
             if not self.holders:
                 shared = [library.num_threads for library in _blas_libraries(per_thread=False)]
         own = [library.num_threads for library in _blas_libraries(per_thread=True)]
-        return min([cpu_count(), *shared, *own])
+        return min([_cores(), *shared, *own])
 
     def join(self) -> None:
         """Begin a thread of a pool, which serves those who are inside the limit."""
@@ -113,14 +113,16 @@ class _BlasLimit:
 def _limited(libraries: list[Any]) -> list[int]:
     """Set libraries to one thread; returns what they had."""
     before = [library.num_threads for library in libraries]
-    for library in libraries:
-        _set(library, 1)
+    for library, count in zip(libraries, before, strict=True):
+        if count != 1:
+            _set(library, 1)
     return before
 
 
 def _restored(libraries: list[Any], before: list[int]) -> None:
     for library, count in zip(libraries, before, strict=True):
-        _set(library, count)
+        if count != 1:
+            _set(library, count)
 
 
 _one_thread = _BlasLimit()
@@ -154,7 +156,13 @@ def thread_count(n_jobs: int | None) -> int:
         raise ValueError("n_jobs=0 means no thread at all: give a number, -1 (all cores) or None.")
     if n_jobs is None:
         return max(_one_thread.allowed(), 1)
-    return n_jobs if n_jobs > 0 else max(cpu_count() + 1 + n_jobs, 1)
+    return n_jobs if n_jobs > 0 else max(_cores() + 1 + n_jobs, 1)
+
+
+@cache
+def _cores() -> int:
+    """Cores that this process may use; to ask for them takes as long as a small fit."""
+    return cpu_count()
 
 
 class StoppedError(Exception):
@@ -212,6 +220,7 @@ def _pool(count: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # a forked child has the pool but not its threads
     os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_cores.cache_clear)  # it may be given others
     os.register_at_fork(  # and other threads' fits are not under way there
         before=_one_thread.lock.acquire,
         after_in_parent=_one_thread.lock.release,

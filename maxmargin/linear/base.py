@@ -15,14 +15,11 @@ from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from maxmargin.backends.data import (
-    refuse_extreme_parameters,
+    CheckedParameters,
+    column,
     refuse_extreme_targets,
     refuse_extreme_weights,
     validate_data,
@@ -34,7 +31,7 @@ from maxmargin.progress import Monitor, watched
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
-class LinearMachine(CallbackSupportMixin, BaseEstimator):
+class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """A machine ``f(x) = w . x + b`` with ``coef_`` and ``intercept_``.
 
     Data may be dense or CSR, float32 or float64, and stay as they are.
@@ -50,10 +47,6 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        refuse_extreme_parameters(self.get_params(deep=False))
 
     def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
         """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
@@ -72,6 +65,8 @@ class LinearMachine(CallbackSupportMixin, BaseEstimator):
         return X, y
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
+        if sample_weight is None:
+            return np.ones(X.shape[0])
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
@@ -101,7 +96,7 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
 
     def _classes_of(self, y: Any) -> np.ndarray:
         """Set ``classes_``; returns the index of each row's class. Labels may be of any type."""
-        labels = column_or_1d(y, warn=True)
+        labels = column(y)
         if labels.dtype.kind not in "biuSU":  # whose labels cannot be anything else
             check_classification_targets(labels)
         self.classes_ = np.unique(labels)

@@ -42,6 +42,8 @@ def class_weights(
     >>> class_weights({"a": 5}, np.array(["a", "b"]), index, weight)
     array([5., 1.])
     """
+    if class_weight is None:
+        return np.ones(len(classes))
     if isinstance(class_weight, str):
         assert index is not None
         mass = np.bincount(index, weights=weight, minlength=len(classes))

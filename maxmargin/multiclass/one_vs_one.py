@@ -124,8 +124,6 @@ class OneVsOne:
         return self._votes(decision) + total / (3 * (np.abs(total) + 1))
 
     def _votes(self, decision: np.ndarray) -> np.ndarray:
-        votes = np.zeros((len(decision), self.n_classes))
-        for k, (first, second) in enumerate(self.pairs):
-            votes[:, first] += decision[:, k] > 0
-            votes[:, second] += decision[:, k] <= 0
-        return votes
+        classes = np.arange(self.n_classes)
+        first, second = np.array(self.pairs).T[..., None] == classes
+        return (decision > 0) @ first.astype(float) + (decision <= 0) @ second.astype(float)

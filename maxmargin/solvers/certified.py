@@ -6,7 +6,7 @@ recomputed in float64 is above ``tol``, the solver goes on from there with its g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,6 +21,7 @@ from maxmargin.gram import Definiteness, DeviceGram, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.parallel_sets import ParallelSets
+from maxmargin.solvers.small import Answer, SmallBatch, Task
 from maxmargin.solvers.smo import SMO
 from maxmargin.solvers.working_set import WorkingSet
 
@@ -50,8 +51,9 @@ class Solver(Protocol):
 class Auto:
     """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
 
-    SMO works in float64 and ends exactly on its face. It also takes over where the engine's
-    float32 has come to its end, and has the hard margin, huge and tiny kernel values to itself.
+    Small ones are solved many at a time (:class:`SmallBatch`), and what is not finished that way
+    goes on alone. SMO works in float64 and ends exactly on its face. It also takes over where the
+    engine's float32 has come to its end, and has the hard margin and huge kernel values to itself.
     A Gram matrix on a GPU has a solver of its own, for problems of any size; where that one gives
     up, the others go on from there on the host.
     """
@@ -91,9 +93,10 @@ def solve_certified(
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve problems over one Gram matrix; returns an evaluation and a step count for each.
 
-    Every problem works on the Gram matrix of its own rows, which shares the data. A few large
-    problems come first, one after the other with all threads inside; then the others, one to a
-    thread, and those so small that Python is most of their work without threads.
+    Small problems take their first round together in compiled code, and most are done then. Every
+    other works on the Gram matrix of its own rows, which shares the data: a few large ones come
+    first, one after the other with all threads inside; then the others, one to a thread, and those
+    so small that Python is most of their work without threads.
 
     Examples
     --------
@@ -117,36 +120,70 @@ def solve_certified(
     if isinstance(gram, DeviceGram):
         return _solve_on_device(gram, problems, solver, tol, spectrum, workers)
     workers = ALONE if gram.program.calls_python else workers
-    threads = min(workers.count, len(problems))
-    if any(len(problem.sign) >= _ENGINE_FROM for problem in problems):
+    attempts = [_Attempt(problem, k, tol, spectrum) for k, problem in enumerate(problems)]
+    if isinstance(solver, Auto):
+        _solve_small(gram, attempts, solver, workers)
+    _solve_each(gram, [attempt for attempt in attempts if not attempt.done], solver, workers)
+    return [attempt.evaluation for attempt in attempts], [attempt.steps for attempt in attempts]
+
+
+def _solve_small(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
+    """Take a round with all small problems at once, and one more with those worth refining."""
+    threads = min(workers.count, len(attempts))
+    small = [a for a in attempts if SmallBatch.takes(gram, a.problem, threads)]
+    method = SmallBatch(solver.monitor)
+    for alike in _grouped(small):
+        while alike:
+            answers = method.solve(gram, [a.task(solver) for a in alike], workers)
+            again = []
+            for attempt, answer in zip(alike, answers, strict=True):
+                if answer is not None and not attempt.judge_answer(method, answer):
+                    solver.monitor.finished(-1)
+                    if attempt.settled is not None:
+                        again.append(attempt)
+            alike = again
+
+
+def _grouped(attempts: list[_Attempt]) -> Iterable[list[_Attempt]]:
+    """Put problems together that have as many groups, and are read off them alike."""
+    groups: dict[tuple[int, ...], list[_Attempt]] = {}
+    for attempt in attempts:
+        problem = attempt.problem
+        shape = problem.n_groups, *(weights.size for weights in problem.readings)
+        groups.setdefault(shape, []).append(attempt)
+    return groups.values()
+
+
+def _solve_each(
+    gram: Gram, attempts: list[_Attempt], solver: Solver | Auto, workers: Workers
+) -> None:
+    """Take the rounds of each problem, on the Gram matrix of its rows."""
+    if not attempts:
+        return
+    threads = min(workers.count, len(attempts))
+    if any(len(attempt.problem.sign) >= _ENGINE_FROM for attempt in attempts):
         gram.narrow()  # before the threads that share it
 
-    def solve(k: int, workers: Workers, memory: int) -> tuple[Evaluation, int]:
-        problem = problems[k]
-        rows = problem.rows
-        if len(rows) == gram.n and threads == 1:
-            own = gram
-        else:
-            own, problem = gram.take(rows, memory), problem.renumbered(rows)
+    def solve(attempt: _Attempt, workers: Workers, memory: int) -> None:
+        rows = attempt.rows
+        own = gram if len(rows) == gram.n and threads == 1 else gram.take(rows, memory)
         with _witness_on(rows):
-            attempt = _Attempt(own, problem, k, tol, spectrum)
-            evaluation, steps = _rounds(attempt, solver, workers)
+            attempt.begin(own)
+            _rounds(attempt, solver, workers)
         if isinstance(solver, Auto):
             solver.monitor.finished()
-        return replace(evaluation, rows=rows), steps
 
-    sizes = np.array([len(problem.sign) for problem in problems])
+    sizes = np.array([len(attempt.problem.sign) for attempt in attempts])
     order = np.argsort(-sizes, kind="stable")
     large = sizes[order] >= _SHARED_FROM
     enough = np.count_nonzero(large) >= _ENOUGH * threads
-    shared = (large & ~enough) | (len(problems) == 1)
+    shared = (large & ~enough) | (len(attempts) == 1)
     apart = ~shared & (gram.points.entry_time * sizes[order] ** 2.0 >= _APART_FROM)
-    answers = [solve(k, workers, gram.memory) for k in order[shared]]
-    answers += workers.map(lambda k: solve(k, ALONE, gram.memory // threads), order[apart])
-    answers += [solve(k, ALONE, gram.memory) for k in order[~shared & ~apart]]
-    solved = np.concatenate([order[shared], order[apart], order[~shared & ~apart]])
-    ordered = [answers[place] for place in np.argsort(solved)]
-    return [evaluation for evaluation, _ in ordered], [steps for _, steps in ordered]
+    for k in order[shared]:
+        solve(attempts[k], workers, gram.memory)
+    workers.map(lambda k: solve(attempts[k], ALONE, gram.memory // threads), order[apart])
+    for k in order[~shared & ~apart]:
+        solve(attempts[k], ALONE, gram.memory)
 
 
 def _solve_on_device(
@@ -158,11 +195,10 @@ def _solve_on_device(
     workers: Workers,
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve all problems at once, and again those that are not done; certify them together."""
-    rows = [problem.rows for problem in problems]
-    attempts = [
-        _Attempt(gram.take(own), problem.renumbered(own), k, tol, spectrum)
-        for k, (problem, own) in enumerate(zip(problems, rows, strict=True))
-    ]
+    attempts = [_Attempt(problem, k, tol, spectrum) for k, problem in enumerate(problems)]
+    for attempt in attempts:
+        attempt.begin(gram.take(attempt.rows))
+    rows = [attempt.rows for attempt in attempts]
     waiting = attempts
     while waiting:
         methods = [attempt.method(solver, workers) for attempt in waiting]
@@ -174,11 +210,8 @@ def _solve_on_device(
         if isinstance(solver, Auto):
             for _ in range(sum(done)):
                 solver.monitor.finished()
-        waiting = [attempt for attempt, settled in zip(waiting, done, strict=True) if not settled]
-    evaluations = [
-        replace(attempt.evaluation, rows=own) for attempt, own in zip(attempts, rows, strict=True)
-    ]
-    return evaluations, [attempt.steps for attempt in attempts]
+        waiting = [attempt for attempt in waiting if not attempt.done]
+    return [attempt.evaluation for attempt in attempts], [attempt.steps for attempt in attempts]
 
 
 def _solve_round(
@@ -233,20 +266,33 @@ def _witness_on(rows: np.ndarray) -> Iterator[None]:
 class _Attempt:
     """One problem on its way to a certificate: rounds of solving and looking again."""
 
+    gram: Gram  # of the problem's rows, once it is solved alone
+    evaluation: Evaluation
+
     def __init__(
-        self,
-        gram: Gram,
-        problem: DualProblem,
-        number: int,
-        tol: float,
-        spectrum: Definiteness | Spectrum,
+        self, problem: DualProblem, number: int, tol: float, spectrum: Definiteness | Spectrum
     ) -> None:
-        self.gram, self.problem, self.number = gram, problem, number
+        self.rows = problem.rows
+        self.problem, self.number = problem.renumbered(self.rows), number
         self.tol, self.spectrum = tol, spectrum
-        self.current, self.wanted = problem, _first_tolerance(gram, problem, tol)
+        self.current, self.wanted = self.problem, tol
         self.round = self.steps = 0
+        self.done = False
         self.worth = -1  # steps up to which to go on, once there is an answer
         self.settled: Evaluation | None = None  # a converged one, while it is refined
+
+    def begin(self, gram: Gram) -> None:
+        """Go on alone, on the Gram matrix of the problem's own rows."""
+        self.gram = gram
+        if not self.round:
+            self.wanted = _first_tolerance(gram, self.problem, self.tol)
+
+    def task(self, solver: Auto) -> Task:
+        """Return the next round as one of many."""
+        limit = solver.within(self.worth).max_iter
+        allowed = max(limit - self.steps, 0) if limit >= 0 else -1
+        begin = self.current.start
+        return Task(self.problem, self.rows, self.number, begin, self.wanted, allowed)
 
     def method(self, solver: Solver | Auto, workers: Workers) -> Solver:
         """Solver for the next round."""
@@ -262,9 +308,37 @@ class _Attempt:
 
     def judge(self, method: Solver, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
+        evaluation = evaluate(self.gram, self.problem, solution, self.tol, self.spectrum, workers)
+        return self._settle(method, replace(evaluation, rows=self.rows))
+
+    def judge_answer(self, method: SmallBatch, answer: Answer) -> bool:
+        """Do the same with a solution that is accounted for."""
+        return self._settle(
+            method,
+            Evaluation.of(
+                self.problem,
+                answer.solution,
+                answer.decision,
+                True,
+                answer.solution.alpha,
+                answer.beta,
+                answer.decision,
+                answer.account,
+                self.tol,
+                self.spectrum,
+                self.rows,
+            ),
+        )
+
+    def _settle(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
+        self.done = self._is_last(method, evaluation)
+        return self.done
+
+    def _is_last(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
+        """Take an evaluation in, and decide whether to go on and from where."""
+        solution = evaluation.solution
         self.steps += solution.n_iter
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
-        evaluation = evaluate(self.gram, self.problem, solution, self.tol, self.spectrum, workers)
         self.evaluation = evaluation
         if evaluation.certificate.status is Status.TRIVIAL:
             return True
@@ -302,20 +376,19 @@ class _Attempt:
         return False
 
 
-def _rounds(attempt: _Attempt, solver: Solver | Auto, workers: Workers) -> tuple[Evaluation, int]:
-    done = False
-    while not done:
+def _rounds(attempt: _Attempt, solver: Solver | Auto, workers: Workers) -> None:
+    while not attempt.done:
         method = attempt.method(solver, workers)
         batch = DualBatch.of([attempt.current])
         (solution,) = method.solve(attempt.gram, batch, [attempt.wanted], [attempt.steps])
-        done = attempt.judge(method, solution, workers)
+        attempt.judge(method, solution, workers)
     attempt.gram.forget_narrow_rows()
-    return attempt.evaluation, attempt.steps
 
 
-def _repairable(method: Solver, solution: Solution) -> bool:
-    """Whether a solver has only come to the end of its precision."""
-    return isinstance(method, WorkingSet | ParallelSets) and solution.status is Status.STALLED
+def _repairable(method: Solver | SmallBatch, solution: Solution) -> bool:
+    """Whether a solver has only come to the end of its precision, or of its patience."""
+    others = isinstance(method, WorkingSet | ParallelSets | SmallBatch)
+    return others and solution.status is Status.STALLED
 
 
 def _worth_refining(evaluation: Evaluation) -> bool:
@@ -362,4 +435,6 @@ def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
 
 
 def _with_status(evaluation: Evaluation, status: Status) -> Evaluation:
+    if evaluation.certificate.status is status:
+        return evaluation
     return replace(evaluation, certificate=replace(evaluation.certificate, status=status))

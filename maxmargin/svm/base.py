@@ -25,7 +25,7 @@ from sklearn.utils.validation import (
 
 from maxmargin import memory
 from maxmargin.backends.data import (
-    refuse_extreme_parameters,
+    CheckedParameters,
     refuse_extreme_targets,
     refuse_extreme_weights,
     validate_data,
@@ -44,13 +44,14 @@ from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm import linear_road
 
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
+_ROOM = 48  # bytes, times rows and rows or columns, that a fit has a use for at most
 _PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class KernelMachine(CallbackSupportMixin, BaseEstimator):
+class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """Base of the kernel machines: validation, kernel, Gram matrix, solve, certificate.
 
     A machine turns its data into dual problems and its evaluated solutions into attributes; all
@@ -106,10 +107,6 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------
 
-    def _validate_params(self) -> None:
-        super()._validate_params()
-        refuse_extreme_parameters(self.get_params(deep=False))
-
     def _validated_kernel(self) -> Kernel:
         return as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
 
@@ -146,12 +143,16 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
     def _refuse_infinite(self, X: Any) -> None:
         """Refuse NaN and infinity as scikit-learn does, with all threads looking."""
         entries = (X.data if sp.issparse(X) else X).reshape(-1)
+        if len(entries) < _LOOKED_AT_APART and np.isfinite(_total(entries)):
+            return
         workers = self._workers(entries.size)
         parts = np.array_split(entries, workers.count)
         if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(_total, parts)).all():
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
+        if sample_weight is None:
+            return np.ones(_num_samples(X))
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
@@ -168,8 +169,10 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
                 X, kernel, device=self.device_.device, cache_size=self.cache_size
             )
         else:
-            budget, at_once = memory.budget(self.cache_size), self.time_limit is None
-            gram = Gram.of(X, kernel, memory=budget, at_once=at_once)
+            n = _num_samples(X)
+            wanted = _ROOM * n * (n + getattr(X, "size", n) // n)
+            budget = memory.budget(self.cache_size, wanted)
+            gram = Gram.of(X, kernel, memory=budget, at_once=self.time_limit is None)
         gram.check()
         self.kernel_ = gram.kernel
         return gram
@@ -178,6 +181,8 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _placed(self, kernel: Kernel, X: Any, against: int) -> Placement:
         """Decide where to compute the kernel between the rows of X and so many others."""
+        if self.device == "cpu":
+            return place("cpu", 0, 0)
         blocked = self._gpu_failed
         if kernel.lower().calls_python:
             blocked = f"The kernel {kernel!r} calls a Python function, which a GPU cannot run."
@@ -282,7 +287,7 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
 
     def _expansion(self, X: Any, **grouping: Any) -> np.ndarray:
         """Values of the machine's expansions at new points; see :func:`expand` for grouping."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         kernel = self.kernel_
         if kernel.input is Input.OBJECTS:
             X = validate_data(self, X, reset=False, skip_check_array=True)
@@ -314,8 +319,12 @@ class KernelMachine(CallbackSupportMixin, BaseEstimator):
             warnings.warn(f"Evaluating on the CPU. {error}", UserWarning, stacklevel=5)
             return "cpu"
 
+    def _check_is_fitted(self) -> None:
+        """Refuse a machine that is not fitted, as scikit-learn does; to be sure of one is quick."""
+        if "dual_coef_" not in vars(self):
+            check_is_fitted(self)
+
     def _dense_dual_coef(self) -> np.ndarray:
-        check_is_fitted(self)
         return self.dual_coef_.toarray() if sp.issparse(self.dual_coef_) else self.dual_coef_
 
     @property
@@ -382,8 +391,10 @@ def _total(entries: np.ndarray) -> float:
 
 def _taken(X: Any, rows: np.ndarray, workers: Workers) -> Any:
     """Rows of X; many of an array with all threads, since new memory is slow to write to."""
-    if not isinstance(X, np.ndarray) or len(rows) * X.shape[1] < _LOOKED_AT_APART:
+    if not isinstance(X, np.ndarray):
         return _safe_indexing(X, rows)
+    if len(rows) * X.shape[1] < _LOOKED_AT_APART:
+        return X[rows]
     taken = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
 
     def copy(part: np.ndarray) -> None:

@@ -14,9 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from maxmargin.backends.data import refuse_extreme_weights
+from maxmargin.backends.data import column, refuse_extreme_weights
 from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
@@ -107,9 +106,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         kernel = self._validated_kernel()
         X, y = self._validated(X, y, kernel)
-        labels = column_or_1d(y, warn=True)
-        check_classification_targets(labels)
+        labels = column(y)
         self.classes_ = np.unique(labels)
+        if labels.dtype.kind not in "biuSU" or 2 * len(self.classes_) > len(labels):
+            check_classification_targets(labels)  # the others cannot be anything else
         index = np.searchsorted(self.classes_, labels)  # no sorting of all labels
         if len(self.classes_) < 2:
             raise ValueError(
@@ -117,7 +117,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             )
         weight = self._validated_weight(sample_weight, X)
         self.class_weight_ = class_weights(self.class_weight, self.classes_, index, weight)
-        if len(np.unique(index[weight > 0])) < 2:
+        if np.count_nonzero(np.bincount(index[weight > 0])) < 2:
             raise ValueError(
                 "Invalid input - all samples with positive weights belong to the same class: give "
                 "rows of another class a positive sample_weight."
@@ -173,7 +173,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @property
     def slack_(self) -> np.ndarray:
         """``max(0, 1 - y_i f(x_i))`` of the training rows, for each pair; nan outside the pair."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         slack = np.full((len(self._slack), self.shape_fit_[0]), np.nan)
         for k, (rows, values) in enumerate(self._slack):
             slack[k, rows] = values
@@ -233,7 +233,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         sigmoids are fitted to out-of-fold values, so the most probable class and :meth:`predict`,
         which follows the margins, can differ near the boundary and on very small data.
         """
-        check_is_fitted(self)
+        self._check_is_fitted()
         if not len(self.probA_):
             raise AttributeError(
                 "predict_proba is not available when fitted with probability=False"
@@ -277,7 +277,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row of X, by the votes of the pairs, shape (n_samples,)."""
-        check_is_fitted(self)
+        self._check_is_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         scheme = OneVsOne(len(self.classes_))
@@ -289,7 +289,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     score = takes_tensors(ClassifierMixin.score)
 
     def _pair_values(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        self._check_is_fitted()
         scheme = OneVsOne(len(self.classes_))
         values = self._expansion(X, counts=self.n_support_, finish=scheme.combine)
         return values + self.intercept_

@@ -28,11 +28,13 @@ _GAP = 1e-5  # relative: what is left takes the dual's own solver few steps
 
 def pays(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
     """Whether a problem is one of C-SVC or SVR with the linear kernel on tall data."""
+    if type(kernel) is not Linear:
+        return False
     rows = len(problem.rows)
     known = isinstance(X, np.ndarray) or sp.issparse(X)
     fixed_margin = not problem.hard and not problem.margin_weights.size
     tall = known and rows >= max(_ROWS, _TALL * X.shape[1]) and X.shape[1] <= _FEATURES
-    return type(kernel) is Linear and fixed_margin and tall and not problem.tube_weights.size
+    return fixed_margin and tall and not problem.tube_weights.size
 
 
 @on_one_blas_thread

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import column_or_1d
 
 from maxmargin import duals
+from maxmargin.backends.data import column
 from maxmargin.callbacks import observed
 from maxmargin.gram import Gram
 from maxmargin.progress import Monitor
@@ -92,8 +92,9 @@ class KernelRegressor(RegressorMixin, SingleMachine):
 
 
 def _targets(y: Any) -> np.ndarray:
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    return column_or_1d(y, warn=True)
+    if type(y) is np.ndarray and y.dtype == np.float64 and np.isfinite(y).all():
+        return column(y)
+    return column(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
 
 
 class SVR(KernelRegressor):
