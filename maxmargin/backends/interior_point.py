@@ -193,6 +193,7 @@ def _direction(
         """Direction to the products ``s z = low`` and ``t w = high``, from a solution for x."""
         level = among @ (member.T @ x - missing)
         x = x - spread @ level
+        x = x - spread @ (among @ (member.T @ x - missing))  # what rounding has left of it
         dz, dw = (low - z * x) / s - z, (high + w * x) / t - w
         fastest = xp.stack([-x / s, x / t, -dz / z, -dw / w]).max()
         return _Direction(x, level, dz, dw, _SHORT / xp.clip(fastest, _SHORT, None))

@@ -151,7 +151,7 @@ class NearLevel:
         """Solve for the variables near their level, given ``K beta`` in float64.
 
         Returns ``alpha``, the violation before, and the steps taken: none if the matrices have no
-        room, or are not positive semidefinite.
+        room, are not positive semidefinite, or float64 is too coarse for them.
         """
         problem = self.problem
         found = cpu_steps.Findings.empty(len(alpha))
@@ -177,7 +177,7 @@ class NearLevel:
             max(_TIGHTEN * violation, _BELOW * goal),
             self.workers,
         )
-        if minimum is None:
+        if minimum is None or not minimum.violation < _BETTER * violation:
             return alpha, violation, 0
         x = _evened(
             minimum.x, looks.x[near], np.minimum(minimum.x - lower, upper - minimum.x), member
