@@ -15,7 +15,7 @@ from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from maxmargin.backends.data import (
     CheckedParameters,
@@ -66,7 +66,7 @@ class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         if sample_weight is None:
-            return np.ones(X.shape[0])
+            return np.ones(_num_samples(X))
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
             raise ValueError("Invalid input - all samples have zero or negative weights.")
