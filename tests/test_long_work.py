@@ -44,7 +44,7 @@ from maxmargin.svm import classification
 random = np.random.default_rng(0)
 X = random.normal(size=(1500, 4))
 y = np.where(X[:, 0] * X[:, 1] + 0.5 * random.normal(size=1500) > 0, 1, 0)
-SLOW = {"kernel": "rbf", "gamma": 0.5, "C": 1e5, "tol": 1e-8}  # some seconds of steps
+SLOW = {"kernel": "rbf", "gamma": 0.5, "C": 1e5, "tol": 1e-11}  # some seconds of steps
 
 
 @pytest.fixture(autouse=True)
@@ -183,7 +183,7 @@ FIT = """
         reports.append(progress.seconds)
         if progress.seconds > max(0.5, reports[0] + 0.25):  # the first report was written down
             print("working", flush=True)
-    model = SVC(gamma=0.5, C=1e5, tol=1e-8, callback=told, checkpoint=None,
+    model = SVC(gamma=0.5, C=1e5, tol=1e-11, callback=told, checkpoint=None,
                 checkpoint_interval=0.2)
 """
 
