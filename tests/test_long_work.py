@@ -180,9 +180,9 @@ FIT = """
     began = time.monotonic()
     reports = []
     def told(progress):
-        reports.append(progress.seconds)
-        if progress.seconds > max(0.5, reports[0] + 0.25):  # the first report was written down
+        if reports and reports[-1] > 0.2:  # the last report was written down
             print("working", flush=True)
+        reports.append(progress.seconds)
     model = SVC(gamma=0.5, C=1e5, tol=1e-11, callback=told, checkpoint=None,
                 checkpoint_interval=0.2)
 """
