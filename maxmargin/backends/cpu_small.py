@@ -142,7 +142,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
         )
         places = Places(room, slot, row, column, orientation, points)
         m = alpha.shape[0]
-        used = 0
+        used = np.int64(0)  # as a literal it would have code of its own
         for t in range(m):
             if alpha[t] != 0.0:
                 used = _fetch(values, places, used, t)
@@ -179,19 +179,19 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
             answers.code[k] = found
             if found == STUCK or (found == CONVERGED and polished):
                 break
-            if found == CONVERGED and goal > batch.tol[k]:
-                goal = batch.tol[k]
-                if _descend(places, variables, n_groups, alpha, score, _SMALL_FACE) > 0:
-                    rise, fall = _walls(variables, n_groups, alpha)
-                continue
+            loose = found == CONVERGED and goal > batch.tol[k]
             enough = entries >= max_entries or steps >= min(batch.allowed[k], _PATIENCE * m)
             if found == PAUSED and enough:
                 break
-            polished = found == CONVERGED
-            if _descend(places, variables, n_groups, alpha, score, _FACE) == 0 and polished:
+            polished = found == CONVERGED and not loose
+            face = _SMALL_FACE if loose else _FACE
+            if _descend(places, variables, n_groups, alpha, score, face) == 0 and polished:
                 break
             rise, fall = _walls(variables, n_groups, alpha)
-            weary = steps + _WEARY * m
+            if loose:
+                goal = batch.tol[k]
+            else:
+                weary = steps + _WEARY * m
         answers.steps[k] = steps
         beta = answers.beta[c:d]
         decision = answers.decision[c:d]
