@@ -255,7 +255,7 @@ class Evaluation:
             coefficients=beta if unit == 1.0 else beta / unit,
             bias=account.bias / unit,
             decision=decision if unit == 1.0 else decision / unit,
-            squared_norm=account.squared_norm / unit**2,
+            squared_norm=account.squared_norm / unit / unit,
             noise=account.noise / unit,
             certificate=certificate,
         )
