@@ -13,9 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import SVC, Gram, duals
 from maxmargin.backends import interior_point
 from maxmargin.backends.cpu_steps import Findings, survey
+from maxmargin.backends.interior_point import Dense, OnRows
+from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import StoppedError, Workers
-from maxmargin.kernels import RBF, Polynomial, Sigmoid
-from maxmargin.solvers import certified, near_level
+from maxmargin.kernels import RBF, Polynomial, Sigmoid, exp
+from maxmargin.solvers import certified, near_level, smo
 from maxmargin.solvers.near_level import NearLevel
 
 
@@ -127,9 +129,11 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.parametrize("low_rank", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_newton_alone_solves_every_machine(name):
-    problem, gram, goal = PROBLEMS[name], Gram.of(X, RBF(0.5)), 1e-9
+def test_newton_alone_solves_every_machine(name, low_rank):
+    kernel = Polynomial(degree=2, coef0=1.0) if low_rank else RBF(0.5)
+    problem, gram, goal = PROBLEMS[name], Gram.of(X, kernel), 1e-9
     near, alpha, found = NearLevel(gram, problem), problem.start, Findings.empty(len(problem.sign))
     assert len(near.parts) == (2 if "no tube" in name else 1)
     for _ in range(20):
@@ -137,6 +141,8 @@ def test_newton_alone_solves_every_machine(name):
         violation = survey(problem.variables, problem.n_groups, alpha, decision, found)
         if violation <= goal:
             break
+        near.cost(alpha, found.v)
+        assert near.low_rank == low_rank
         alpha, before, steps = near.descend(alpha, decision, goal)
         assert before == violation
         assert steps > 0
@@ -179,3 +185,84 @@ def test_what_crawls_is_finished_by_newton(monkeypatch, n, solver):
         crawling = clone(model).fit(points, rule > 0)
     assert crawling.certificate_.status == "max_iter"
     assert crawling.certificate_.kkt_violation > 1.0
+
+
+def test_a_factor_of_low_rank_is_the_matrix():
+    """And systems with it keep their digits where the diagonal spans twenty orders."""
+    random = np.random.default_rng(0)
+    points = random.normal(size=(60, 3)) * np.where(np.arange(60) % 7, 1.0, 300.0)[:, None]
+    K = (points @ points.T + 1.0) ** 2  # rank 10, values from 1 to 1e11
+    factor = PivotedCholesky(K.__getitem__, K.diagonal())
+    assert not factor.grow(1e-12, most=9)
+    assert factor.grow(1e-12, most=12)
+    assert 10 <= factor.rank <= 12
+    unit = np.sqrt(K.diagonal())
+    lacking = np.abs(factor.L @ factor.L.T - K) / np.outer(unit, unit)
+    assert lacking.max() < 1e-12
+    rest = 1e-3 * random.random(60)
+    diagonal = 10.0 ** random.uniform(-10, 10, 60)
+    x = random.normal(size=(60, 2)) / np.sqrt(diagonal)[:, None]
+    whole = LowRank(factor.L, rest)
+    right = np.column_stack([whole @ column for column in x.T]) + diagonal[:, None] * x
+    found = whole.factorised(diagonal)(right)
+    residual = np.column_stack([whole @ column for column in found.T])
+    residual += diagonal[:, None] * found - right
+    assert (np.abs(residual) <= 1e-9 * np.abs(right).max()).all()
+
+
+@pytest.mark.parametrize("orientation", [1.0, -1.0])
+def test_two_variables_on_a_row_are_solved_for_as_one(orientation):
+    random = np.random.default_rng(0)
+    A = random.normal(size=(8, 8))
+    K, row = A @ A.T, np.array([3, 0, 7, 1, 3, 5, 0, 2, 4, 6])  # rows 0 and 3 twice
+    sign = np.where(np.arange(10) > 5, orientation, 1.0)
+    H = sign[:, None] * K[np.ix_(row, row)] * sign
+    curvature = OnRows(Dense(K), row, sign)
+    x, diagonal = random.normal(size=(10, 2)), 10.0 ** random.uniform(-6, 6, 10)
+    np.testing.assert_allclose(curvature @ x[:, 0], H @ x[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(curvature.diagonal(), H.diagonal(), rtol=1e-12)
+    found = curvature.factorised(diagonal)(x)
+    np.testing.assert_allclose(found, np.linalg.solve(H + np.diag(diagonal), x), rtol=1e-6)
+
+
+def test_outlying_rows_do_not_take_every_step():
+    """Where steps crawl, every other one begins with the row that has most to gain."""
+    points, rule = _crowd(100)
+    points[:3] *= 1e3
+    gram = Gram.of(points, Polynomial(degree=2, coef0=1.0))
+    gram.require(np.arange(100))
+    problem = duals.c_svc(np.arange(100), np.where(rule > 0, 1.0, -1.0), np.full(100, 10.0))
+
+    def after(steps, scaled):
+        state = smo._State.begin(gram, problem)
+        state.advance(gram, 1e-3, 300, False)
+        state.advance(gram, 1e-3, steps, scaled)
+        return state
+
+    one, two = after(1, True), after(2, True)
+    slope = one.v - one.v[one.may_fall].min()
+    gain = np.where(one.may_rise & (slope > 0), slope**2 / one.diagonal, -np.inf)
+    assert np.argmax(gain) != np.argmax(np.where(one.may_rise, one.v, -np.inf))
+    assert two.alpha[np.argmax(gain)] != one.alpha[np.argmax(gain)]
+    assert after(2, False).alpha[np.argmax(gain)] == one.alpha[np.argmax(gain)]
+
+
+def test_float32_that_leads_astray_is_left_early():
+    """Of rank 15 or so, with C=1e5: what float32 takes for the optimum is 1e5 times off."""
+    random = np.random.default_rng(0)
+    points = random.normal(size=(1500, 2))
+    labels = np.sin(3 * points[:, 0]) + 0.5 * random.normal(size=1500) > 0
+    model = SVC(C=1e5, kernel=exp(2.0 * RBF(1.0)), max_iter=3_000_000, n_jobs=1)
+    assert model.fit(points, labels).certificate_.converged
+
+
+def test_a_hopeless_problem_is_given_up(monkeypatch):
+    """Kernel values of 1e27 beside those of 1: float64 knows no optimum, and says so in time."""
+    monkeypatch.setattr(near_level, "_HOPELESS", 1e8)
+    random = np.random.default_rng(0)
+    points = random.normal(size=(300, 3))
+    points[:30] *= 1e9
+    labels = random.random(300) > 0.5
+    with pytest.warns(ConvergenceWarning):
+        model = SVC(C=1e4, kernel=Polynomial(degree=2, coef0=0.5)).fit(points, labels)
+    assert model.certificate_.status == "stalled"

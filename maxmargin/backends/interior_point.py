@@ -10,7 +10,8 @@ t = upper - x and a level l for each group, Newton's method is applied to
     v - H d = l + w - z,       s z = t w = mu,
 
 while mu goes to zero. A step is one Cholesky factorisation of ``H + diag(z / s + w / t)``, which
-is better conditioned than H; 10 to 30 of them suffice, however ill-conditioned H is.
+is better conditioned than H; 10 to 30 of them suffice, however ill-conditioned H is. Where H is
+of low rank (:class:`LowRank`), a step is one QR decomposition of its few columns.
 
 Arrays are NumPy's or torch's: what H is, all others are, and so is the answer. The two libraries
 spell everything here alike but the factorisation: :func:`_factorised`.
@@ -30,16 +31,20 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from maxmargin.backends.low_rank import LowRank
 from maxmargin.backends.threads import ALONE, Workers
 
 Array = Any  # numpy.ndarray or torch.Tensor
+Solve = Callable[[Array], Array]
 
 MOST_STEPS = 60
+_VAIN = 10  # steps with neither a better point nor half the mu, after which none will come
 MATRICES = 3  # of the size of H that are held at once: H, H + diagonal, its factor
 _INSIDE = 1e-3  # of the distance between the walls, that the first point keeps from either
 _LEAST = 1e-4  # of this way is gone in any case
 _CLOSEST = 1e-16  # of that distance, that every point keeps
-_RIDGE = 1e-14  # of the mean of the diagonal: what rounding does to it anyway
+_RIDGE = 1e-14, 1e-11  # of the mean of the diagonal: what rounding does to it anyway, at most
+_STIFFER = 10.0  # times the ridge where a factorisation fails
 _SHORT = 0.995  # of the way to the nearest wall is taken
 _LONG = 0.9  # a step this long needs no further corrector
 _LOPSIDED = 10.0  # products s z this many times mu, or less than it by as much, are corrected
@@ -48,7 +53,7 @@ _TILE = 512  # rows and columns of a factor that are made at a time
 
 
 class Minimum(NamedTuple):
-    """Where the method ended: the point, its scores, the violation left and the steps taken."""
+    """The best point met: its scores, the violation left, and the steps taken in all."""
 
     x: Array
     v: Array
@@ -75,8 +80,97 @@ class _Slacks(NamedTuple):
     w: Array
 
 
+class Dense:
+    """A positive semidefinite matrix as it is, and as much of a ridge as its factors need."""
+
+    def __init__(self, H: Array, workers: Workers = ALONE) -> None:
+        self.H, self.workers = H, workers
+        self._matrix: Array = None
+        self._mean, self._ridge = H.diagonal().mean(), _RIDGE[0]
+
+    def __matmul__(self, x: Array) -> Array:
+        return self.H @ x
+
+    def diagonal(self) -> Array:
+        """Diagonal of the matrix."""
+        return self.H.diagonal()
+
+    def factorised(self, diagonal: Array) -> Solve | None:
+        """Return what solves with the matrix and a diagonal added; None if it is indefinite."""
+        if self._matrix is None:
+            self._matrix = _library(self.H).empty_like(self.H)
+        while True:
+            self._matrix[:] = self.H
+            self._matrix.reshape(-1)[:: len(diagonal) + 1] += diagonal + self._ridge * self._mean
+            solve = _factorised(self._matrix, self.workers)
+            if solve is not None or _STIFFER * self._ridge > _RIDGE[1]:
+                return solve
+            self._ridge *= _STIFFER
+
+
+class OnRows:
+    """A curvature whose variables sit on rows of a matrix, one or two on each; NumPy's arrays only.
+
+    Two on a row (support vector regression has one for each side of the tube) move the same row,
+    so systems are of the size of the matrix and not twice that. With t the diagonals of the two,
+    and u their sum, which solves a system of the rows with ``t1 t2 / (t1 + t2)`` added,
+
+        x1 = (b1 - b2 + t2 u) / (t1 + t2),       x2 = u - x1.
+
+    Parameters
+    ----------
+    matrix : Dense or LowRank
+    row : int array (m,)
+        Row of each variable.
+    orientation : float array (m,)
+        Sign with which each moves it.
+    """
+
+    def __init__(self, matrix: Dense | LowRank, row: np.ndarray, orientation: np.ndarray) -> None:
+        self.matrix, self.row, self.orientation = matrix, row, orientation
+        order = np.argsort(row, kind="stable")
+        second = np.flatnonzero(np.diff(row[order]) == 0) + 1
+        self.pairs = order[second - 1], order[second]
+
+    def _sums(self, x: np.ndarray) -> np.ndarray:
+        """Sums over the variables of each row."""
+        return np.bincount(self.row, x, len(self.matrix.diagonal()))
+
+    def __matmul__(self, x: np.ndarray) -> np.ndarray:
+        return self.orientation * (self.matrix @ self._sums(self.orientation * x))[self.row]
+
+    def diagonal(self) -> np.ndarray:
+        """Diagonal of the matrix of all variables."""
+        return self.matrix.diagonal()[self.row]
+
+    def factorised(self, diagonal: np.ndarray) -> Solve | None:
+        """Return what solves with the matrix of all variables and a diagonal added."""
+        first, second = self.pairs
+        together = diagonal[first] + diagonal[second]
+        of_row = np.empty(len(self.matrix.diagonal()))
+        of_row[self.row] = diagonal
+        of_row[self.row[first]] = diagonal[first] * (diagonal[second] / together)
+        solve = self.matrix.factorised(of_row)
+        if solve is None:
+            return None
+        share = (diagonal[second] / together)[:, None]
+
+        def solve_all(right: np.ndarray) -> np.ndarray:
+            b = self.orientation[:, None] * right
+            on_rows = np.empty((len(of_row), b.shape[1]))
+            on_rows[self.row] = b
+            on_rows[self.row[first]] = share * b[first] + (1.0 - share) * b[second]
+            u = solve(on_rows)
+            x = u[self.row]
+            x[first] = (b[first] - b[second]) / together[:, None] + share * x[first]
+            x[second] -= x[first]
+            return self.orientation[:, None] * x
+
+        return solve_all
+
+
 def minimise(
-    H: Array,
+    H: Array | LowRank | OnRows,
     v: Array,
     b: Array,
     lower: Array,
@@ -89,7 +183,7 @@ def minimise(
 
     Parameters
     ----------
-    H : float64 array (m, m)
+    H : float64 array (m, m), LowRank or OnRows
         Positive semidefinite. Where a factorisation shows that it is not, the answer is None.
     v : float64 array (m,)
         Negative gradient at b.
@@ -102,7 +196,8 @@ def minimise(
     workers : Workers
         Threads for the factorisations on the CPU, asked between tiles whether to stop.
     """
-    xp = _library(H)
+    xp = _library(v)
+    curvature = H if isinstance(H, LowRank | OnRows) else Dense(H, workers)
     width = upper - lower
     count = xp.clip(member.sum(0), 1, None)
     # away from the walls, but not so far that the scores change by more than they differ now
@@ -118,30 +213,36 @@ def minimise(
     common = xp.abs(score).mean() + target
     z, w = xp.clip(-score, 0, None) + common, xp.clip(score, 0, None) + common
     largest = xp.abs(H.diagonal()).max()
-    ridge, matrix = _RIDGE * H.diagonal().mean(), xp.empty_like(H)
-    steps = 0
+    closest = _CLOSEST * width
+    steps, best, least, fell = 0, None, np.inf, 0
     while True:
-        slacks = _Slacks(x - lower, upper - x, z, w)
+        s, t = xp.maximum(x - lower, closest), xp.maximum(upper - x, closest)
+        slacks = _Slacks(s, t, z, w)
         settled = _settled(x, lower, upper, slacks, target)
         v_settled = v - H @ (settled - x)
         lack = xp.abs(sums - member.T @ settled).sum() * largest
         violation = float(_violation(settled, v_settled, lower, upper, member) + lack)
-        if violation <= target or steps == MOST_STEPS:
-            return Minimum(settled, v_settled, violation, steps)
-        matrix[:] = H
-        matrix.reshape(-1)[:: len(x) + 1] += z / slacks.s + w / slacks.t + ridge
-        solve = _factorised(matrix, workers)
+        if best is None or violation < best.violation:
+            best = Minimum(settled, v_settled, violation, steps)
+        mu = float(s @ z + t @ w)
+        if mu < 0.5 * least:
+            least, fell = mu, steps
+        ended = steps == MOST_STEPS or steps - max(best.steps, fell) == _VAIN
+        if violation <= target or ended or not violation < np.inf:
+            return best._replace(steps=steps)
+        solve = curvature.factorised(z / s + w / t)
         if solve is None:
             return None
         way = _direction(solve, member, sums - member.T @ x, v - member @ level, slacks)
         step = way.length * way.x
-        x = xp.clip(x + step, lower + _CLOSEST * width, upper - _CLOSEST * width)
+        x = xp.clip(x + step, lower + closest, upper - closest)
         v = v - H @ step
         level, z, w = (
             old + way.length * new
             for old, new in zip((level, z, w), (way.level, way.z, way.w), strict=True)
         )
         steps += 1
+        workers.check()
 
 
 def _library(array: Array) -> Any:
@@ -172,7 +273,7 @@ def _violation(x: Array, v: Array, lower: Array, upper: Array, member: Array) ->
 
 
 def _direction(
-    solve: Callable[[Array], Array],
+    solve: Solve,
     member: Array,
     missing: Array,
     residual: Array,
@@ -185,6 +286,8 @@ def _direction(
     xp = _library(residual)
     s, t, z, w = slacks
     m = len(s)
+    turn = _turn(member)
+    member, missing = member @ turn, turn @ missing
     first = solve(xp.column_stack([residual, member]))
     spread = first[:, 1:]
     among = _inverse(member.T @ spread)
@@ -196,7 +299,7 @@ def _direction(
         x = x - spread @ (among @ (member.T @ x - missing))  # what rounding has left of it
         dz, dw = (low - z * x) / s - z, (high + w * x) / t - w
         fastest = xp.stack([-x / s, x / t, -dz / z, -dw / w]).max()
-        return _Direction(x, level, dz, dw, _SHORT / xp.clip(fastest, _SHORT, None))
+        return _Direction(x, turn @ level, dz, dw, _SHORT / xp.clip(fastest, _SHORT, None))
 
     def towards(low: Array, high: Array) -> _Direction:
         side = residual - high / t + low / s
@@ -221,6 +324,17 @@ def _direction(
     return other if bool(other.length > way.length) else way
 
 
+def _turn(member: Array) -> Array:
+    """Return what makes two groups their sum and their difference; symmetric.
+
+    A kernel of nearly constant values is stiff along one of the two alone, and 1e16 times softer
+    along the other: of the groups themselves, the softer part would be lost.
+    """
+    turn = _library(member).ones_like(member[: member.shape[1]])
+    turn[1:, 1:] = -1.0
+    return turn
+
+
 def _inverse(matrix: Array) -> Array:
     """Inverse of a matrix of no, one or two rows, without leaving the device."""
     if len(matrix) < 2:
@@ -237,7 +351,7 @@ def _balancing(product: Array, aim: Array) -> Array:
     return xp.clip(wanted - product, -_LOPSIDED * aim, None)
 
 
-def _factorised(matrix: Array, workers: Workers) -> Callable[[Array], Array] | None:
+def _factorised(matrix: Array, workers: Workers) -> Solve | None:
     """Factorise a matrix, which may be overwritten; returns what solves with it, several columns.
 
     None if it is not positive definite.

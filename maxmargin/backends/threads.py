@@ -178,13 +178,17 @@ class Workers:
     def __init__(self, count: int, stopped: Callable[[], Any] | None = None) -> None:
         self.count, self.stopped = count, stopped
 
+    def check(self) -> None:
+        """Raise :class:`StoppedError` if someone wants the work to end."""
+        if self.stopped is not None and self.stopped():
+            raise StoppedError
+
     def map(self, function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         """Call the function on every item; returns when all are done, with the first error."""
         items = list(items)
 
         def work(item: Any) -> Any:
-            if self.stopped is not None and self.stopped():
-                raise StoppedError
+            self.check()
             return function(item)
 
         if self.count == 1 or len(items) < 2:

@@ -15,11 +15,12 @@ from typing import Protocol
 import numpy as np
 
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
-from maxmargin.certificate import Evaluation, InseparableError, evaluate
+from maxmargin.certificate import Certificate, Evaluation, InseparableError, evaluate
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Definiteness, DeviceGram, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.near_level import Pace
 from maxmargin.solvers.parallel_sets import ParallelSets
 from maxmargin.solvers.small import Answer, SmallBatch, Task
 from maxmargin.solvers.smo import SMO
@@ -28,6 +29,7 @@ from maxmargin.solvers.working_set import WorkingSet
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
+_ASTRAY = 10  # times the violation that was wanted: float32 is too coarse for the problem
 _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _MARGIN, _REFINING = 2, 20  # steps, times those so far, to know a tiny margin or an answer better
@@ -68,19 +70,25 @@ class Auto:
         return replace(self, max_iter=steps) if lower else self
 
     def for_round(
-        self, gram: Gram, problem: DualProblem, k: int, monitor: ProblemMonitor, workers: Workers
+        self,
+        gram: Gram,
+        problem: DualProblem,
+        k: int,
+        monitor: ProblemMonitor,
+        workers: Workers,
+        pace: Pace | None = None,
     ) -> Solver:
-        """Solver for the k-th round on a problem."""
+        """Solver for the k-th round on a problem, going on at the pace of the rounds before."""
         engine = not problem.hard and gram.fits_float32
         if isinstance(gram, DeviceGram):
             if engine and k < _DEVICE_ROUNDS:
                 return ParallelSets(self.max_iter, self.monitor, [monitor.problem])
             k -= _DEVICE_ROUNDS
         if engine and k < _ENGINE_ROUNDS and len(problem.sign) >= _ENGINE_FROM:
-            return WorkingSet(self.max_iter, monitor, workers)
+            return WorkingSet(self.max_iter, monitor, workers, pace)
         gram.forget_narrow_rows()
         gram.scratch.release()
-        return SMO(self.max_iter, self.shrinking, monitor)
+        return SMO(self.max_iter, self.shrinking, monitor, pace)
 
 
 @on_one_blas_thread
@@ -278,6 +286,7 @@ class _Attempt:
         self.current, self.wanted = self.problem, tol
         self.round = self.steps = 0
         self.done = False
+        self.pace = Pace()
         self.worth = -1  # steps up to which to go on, once there is an answer
         self.settled: Evaluation | None = None  # a converged one, while it is refined
 
@@ -300,7 +309,7 @@ class _Attempt:
             return solver
         monitor = ProblemMonitor(solver.monitor, self.number)
         solver = solver.within(self.worth)
-        return solver.for_round(self.gram, self.problem, self.round, monitor, workers)
+        return solver.for_round(self.gram, self.problem, self.round, monitor, workers, self.pace)
 
     def _allowed(self, times: int) -> int:
         """Return the steps in all that may be spent on knowing better what is known already."""
@@ -329,6 +338,10 @@ class _Attempt:
                 self.rows,
             ),
         )
+
+    def _led_astray(self, certificate: Certificate) -> bool:
+        """Whether what float32 took for converged is far from it."""
+        return certificate.kkt_violation > _ASTRAY * self.wanted
 
     def _settle(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
         self.done = self._is_last(method, evaluation)
@@ -366,6 +379,10 @@ class _Attempt:
             self.evaluation = _with_status(evaluation, Status.STALLED)
             return True
         else:
+            astray = isinstance(method, WorkingSet) and self._led_astray(certificate)
+            if isinstance(method, WorkingSet) and (self.pace.hopeless or self.pace.exhausted):
+                self.round = max(self.round, _DEVICE_ROUNDS + _ENGINE_ROUNDS)
+            self.pace.again(astray)
             self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
             if self.worth < 0 and not evaluation.resolved:
                 self.worth = self._allowed(_MARGIN)

@@ -5,6 +5,8 @@ hundreds or thousands of variables are free and pull at each other. The others a
 the box and far from leaving it. So the problem of those near their level alone, free or about to
 be, is solved in float64 by the interior-point method of :mod:`maxmargin.backends.interior_point`;
 then all scores are made anew, and who violates the KKT conditions now takes part the next time.
+Where the matrix is of low rank, which is what makes it ill-conditioned more often than not, all
+variables take part, and a step costs little more than reading them.
 """
 
 from __future__ import annotations
@@ -15,19 +17,28 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.backends import cpu, cpu_steps
-from maxmargin.backends.interior_point import MATRICES, minimise
+from maxmargin.backends.interior_point import MATRICES, Dense, OnRows, minimise
+from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem
 from maxmargin.gram import Gram
+from maxmargin.kernels.base import Validity
 
 _WIDE, _MARGIN = 2.0, 20.0  # violations and goals below the level that are near it
 _BAND, _MORE = 1.5, 128  # variables taken in: so many times those that may move, and some more
 _TIGHTEN, _BELOW = 1e-3, 0.6  # of the violation, or of the goal, is gone for
 _ALWAYS = 1 << 25  # bytes that the matrices may take however small the budget is
 _RENEWAL, _OVERHEAD = 4, 4e7  # entries of steps for a kernel value, and for all small things
+_TWICE = 2.0  # a violation that a factor has promised, and another is then wanted
 _FALLEN = 0.1  # a violation that falls to this part in time does not crawl
 _FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row that do not better the violation so much
 _RELUCTANCE = 4  # times dearer they count after that
+_HOPELESS = 5e9  # entries without such a fall, after a failure of Newton's: none will come,
+_SURELY = 5, 50  # within these multiples of Newton's cost
+_EAGER = 0.03  # of their cost is to be spent before, once float32 has led astray
+_LOW_RANK = 10  # entries of steps for each entry of a factor and column, thirty reflections of it
+_COARSE, _FINE, _FINER = 1e-9, 1e-13, 1e-2  # of the diagonal that a factor may lack, at first
+_KEPT = 4  # arrays of the size of that factor that are held at once
 
 
 class Pace:
@@ -35,23 +46,35 @@ class Pace:
 
     Steps of two crawl when they have cost as much as Newton's will, and have not brought the
     violation to a tenth. That is counted in entries of steps, ``spent``, so that the same fit goes
-    the same way twice; it costs at most twice what it would have cost to know.
+    the same way twice; it costs at most twice what it would have cost to know. Where neither get
+    anywhere, again and again, nothing will: ``hopeless``.
     """
 
     def __init__(self) -> None:
-        self.violation, self.spent = np.inf, 0
-        self.best, self.fruitless, self.reluctance = np.inf, 0, 1
-        self.newton = False
+        self.violation, self.spent, self.wasted = np.inf, 0, 0
+        self.best, self.fruitless, self.reluctance, self.failures = np.inf, 0, 1.0, 0
+        self.newton = self.gained = False
+        self.cost = np.inf
+
+    def again(self, coarse: bool) -> None:
+        """Begin another round, in which Newton's come early if float32 was too coarse for them."""
+        self.violation, self.best = np.inf, np.inf
+        self.wasted, self.failures, self.gained = 0, 0, False
+        if coarse:
+            self.reluctance = min(self.reluctance, _EAGER)
+        else:
+            self.spent, self.newton = 0, False
 
     def tired(self, violation: float) -> bool:
         """Take note of a violation; whether it is worth asking what Newton's steps cost."""
-        if violation < _FALLEN * self.violation or np.isinf(self.violation):
-            self.violation, self.spent = violation, 0
+        if violation < _FALLEN * self.violation:
+            self.violation, self.wasted, self.failures = violation, 0, 0
+            self.spent = 0 if self.reluctance >= 1 else self.spent
         return self.newton or self.spent > self.reluctance * _OVERHEAD
 
     def crawls(self, cost: float) -> bool:
         """Whether Newton's steps, of such a cost, are next."""
-        self.newton = self.newton or self.spent > self.reluctance * cost
+        self.newton, self.cost = self.newton or self.spent > self.reluctance * cost, cost
         return self.newton
 
     def judge(self, violation: float, steps: int) -> None:
@@ -59,8 +82,24 @@ class Pace:
         self.fruitless = 0 if violation < _BETTER * self.best else self.fruitless + 1
         self.best = min(self.best, violation)
         if not steps or self.fruitless > _FRUITLESS:
+            self.wasted += self.spent
             self.newton, self.spent, self.fruitless = False, 0, 0
-            self.reluctance *= _RELUCTANCE
+            self.reluctance = _RELUCTANCE * max(self.reluctance, 1.0)
+            self.failures += 1
+        else:
+            self.gained = True
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether Newton's steps led somewhere, and on from there no further."""
+        return self.gained and self.failures > 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether steps of both kinds have come to nothing, one after the other."""
+        least, most = (times * self.cost for times in _SURELY)
+        patience = min(max(_HOPELESS, least), most)
+        return self.failures > 0 and self.wasted + self.spent > patience
 
 
 class _Looks(NamedTuple):
@@ -88,6 +127,8 @@ class NearLevel:
 
     def __init__(self, gram: Gram, problem: DualProblem, workers: Workers = ALONE) -> None:
         self.gram, self.problem, self.workers = gram, problem, workers
+        self.low_rank, self.tolerance = False, _COARSE
+        self.promised = np.inf  # violation that the last solution should have left
 
     @cached_property
     def towards(self) -> np.ndarray:
@@ -125,17 +166,51 @@ class NearLevel:
         lowest, highest = self.ends
         return lowest[self.parts].sum(0), highest[self.parts].sum(0)
 
+    @cached_property
+    def _loose(self) -> np.ndarray:
+        """Those that have room to move at all."""
+        lower, upper = self.box
+        return np.flatnonzero(lower < upper)
+
     def cost(self, alpha: np.ndarray, v: np.ndarray) -> float:
         """Entries of steps of two that take as long as a solution, given the scores less levels.
 
         That is some fifteen factorisations; thirty of their flops take as long as an entry.
         """
         size, active = self._most(self._look(alpha, v)), int(np.count_nonzero(alpha))
-        return _OVERHEAD + size**3 / 6 + _RENEWAL * self.gram.n * active
+        solution = size**3 / 6 if MATRICES * size**2 <= self._room else np.inf
+        if self._has_low_rank(solution):
+            solution = _LOW_RANK * len(self.problem.rows) * self.factor.rank**2
+        return _OVERHEAD + solution + _RENEWAL * self.gram.n * active
+
+    @cached_property
+    def factor(self) -> PivotedCholesky:
+        """Factor of the Gram matrix, as far as it was asked for."""
+
+        def row(number: int) -> np.ndarray:
+            self.workers.check()
+            return self.gram.rows([number])[0]
+
+        return PivotedCholesky(row, self.gram.diagonal)
+
+    def _has_low_rank(self, cost: float) -> bool:
+        """Whether a factor of the Gram matrix is cheaper than so many entries; find it, if so."""
+        if self.gram.kernel.validity is not Validity.VALID:
+            return False  # a factor of the diagonal would not be one of the rest
+        m = len(self.problem.rows)
+        affordable = (cost / (_LOW_RANK * m)) ** 0.5
+        most = int(min(affordable, m, self._room // (_KEPT * m)))
+        self.low_rank = self.factor.grow(self.tolerance, most)
+        return self.low_rank
+
+    @property
+    def _room(self) -> int:
+        """Entries of matrices that there is memory for."""
+        return max(self.gram.memory, _ALWAYS) // 8
 
     def _most(self, looks: _Looks) -> int:
-        """Variables that are solved for, at most."""
-        return min(int(_BAND * looks.movable) + _MORE, len(looks.x))
+        """Rows whose variables are solved for, at most."""
+        return min(int(_BAND * looks.movable) + _MORE, len(self.problem.rows))
 
     def _look(self, alpha: np.ndarray, v: np.ndarray) -> _Looks:
         x = (self.towards * alpha)[self.parts].sum(0)
@@ -157,13 +232,13 @@ class NearLevel:
         found = cpu_steps.Findings.empty(len(alpha))
         violation = cpu_steps.survey(problem.variables, problem.n_groups, alpha, decision, found)
         looks = self._look(alpha, found.v)
-        near = np.flatnonzero(looks.excess > -(_WIDE * violation + _MARGIN * goal))
-        most = self._most(looks)
-        if len(near) > most:
-            key = np.where(looks.free[near], np.inf, looks.excess[near])
-            near = np.sort(near[np.argpartition(-key, most - 1)[:most]])
-        if 8 * MATRICES * len(near) ** 2 > max(self.gram.memory, _ALWAYS):
+        if self.low_rank and violation > _TWICE * max(self.promised, goal):
+            self.tolerance = max(_FINER * self.tolerance, _FINE)
+            self._has_low_rank(np.inf)
+        near = self._near(looks, _WIDE * violation + _MARGIN * goal)
+        if not self.low_rank and MATRICES * self._most(looks) ** 2 > self._room:
             return alpha, violation, 0
+        tighten = _TIGHTEN if len(near) < len(self._loose) else 0.0  # for everyone, once and for all
         lower, upper = (end[near] for end in self.box)
         member = problem.group[self.parts[0, near]][:, None] == np.arange(problem.n_groups)
         member = member[:, member.any(axis=0)]
@@ -174,9 +249,10 @@ class NearLevel:
             lower,
             upper,
             member.astype(np.float64),
-            max(_TIGHTEN * violation, _BELOW * goal),
+            max(tighten * violation, _BELOW * goal),
             self.workers,
         )
+        self.promised = np.inf if minimum is None else minimum.violation
         if minimum is None or not minimum.violation < _BETTER * violation:
             return alpha, violation, 0
         x = _evened(
@@ -188,15 +264,36 @@ class NearLevel:
             x = x - signed[part]
         return self.towards * signed, violation, minimum.steps
 
-    def _curvature(self, near: np.ndarray) -> np.ndarray:
-        """Kernel values among some variables, their orientation folded in."""
-        first, gram = self.parts[0, near], self.gram
-        H = np.empty((len(near), len(near)))
-        cpu.kernel_square(gram.program, gram.points, self.problem.gram_row[first], H, self.workers)
+    def _near(self, looks: _Looks, width: float) -> np.ndarray:
+        """Variables to solve for: those on rows with one near its level, or all, by their rank.
+
+        A second variable on a row costs nothing.
+        """
+        everyone = self._loose
+        most = len(self.problem.rows) if self.low_rank else self._most(looks)
+        if most == len(self.problem.rows):
+            return everyone
+        row = self.problem.gram_row[self.parts[0]]
+        excess = np.full(self.gram.n, -np.inf)
+        np.maximum.at(excess, row, np.where(looks.free, np.inf, looks.excess))
+        near = np.flatnonzero(excess > -width)
+        if len(near) > most:
+            near = near[np.argpartition(-excess[near], most - 1)[:most]]
+        chosen = np.zeros(self.gram.n, dtype=bool)
+        chosen[near] = True
+        return everyone[chosen[row[everyone]]]
+
+    def _curvature(self, near: np.ndarray) -> OnRows:
+        """Kernel values among the rows of some variables, and the variables on them."""
+        first = self.parts[0, near]
+        rows, row = np.unique(self.problem.gram_row[first], return_inverse=True)
         orientation = (self.problem.sign * self.towards)[first]
-        H *= orientation
-        H *= orientation[:, None]
-        return cpu.finite(H, gram.kernel)
+        if self.low_rank:
+            factor = self.factor
+            return OnRows(LowRank(factor.L[rows], factor.rest[rows]), row, orientation)
+        K, gram = np.empty((len(rows), len(rows))), self.gram
+        cpu.kernel_square(gram.program, gram.points, rows, K, self.workers)
+        return OnRows(Dense(cpu.finite(K, gram.kernel), self.workers), row, orientation)
 
 
 def _evened(x: np.ndarray, before: np.ndarray, room: np.ndarray, member: np.ndarray) -> np.ndarray:

@@ -17,8 +17,11 @@ slope ``-(v_i - v_j)`` and curvature ``K_ii + K_jj - 2 o_i o_j K_ij``, where ``o
         v  =  v - step * o * (o_i K_i - o_j K_j)
     until  v_i - (the smallest v that may fall)  <  tol
 
-Variables at a wall that cannot be part of a violating pair are set aside now and then (shrinking).
-Without any constraint one variable moves at a time, chosen by its own decrease ``v^2 / K_ii``.
+Where steps crawl and the K_ii differ by far, the largest v is that of an outlying row again and
+again, which can move by next to nothing; every other step then begins with the i of the largest
+``(v_i - smallest v)^2 / K_ii``. Variables at a wall that cannot be part of a violating pair are set
+aside now and then (shrinking). Without any constraint one variable moves at a time, chosen by its
+own decrease ``v^2 / K_ii``.
 
 Where steps of two crawl, and once at the end, the minimum on the current face is taken at one
 stroke (:mod:`maxmargin.solvers.face`): the answer is exact on its support set, not only to ``tol``.
@@ -53,7 +56,8 @@ _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
 _GROWTH = 1.05  # of that decrease from look to look: some 500 looks at most
-_ENTRIES = 2  # of the working-set engine's steps, that take as long as one here
+_ENTRIES = 4  # of the working-set engine's steps, that take as long as one here
+_EVEN = 100.0  # times the smallest diagonal value, up to which all count as alike
 _SHRINK_AFTER, _WORTH_SHRINKING = 1000, 0.7
 _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
@@ -71,6 +75,8 @@ class SMO:
         the others are solved. Faster where many steps are needed; the answer is the same.
     monitor : ProblemMonitor
         Is told of the progress, and asked when to stop.
+    pace : Pace, optional
+        Of the rounds before this one.
 
     Examples
     --------
@@ -88,6 +94,7 @@ class SMO:
     max_iter: int = -1
     shrinking: bool = True
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
+    pace: Pace | None = None
 
     def solve(
         self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
@@ -114,8 +121,10 @@ class SMO:
         steps, status, violation = 0, Status.CONVERGED, np.inf
         slice_steps = max(_FIRST_SLICE // size, 1)
         stall, proven = _StallWatch(size), gram.kernel.validity is Validity.VALID
-        next_descent, polished = 10 * size, False
-        pace, newton = Pace(), NearLevel(gram, problem, Workers(1, self.monitor.stopped))
+        newton = NearLevel(gram, problem, Workers(1, self.monitor.stopped))
+        pace, scaled = self.pace or Pace(), False
+        uneven = bool(whole.diagonal.max() > _EVEN * whole.diagonal.min())
+        next_descent, polished = (2 if uneven else 10) * size, False
         next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
         while True:
             allowed = min(slice_steps, max(next_descent - steps, 1))
@@ -125,7 +134,7 @@ class SMO:
                 status = Status.MAX_ITER
                 break
             before = time.monotonic()
-            code, done, needed, violation = state.advance(gram, tol, allowed)
+            code, done, needed, violation = state.advance(gram, tol, allowed, scaled)
             now = time.monotonic()
             steps += done
             pace.spent += _ENTRIES * done * len(state.alpha)
@@ -142,7 +151,7 @@ class SMO:
             looked = state is whole and (weary or stall.due(steps))
             if looked and proven and not state.possible():
                 code = _STUCK
-            if code == _STUCK or stall.unchanged(state, steps):
+            if code == _STUCK or stall.unchanged(state, steps) or (proven and pace.hopeless):
                 status = Status.STALLED
                 break
             stop = self.monitor.stopped()
@@ -160,10 +169,13 @@ class SMO:
                 state.descend(gram)
                 next_descent = steps + 10 * size
             room = self.max_iter < 0 or self.max_iter - spent - steps >= MOST_STEPS
-            if weary and pace.tired(violation) and room:
-                state = whole.absorb(gram, state)
-                steps += state.newton(gram, newton, pace, tol)
-                next_descent = steps if pace.newton else next_descent
+            if weary:
+                tired = pace.tired(violation)
+                scaled = scaled or (tired and uneven)
+                if tired and room:
+                    state = whole.absorb(gram, state)
+                    steps += state.newton(gram, newton, pace, tol)
+                    next_descent = steps if pace.newton else next_descent
             if code == _PAUSED and steps >= next_shrinking and (gram.resident or state is whole):
                 # looking again costs products with rows that moved: cheap while they are resident
                 state = whole.absorb(gram, state).shrunk(violation)
@@ -205,7 +217,9 @@ class _State:
         v = -problem.coefficient * problem.gradient(decision)
         return cls(problem, problem.start.copy(), v, gram.diagonal[problem.gram_row])
 
-    def advance(self, gram: Gram, tol: float, steps: int) -> tuple[int, int, int, float]:
+    def advance(
+        self, gram: Gram, tol: float, steps: int, scaled: bool
+    ) -> tuple[int, int, int, float]:
         """Take up to so many steps; see :func:`_smo_steps`."""
         store, problem = gram.store, self.problem
         return _smo_steps(
@@ -225,6 +239,7 @@ class _State:
             self.v,
             self.may_rise,
             self.may_fall,
+            scaled,
             tol,
             steps,
         )
@@ -259,10 +274,10 @@ class _State:
 
     def newton(self, gram: Gram, near_level: NearLevel, pace: Pace, tol: float) -> int:
         """Solve for all variables near their level, if that costs no more than steps have."""
-        if not pace.crawls(near_level.cost(self.alpha, self.score())):
-            return 0
-        decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
         try:
+            if not pace.crawls(near_level.cost(self.alpha, self.score())):
+                return 0
+            decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
             self.alpha, violation, steps = near_level.descend(self.alpha, decision, tol)
         except StoppedError:
             return 0
@@ -383,6 +398,7 @@ def _smo_steps(
     v,
     may_rise,
     may_fall,
+    scaled,
     tol,
     max_steps,
 ):
@@ -436,6 +452,15 @@ def _smo_steps(
             i = first[widest]
             if i < 0 or violation != violation:
                 return _STUCK, taken, -1, violation
+            if scaled and taken % 2 == 1:
+                best = 0.0
+                for t in range(m):
+                    slope = v[t] - lowest[widest]
+                    if may_rise[t] and group[t] == widest and slope > 0.0:
+                        gain = slope * slope / max(diagonal[t], tiny)
+                        if gain > best:
+                            best = gain
+                            i = t
         row_i = slot[gram_row[i]]
         if row_i < 0:
             return _MISSING, taken, gram_row[i], violation

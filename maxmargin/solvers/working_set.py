@@ -69,6 +69,8 @@ class WorkingSet:
         Is told of the progress, and asked when to stop.
     workers : Workers
         Threads for blocks and updates.
+    pace : Pace, optional
+        Of the rounds before this one.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class WorkingSet:
     max_iter: int = -1
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     workers: Workers = ALONE
+    pace: Pace | None = None
 
     def solve(
         self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
@@ -101,8 +104,8 @@ class WorkingSet:
             return Solution(problem.start, 0, stop, problem.known_decision)
         stoppable = Workers(self.workers.count, self.monitor.stopped)
         try:
-            state = _State(gram, problem, stoppable)  # and any round can be undone
-        except StoppedError:
+            state = _State(gram, problem, stoppable, self.pace or Pace())
+        except StoppedError:  # later on, any round can be undone
             return Solution(problem.start, 0, self.monitor.stopped() or Status.INTERRUPTED)
         limit = self.max_iter - spent if self.max_iter >= 0 else 1 << 62
         steps, status, idle, best = 0, Status.CONVERGED, 0, np.inf
@@ -122,7 +125,8 @@ class WorkingSet:
             value, size = state.objective()
             idle = 0 if value < best - _PROGRESS * size else idle + 1
             best = min(best, value)
-            if not moved or idle == _STALL_ROUNDS:
+            done = state.pace.hopeless or state.pace.exhausted
+            if not moved or idle == _STALL_ROUNDS or done:
                 status = Status.STALLED  # in float32: the certificate sees further
                 break
         return Solution(state.alpha, steps, status, state.decision)
@@ -131,8 +135,8 @@ class WorkingSet:
 class _State:
     """Where a solve is: ``alpha``, the decision ``D = K beta``, and the rows computed so far."""
 
-    def __init__(self, gram: Gram, problem: DualProblem, workers: Workers) -> None:
-        self.gram, self.problem, self.workers = gram, problem, workers
+    def __init__(self, gram: Gram, problem: DualProblem, workers: Workers, pace: Pace) -> None:
+        self.gram, self.problem, self.workers, self.pace = gram, problem, workers, pace
         self.points = gram.narrow().gathered() if gram.narrow_bytes else gram.narrow()
         self.n_groups = problem.n_groups
         self.paired = len(problem.rows) < len(problem.sign)  # two variables sit on a row
@@ -158,7 +162,7 @@ class _State:
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
         self._used = 0
-        self.pace, self._near_level = Pace(), NearLevel(gram, problem, workers)
+        self._near_level = NearLevel(gram, problem, workers)
         self._exact = False  # whether the decision is one in float64
 
     @property
@@ -233,6 +237,8 @@ class _State:
         before = self.alpha.copy(), self.decision.copy()
         try:
             steps = self._descend(tol, violation, allowed)
+            if self.pace.exhausted:
+                return 0, True  # float32 would only undo what was reached
             if not steps and self.grows:
                 steps = self._grow(tol, allowed, monitor)
             elif not steps:
