@@ -29,7 +29,7 @@ from maxmargin.solvers.working_set import WorkingSet
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
-_ASTRAY = 10  # times the violation that was wanted: float32 is too coarse for the problem
+_ASTRAY = 100  # times the violation that was wanted: float32 is too coarse for the problem
 _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _MARGIN, _REFINING = 2, 20  # steps, times those so far, to know a tiny margin or an answer better

@@ -38,6 +38,7 @@ _SURELY = 5, 50  # within these multiples of Newton's cost
 _EAGER = 0.03  # of their cost is to be spent before, once float32 has led astray
 _LOW_RANK = 10  # entries of steps for each entry of a factor and column, thirty reflections of it
 _COARSE, _FINE, _FINER = 1e-9, 1e-13, 1e-2  # of the diagonal that a factor may lack, at first
+_AGAIN = 4  # times the cost of a solution, that a finer factor may make it
 _KEPT = 4  # arrays of the size of that factor that are held at once
 
 
@@ -72,9 +73,14 @@ class Pace:
             self.spent = 0 if self.reluctance >= 1 else self.spent
         return self.newton or self.spent > self.reluctance * _OVERHEAD
 
+    @property
+    def budget(self) -> float:
+        """Cost that Newton's steps may have to be next."""
+        return np.inf if self.newton else self.spent / self.reluctance
+
     def crawls(self, cost: float) -> bool:
         """Whether Newton's steps, of such a cost, are next."""
-        self.newton, self.cost = self.newton or self.spent > self.reluctance * cost, cost
+        self.newton, self.cost = cost < self.budget, cost
         return self.newton
 
     def judge(self, violation: float, steps: int) -> None:
@@ -172,14 +178,16 @@ class NearLevel:
         lower, upper = self.box
         return np.flatnonzero(lower < upper)
 
-    def cost(self, alpha: np.ndarray, v: np.ndarray) -> float:
+    def cost(self, alpha: np.ndarray, v: np.ndarray, budget: float) -> float:
         """Entries of steps of two that take as long as a solution, given the scores less levels.
 
-        That is some fifteen factorisations; thirty of their flops take as long as an entry.
+        That is some fifteen factorisations; thirty of their flops take as long as an entry. With a
+        factor of low rank it is much less; that is looked for as far as it would fit the budget, at
+        a twentieth of that.
         """
         size, active = self._most(self._look(alpha, v)), int(np.count_nonzero(alpha))
         solution = size**3 / 6 if MATRICES * size**2 <= self._room else np.inf
-        if self._has_low_rank(solution):
+        if self._has_low_rank(min(solution, budget)):
             solution = _LOW_RANK * len(self.problem.rows) * self.factor.rank**2
         return _OVERHEAD + solution + _RENEWAL * self.gram.n * active
 
@@ -234,11 +242,11 @@ class NearLevel:
         looks = self._look(alpha, found.v)
         if self.low_rank and violation > _TWICE * max(self.promised, goal):
             self.tolerance = max(_FINER * self.tolerance, _FINE)
-            self._has_low_rank(np.inf)
+            self._has_low_rank(_AGAIN * _LOW_RANK * len(self.problem.rows) * self.factor.rank**2)
         near = self._near(looks, _WIDE * violation + _MARGIN * goal)
         if not self.low_rank and MATRICES * self._most(looks) ** 2 > self._room:
             return alpha, violation, 0
-        tighten = _TIGHTEN if len(near) < len(self._loose) else 0.0  # for everyone, once and for all
+        tighten = _TIGHTEN if len(near) < len(self._loose) else 0.0  # all: once and for all
         lower, upper = (end[near] for end in self.box)
         member = problem.group[self.parts[0, near]][:, None] == np.arange(problem.n_groups)
         member = member[:, member.any(axis=0)]

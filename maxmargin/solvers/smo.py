@@ -275,7 +275,7 @@ class _State:
     def newton(self, gram: Gram, near_level: NearLevel, pace: Pace, tol: float) -> int:
         """Solve for all variables near their level, if that costs no more than steps have."""
         try:
-            if not pace.crawls(near_level.cost(self.alpha, self.score())):
+            if not pace.crawls(near_level.cost(self.alpha, self.score(), pace.budget)):
                 return 0
             decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
             self.alpha, violation, steps = near_level.descend(self.alpha, decision, tol)

@@ -317,7 +317,7 @@ class _State:
         pace, near_level = self.pace, self._near_level
         if not pace.tired(violation) or allowed < MOST_STEPS:
             return 0
-        if not pace.crawls(near_level.cost(self.alpha, self.found.v)):
+        if not pace.crawls(near_level.cost(self.alpha, self.found.v, pace.budget)):
             return 0
         if not self._exact:
             self._renew()
