@@ -38,12 +38,13 @@ Array = Any  # numpy.ndarray or torch.Tensor
 Solve = Callable[[Array], Array]
 
 MOST_STEPS = 60
-_VAIN = 10  # steps with neither a better point nor half the mu, after which none will come
+_VAIN = 20  # steps with neither a better point nor half the mu, after which none will come,
+_WON = 1e-2  # or half as many without a better point once the violation has come to this part
 MATRICES = 3  # of the size of H that are held at once: H, H + diagonal, its factor
 _INSIDE = 1e-3  # of the distance between the walls, that the first point keeps from either
 _LEAST = 1e-4  # of this way is gone in any case
 _CLOSEST = 1e-16  # of that distance, that every point keeps
-_RIDGE = 1e-14, 1e-11  # of the mean of the diagonal: what rounding does to it anyway, at most
+_RIDGE = 1e-14, 1e-11  # of the diagonal: what rounding does to it anyway, and at most
 _STIFFER = 10.0  # times the ridge where a factorisation fails
 _SHORT = 0.995  # of the way to the nearest wall is taken
 _LONG = 0.9  # a step this long needs no further corrector
@@ -86,7 +87,7 @@ class Dense:
     def __init__(self, H: Array, workers: Workers = ALONE) -> None:
         self.H, self.workers = H, workers
         self._matrix: Array = None
-        self._mean, self._ridge = H.diagonal().mean(), _RIDGE[0]
+        self._ridge = _RIDGE[0]
 
     def __matmul__(self, x: Array) -> Array:
         return self.H @ x
@@ -101,7 +102,8 @@ class Dense:
             self._matrix = _library(self.H).empty_like(self.H)
         while True:
             self._matrix[:] = self.H
-            self._matrix.reshape(-1)[:: len(diagonal) + 1] += diagonal + self._ridge * self._mean
+            ridge = self._ridge * self.H.diagonal()  # of each row's own: they can differ by far
+            self._matrix.reshape(-1)[:: len(diagonal) + 1] += diagonal + ridge
             solve = _factorised(self._matrix, self.workers)
             if solve is not None or _STIFFER * self._ridge > _RIDGE[1]:
                 return solve
@@ -212,22 +214,24 @@ def minimise(
     score = v - member @ level
     common = xp.abs(score).mean() + target
     z, w = xp.clip(-score, 0, None) + common, xp.clip(score, 0, None) + common
-    largest = xp.abs(H.diagonal()).max()
+    unit = xp.sqrt(H.diagonal().max() * xp.median(H.diagonal()))
     closest = _CLOSEST * width
-    steps, best, least, fell = 0, None, np.inf, 0
+    steps, best, least, fell, first = 0, None, np.inf, 0, np.inf
     while True:
         s, t = xp.maximum(x - lower, closest), xp.maximum(upper - x, closest)
         slacks = _Slacks(s, t, z, w)
         settled = _settled(x, lower, upper, slacks, target)
         v_settled = v - H @ (settled - x)
-        lack = xp.abs(sums - member.T @ settled).sum() * largest
+        lack = xp.abs(sums - member.T @ settled).sum() * unit
         violation = float(_violation(settled, v_settled, lower, upper, member) + lack)
         if best is None or violation < best.violation:
             best = Minimum(settled, v_settled, violation, steps)
         mu = float(s @ z + t @ w)
         if mu < 0.5 * least:
             least, fell = mu, steps
-        ended = steps == MOST_STEPS or steps - max(best.steps, fell) == _VAIN
+        first = violation if not steps else first
+        won = best.violation <= _WON * first and steps - best.steps == _VAIN // 2
+        ended = steps == MOST_STEPS or won or steps - max(best.steps, fell) == _VAIN
         if violation <= target or ended or not violation < np.inf:
             return best._replace(steps=steps)
         solve = curvature.factorised(z / s + w / t)

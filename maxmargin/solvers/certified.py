@@ -29,6 +29,7 @@ from maxmargin.solvers.working_set import WorkingSet
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
+_EXACT = 0.02  # of tol, that Newton's steps leave of the violation
 _ASTRAY = 100  # times the violation that was wanted: float32 is too coarse for the problem
 _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
@@ -339,9 +340,23 @@ class _Attempt:
             ),
         )
 
-    def _led_astray(self, certificate: Certificate) -> bool:
-        """Whether what float32 took for converged is far from it."""
-        return certificate.kkt_violation > _ASTRAY * self.wanted
+    def _is_unknowable(self, evaluation: Evaluation) -> bool:
+        """Whether all that is worth it has been done for a margin too small to be told from zero.
+
+        That is some more steps of two, or Newton's steps, which are exact at once.
+        """
+        exact = self.pace.gained and evaluation.certificate.kkt_violation <= _EXACT * self.tol
+        spent = evaluation.solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps
+        return spent or (exact and not evaluation.resolved)
+
+    def _take_note(self, method: Solver | SmallBatch, certificate: Certificate) -> None:
+        """Take note of how a round went that was not the last one."""
+        if isinstance(method, WorkingSet):
+            if certificate.kkt_violation > _ASTRAY * self.wanted:
+                self.pace.led_astray()
+            if self.pace.hopeless or self.pace.exhausted:
+                self.round = max(self.round, _DEVICE_ROUNDS + _ENGINE_ROUNDS)
+        self.pace.again()
 
     def _settle(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
         self.done = self._is_last(method, evaluation)
@@ -352,7 +367,7 @@ class _Attempt:
         solution = evaluation.solution
         self.steps += solution.n_iter
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
-        self.evaluation = evaluation
+        earlier, self.evaluation = getattr(self, "evaluation", evaluation), evaluation
         if evaluation.certificate.status is Status.TRIVIAL:
             return True
         certificate = evaluation.certificate
@@ -360,8 +375,8 @@ class _Attempt:
         reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
         reached = reached and evaluation.resolved
         if self.settled is not None:
-            earlier = self.settled.certificate.relative_gap
-            better = reached and certificate.relative_gap <= earlier
+            before = self.settled.certificate.relative_gap
+            better = reached and certificate.relative_gap <= before
             self.evaluation = _with_status(evaluation, Status.CONVERGED) if better else self.settled
             return True
         if reached:
@@ -370,7 +385,9 @@ class _Attempt:
                 return True
             self.settled, self.wanted = self.evaluation, 1e-2 * self.wanted
             self.worth = self._allowed(_REFINING)
-        elif solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps:
+        elif self._is_unknowable(evaluation):
+            if earlier.certificate.kkt_violation < certificate.kkt_violation:
+                evaluation = earlier
             self.evaluation = _with_status(evaluation, Status.STALLED)
             return True
         elif solution.status is not Status.CONVERGED and not _repairable(method, solution):
@@ -379,10 +396,7 @@ class _Attempt:
             self.evaluation = _with_status(evaluation, Status.STALLED)
             return True
         else:
-            astray = isinstance(method, WorkingSet) and self._led_astray(certificate)
-            if isinstance(method, WorkingSet) and (self.pace.hopeless or self.pace.exhausted):
-                self.round = max(self.round, _DEVICE_ROUNDS + _ENGINE_ROUNDS)
-            self.pace.again(astray)
+            self._take_note(method, certificate)
             self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
             if self.worth < 0 and not evaluation.resolved:
                 self.worth = self._allowed(_MARGIN)

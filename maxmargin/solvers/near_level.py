@@ -26,17 +26,19 @@ from maxmargin.kernels.base import Validity
 
 _WIDE, _MARGIN = 2.0, 20.0  # violations and goals below the level that are near it
 _BAND, _MORE = 1.5, 128  # variables taken in: so many times those that may move, and some more
-_TIGHTEN, _BELOW = 1e-3, 0.6  # of the violation, or of the goal, is gone for
+_MANY = 0.8  # of all, that are not worth the choice
+_TIGHTEN, _BELOW = 1e-3, 0.6  # of the violation, or of the goal, is gone for,
+_ONCE = 0.02  # or of the goal if all take part: the last steps are the shortest
 _ALWAYS = 1 << 25  # bytes that the matrices may take however small the budget is
 _RENEWAL, _OVERHEAD = 4, 4e7  # entries of steps for a kernel value, and for all small things
 _TWICE = 2.0  # a violation that a factor has promised, and another is then wanted
 _FALLEN = 0.1  # a violation that falls to this part in time does not crawl
 _FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row that do not better the violation so much
 _RELUCTANCE = 4  # times dearer they count after that
-_HOPELESS = 5e9  # entries without such a fall, after a failure of Newton's: none will come,
+_HOPELESS = 3e9  # entries without such a fall, after a failure of Newton's: none will come,
 _SURELY = 5, 50  # within these multiples of Newton's cost
 _EAGER = 0.03  # of their cost is to be spent before, once float32 has led astray
-_LOW_RANK = 10  # entries of steps for each entry of a factor and column, thirty reflections of it
+_LOW_RANK = 6  # entries of steps for each entry of a factor and column, thirty reflections of it
 _COARSE, _FINE, _FINER = 1e-9, 1e-13, 1e-2  # of the diagonal that a factor may lack, at first
 _AGAIN = 4  # times the cost of a solution, that a finer factor may make it
 _KEPT = 4  # arrays of the size of that factor that are held at once
@@ -57,14 +59,16 @@ class Pace:
         self.newton = self.gained = False
         self.cost = np.inf
 
-    def again(self, coarse: bool) -> None:
-        """Begin another round, in which Newton's come early if float32 was too coarse for them."""
+    def again(self) -> None:
+        """Begin another round, with Newton's steps if they have led somewhere in the last one."""
+        self.newton = self.gained and not self.failures
         self.violation, self.best = np.inf, np.inf
         self.wasted, self.failures, self.gained = 0, 0, False
-        if coarse:
-            self.reluctance = min(self.reluctance, _EAGER)
-        else:
-            self.spent, self.newton = 0, False
+        self.spent = 0 if self.reluctance >= 1 else self.spent
+
+    def led_astray(self) -> None:
+        """Have Newton's steps come early: float32 is too coarse for this problem."""
+        self.reluctance = min(self.reluctance, _EAGER)
 
     def tired(self, violation: float) -> bool:
         """Take note of a violation; whether it is worth asking what Newton's steps cost."""
@@ -181,12 +185,12 @@ class NearLevel:
     def cost(self, alpha: np.ndarray, v: np.ndarray, budget: float) -> float:
         """Entries of steps of two that take as long as a solution, given the scores less levels.
 
-        That is some fifteen factorisations; thirty of their flops take as long as an entry. With a
+        That is some fifteen factorisations; fifty of their flops take as long as an entry. With a
         factor of low rank it is much less; that is looked for as far as it would fit the budget, at
         a twentieth of that.
         """
         size, active = self._most(self._look(alpha, v)), int(np.count_nonzero(alpha))
-        solution = size**3 / 6 if MATRICES * size**2 <= self._room else np.inf
+        solution = size**3 / 10 if MATRICES * size**2 <= self._room else np.inf
         if self._has_low_rank(min(solution, budget)):
             solution = _LOW_RANK * len(self.problem.rows) * self.factor.rank**2
         return _OVERHEAD + solution + _RENEWAL * self.gram.n * active
@@ -218,7 +222,8 @@ class NearLevel:
 
     def _most(self, looks: _Looks) -> int:
         """Rows whose variables are solved for, at most."""
-        return min(int(_BAND * looks.movable) + _MORE, len(self.problem.rows))
+        most, everyone = int(_BAND * looks.movable) + _MORE, len(self.problem.rows)
+        return most if most < _MANY * everyone else everyone
 
     def _look(self, alpha: np.ndarray, v: np.ndarray) -> _Looks:
         x = (self.towards * alpha)[self.parts].sum(0)
@@ -246,7 +251,9 @@ class NearLevel:
         near = self._near(looks, _WIDE * violation + _MARGIN * goal)
         if not self.low_rank and MATRICES * self._most(looks) ** 2 > self._room:
             return alpha, violation, 0
-        tighten = _TIGHTEN if len(near) < len(self._loose) else 0.0  # all: once and for all
+        target = max(_TIGHTEN * violation, _BELOW * goal)
+        if len(near) == len(self._loose):  # and a factor's answer is only as good as the factor
+            target = (_BELOW if self.low_rank else _ONCE) * goal
         lower, upper = (end[near] for end in self.box)
         member = problem.group[self.parts[0, near]][:, None] == np.arange(problem.n_groups)
         member = member[:, member.any(axis=0)]
@@ -257,15 +264,15 @@ class NearLevel:
             lower,
             upper,
             member.astype(np.float64),
-            max(tighten * violation, _BELOW * goal),
+            target,
             self.workers,
         )
         self.promised = np.inf if minimum is None else minimum.violation
         if minimum is None or not minimum.violation < _BETTER * violation:
             return alpha, violation, 0
-        x = _evened(
-            minimum.x, looks.x[near], np.minimum(minimum.x - lower, upper - minimum.x), member
-        )
+        room = np.minimum(minimum.x - lower, upper - minimum.x)
+        unit = np.sqrt(self.gram.diagonal[self.problem.gram_row[self.parts[0, near]]])
+        x = _evened(minimum.x, looks.x[near], room, unit, member)
         signed, (lowest, highest) = self.towards * alpha, self.ends
         for part in self.parts[:, near]:
             signed[part] = np.clip(x, lowest[part], highest[part])
@@ -304,12 +311,17 @@ class NearLevel:
         return OnRows(Dense(cpu.finite(K, gram.kernel), self.workers), row, orientation)
 
 
-def _evened(x: np.ndarray, before: np.ndarray, room: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """Give back to each group the rounding that its sum has gained, where there is room."""
-    x = x.copy()
+def _evened(
+    x: np.ndarray, before: np.ndarray, room: np.ndarray, unit: np.ndarray, member: np.ndarray
+) -> np.ndarray:
+    """Give back to each group the rounding that its sum has gained, where there is room.
+
+    And where that changes least: a unit is how far a variable of its kernel value moves the scores.
+    """
+    x, ease = x.copy(), room / np.where(unit > 0, unit, 1.0)
     for own in member.T:
         drift = float((x - before)[own].sum())
-        roomiest = int(np.argmax(np.where(own, room, -1.0)))
-        if abs(drift) < room[roomiest]:
-            x[roomiest] -= drift
+        easiest = int(np.argmax(np.where(own, ease, -1.0)))
+        if abs(drift) < room[easiest]:
+            x[easiest] -= drift
     return x

@@ -37,6 +37,7 @@ from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
+from maxmargin.kernels.base import Validity
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.near_level import NearLevel, Pace
@@ -345,6 +346,8 @@ class _State:
         """Value of the dual, as minimised, and the size of its terms."""
         beta = self.problem.on_rows(self.alpha, self.gram.n)
         quadratic = 0.5 * float(beta @ self.decision)
+        if quadratic < 0 and self.gram.kernel.validity is Validity.VALID:
+            self.pace.led_astray()  # there is none such: rounding has overgrown it
         linear = float(self.problem.linear @ self.alpha)
         return quadratic + linear, abs(quadratic) + abs(linear)
 
