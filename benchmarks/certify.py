@@ -534,7 +534,7 @@ def _nu_svc(
     positive or not known, the best rho is as good as the certificate's.
     """
     total = float(fitted.nu * w.sum())
-    rho = total / float(np.abs(beta).sum())
+    rho = total / float(np.abs(beta).sum()) if beta.any() else 1.0
     known = abs(rho - 1.0) > 1e-9
     beta, b = rho * beta, rho * b
     alpha = y * beta

@@ -86,6 +86,19 @@ def test_sums_that_all_variables_at_their_walls_would_break_are_kept():
     assert found.x.sum() == pytest.approx(1.0, abs=1e-5)
 
 
+def test_sums_are_given_back_to_as_many_as_it_takes():
+    """All at their walls, and more to give back than any of them can take."""
+    x, scores = np.array([1.0, 1.0, 0.0, 1.0]), np.array([3.0, -1.0, 0.0, 1.0])
+    ends = np.zeros(4), np.ones(4)
+    found = interior_point.Minimum(x, scores, 0.0, 1)
+    start = np.array([0.5, 0.5, 0.0, 0.3])
+    evened = near_level._evened(found, start, *ends, np.ones(4), np.ones((4, 1), dtype=bool))
+    np.testing.assert_allclose(evened, [1.0, 0.0, 0.0, 0.3], atol=1e-15)
+    free = found._replace(x=np.array([1.0, 0.5, 0.4, 0.0]))
+    evened = near_level._evened(free, start, *ends, np.ones(4), np.ones((4, 1), dtype=bool))
+    np.testing.assert_allclose(evened.sum(), start.sum())
+
+
 def test_a_stop_is_heard_between_tiles(monkeypatch):
     monkeypatch.setattr(interior_point, "_TILE", 64)
     calls = []

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.backends import cpu, cpu_steps
-from maxmargin.backends.interior_point import MATRICES, Dense, OnRows, minimise
+from maxmargin.backends.interior_point import MATRICES, Dense, Minimum, OnRows, minimise
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem
@@ -35,12 +35,13 @@ _TWICE = 2.0  # a violation that a factor has promised, and another is then want
 _FALLEN = 0.1  # a violation that falls to this part in time does not crawl
 _FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row that do not better the violation so much
 _RELUCTANCE = 4  # times dearer they count after that
-_HOPELESS = 3e9  # entries without such a fall, after a failure of Newton's: none will come,
+_HOPELESS = 1.5e9  # entries without such a fall, after a failure of Newton's: none will come,
 _SURELY = 5, 50  # within these multiples of Newton's cost
 _EAGER = 0.03  # of their cost is to be spent before, once float32 has led astray
 _LOW_RANK = 6  # entries of steps for each entry of a factor and column, thirty reflections of it
 _COARSE, _FINE, _FINER = 1e-9, 1e-13, 1e-2  # of the diagonal that a factor may lack, at first
 _AGAIN = 4  # times the cost of a solution, that a finer factor may make it
+_NOTHING = 1e-30  # of the smallest diagonal value
 _KEPT = 4  # arrays of the size of that factor that are held at once
 
 
@@ -270,9 +271,8 @@ class NearLevel:
         self.promised = np.inf if minimum is None else minimum.violation
         if minimum is None or not minimum.violation < _BETTER * violation:
             return alpha, violation, 0
-        room = np.minimum(minimum.x - lower, upper - minimum.x)
         unit = np.sqrt(self.gram.diagonal[self.problem.gram_row[self.parts[0, near]]])
-        x = _evened(minimum.x, looks.x[near], room, unit, member)
+        x = _evened(minimum, looks.x[near], lower, upper, unit, member)
         signed, (lowest, highest) = self.towards * alpha, self.ends
         for part in self.parts[:, near]:
             signed[part] = np.clip(x, lowest[part], highest[part])
@@ -308,20 +308,34 @@ class NearLevel:
             return OnRows(LowRank(factor.L[rows], factor.rest[rows]), row, orientation)
         K, gram = np.empty((len(rows), len(rows))), self.gram
         cpu.kernel_square(gram.program, gram.points, rows, K, self.workers)
+        K[np.abs(K) < _NOTHING * K.diagonal().min()] = 0.0  # arithmetic with denormals is slow
         return OnRows(Dense(cpu.finite(K, gram.kernel), self.workers), row, orientation)
 
 
 def _evened(
-    x: np.ndarray, before: np.ndarray, room: np.ndarray, unit: np.ndarray, member: np.ndarray
+    minimum: Minimum,
+    before: np.ndarray,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    unit: np.ndarray,
+    member: np.ndarray,
 ) -> np.ndarray:
-    """Give back to each group the rounding that its sum has gained, where there is room.
+    """Give back to each group what its sum has gained, by rounding or at the walls.
 
-    And where that changes least: a unit is how far a variable of its kernel value moves the scores.
+    If one has the room for it, to the free variable where that changes least: a unit is how far a
+    variable of its kernel value moves the scores. Otherwise to all that it takes, those first that
+    are the first to go this way.
     """
-    x, ease = x.copy(), room / np.where(unit > 0, unit, 1.0)
+    x = minimum.x.copy()
+    ease = np.minimum(x - lower, upper - x) / np.where(unit > 0, unit, 1.0)
     for own in member.T:
         drift = float((x - before)[own].sum())
-        easiest = int(np.argmax(np.where(own, ease, -1.0)))
-        if abs(drift) < room[easiest]:
+        room = x - lower if drift > 0 else upper - x
+        easiest = int(np.argmax(np.where(own & (room > abs(drift)), ease, -1.0)))
+        if own[easiest] and ease[easiest] > 0 and room[easiest] > abs(drift):
             x[easiest] -= drift
-    return x
+            continue
+        order = np.flatnonzero(own)[np.argsort((np.sign(drift) * minimum.v)[own], kind="stable")]
+        taken = np.diff(np.minimum(np.cumsum(room[order]), abs(drift)), prepend=0.0)
+        x[order] -= np.sign(drift) * taken
+    return np.clip(x, lower, upper)
