@@ -260,13 +260,15 @@ def test_outlying_rows_do_not_take_every_step():
     assert after(2, False).alpha[np.argmax(gain)] == one.alpha[np.argmax(gain)]
 
 
-def test_float32_that_leads_astray_is_left_early():
+def test_float32_that_leads_astray_is_left_early(monkeypatch):
     """Of rank 15 or so, with C=1e5: what float32 takes for the optimum is 1e5 times off."""
     random = np.random.default_rng(0)
     points = random.normal(size=(1500, 2))
     labels = np.sin(3 * points[:, 0]) + 0.5 * random.normal(size=1500) > 0
     model = SVC(C=1e5, kernel=exp(2.0 * RBF(1.0)), max_iter=3_000_000, n_jobs=1)
     assert model.fit(points, labels).certificate_.converged
+    monkeypatch.setattr(near_level.Pace, "led_astray", lambda self: None)
+    assert 2 * model.n_iter_[0] < clone(model).fit(points, labels).n_iter_[0]
 
 
 def test_a_hopeless_problem_is_given_up(monkeypatch):
@@ -279,3 +281,6 @@ def test_a_hopeless_problem_is_given_up(monkeypatch):
     with pytest.warns(ConvergenceWarning):
         model = SVC(C=1e4, kernel=Polynomial(degree=2, coef0=0.5)).fit(points, labels)
     assert model.certificate_.status == "stalled"
+    monkeypatch.setattr(near_level.Pace, "hopeless", False)
+    with pytest.warns(ConvergenceWarning):
+        assert model.n_iter_[0] < clone(model).fit(points, labels).n_iter_[0]
