@@ -349,6 +349,15 @@ class _Attempt:
         spent = evaluation.solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps
         return spent or (exact and not evaluation.resolved)
 
+    def _is_below_rounding(self, evaluation: Evaluation) -> bool:
+        """Whether float64 cannot solve for a distance between the hulls as small as this one to tol.
+
+        Some steps of two may still show that the hulls touch; Newton's steps would follow noise.
+        """
+        unit = float(np.finfo(np.float64).eps * self.gram.diagonal.max())
+        small = self.tol * evaluation.squared_norm < unit
+        return self.problem.hard and not evaluation.resolved and small
+
     def _take_note(self, method: Solver | SmallBatch, certificate: Certificate) -> None:
         """Take note of how a round went that was not the last one."""
         if isinstance(method, WorkingSet):
@@ -398,7 +407,9 @@ class _Attempt:
         else:
             self._take_note(method, certificate)
             self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
-            if self.worth < 0 and not evaluation.resolved:
+            if self._is_below_rounding(evaluation):
+                self.pace, self.worth = Pace(), self._allowed(1)
+            elif self.worth < 0 and not evaluation.resolved and not self.problem.hard:
                 self.worth = self._allowed(_MARGIN)
         if feasible or self.problem.hard:
             self.current = self.problem.started_from(solution.alpha, evaluation.recomputed)

@@ -127,7 +127,8 @@ class SMO:
         next_descent, polished = (2 if uneven else 10) * size, False
         next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
         while True:
-            allowed = min(slice_steps, max(next_descent - steps, 1))
+            # looks come at step counts and not at times, so that a fit goes the same way twice
+            allowed = min(slice_steps, max(min(next_descent, next_shrinking) - steps, 1))
             if self.max_iter >= 0:
                 allowed = min(allowed, self.max_iter - spent - steps)
             if allowed <= 0:
@@ -176,10 +177,11 @@ class SMO:
                     state = whole.absorb(gram, state)
                     steps += state.newton(gram, newton, pace, tol)
                     next_descent = steps if pace.newton else next_descent
-            if code == _PAUSED and steps >= next_shrinking and (gram.resident or state is whole):
-                # looking again costs products with rows that moved: cheap while they are resident
-                state = whole.absorb(gram, state).shrunk(violation)
+            if code == _PAUSED and steps >= next_shrinking:
                 next_shrinking += max(size, _SHRINK_AFTER)
+                if gram.resident or state is whole:
+                    # looking again costs products with rows that moved: cheap while resident
+                    state = whole.absorb(gram, state).shrunk(violation)
             if self.monitor.due():
                 gap, alpha = whole.absorb(gram, state).gap(), whole.alpha
                 self.monitor.report(spent + steps, violation, tol, gap, alpha)
@@ -452,7 +454,7 @@ def _smo_steps(
             i = first[widest]
             if i < 0 or violation != violation:
                 return _STUCK, taken, -1, violation
-            if scaled and taken % 2 == 1:
+            if scaled and clock[0] % 2 == 1:
                 best = 0.0
                 for t in range(m):
                     slope = v[t] - lowest[widest]
