@@ -48,6 +48,7 @@ _GROWN = 24, 192  # variables that join it at a time,
 _ROUND = 40_000  # within these limits as many as take the time of a round's own work, in ns
 _FIRST, _FIRST_SHARE = (1024, 4096), 8  # a random eighth begins, within these limits
 _ADDED = 2048  # violators that join the free variables, or as many as are free
+_FEWEST = 512  # variables to which a set is filled up
 _CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
 _WORST = 0.1  # share of them that are the worst
 _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart by rounding
@@ -191,7 +192,8 @@ class _State:
         """Choose the variables to solve for: all that are free, and some violators.
 
         A tenth of these are the worst, the others any: the worst are often neighbours, and what is
-        done for a few of them is done for all.
+        done for a few of them is done for all. A small set takes in who is nearest to violating:
+        where few are free the level would otherwise swing, and the two sides violate in turns.
         """
         if self.fresh:
             self.fresh = False
@@ -207,7 +209,11 @@ class _State:
             others[worst] = False
             rest = self.random.choice(np.flatnonzero(others), room - len(worst), replace=False)
             violators = np.concatenate([worst, rest])
-        return self._one_per_row(np.concatenate([free, violators]))
+        chosen = np.concatenate([free, violators])
+        if len(chosen) < _FEWEST:
+            chosen = np.arange(len(self.alpha))
+            chosen = _highest(chosen, self.found.excess, min(_FEWEST, self.largest))
+        return self._one_per_row(chosen)
 
     def _sample(self) -> np.ndarray:
         """Begin with a random part, half able to rise and half to fall, and with the worst pair."""
