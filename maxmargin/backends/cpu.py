@@ -561,6 +561,22 @@ def _gather(K, rows, columns, out):
             out[i, j] = row[columns[j]]
 
 
+@njit(cache=True, nogil=True, fastmath={"nsz", "reassoc"})
+def total_asymmetry(K):
+    """Sum of all differences between a matrix and its mirror image: soon known, unlike the largest.
+
+    Tile by tile, since one of the two is read against its order in memory.
+    """
+    n, total = K.shape[0], 0.0
+    for first in range(0, n, 64):
+        last = min(first + 64, n)
+        for start in range(0, last, 64):
+            for i in range(first, last):
+                for j in range(start, min(start + 64, n)):
+                    total += abs(K[i, j] - K[j, i])
+    return total
+
+
 @njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
 def asymmetry(K, mirrored):
     """Largest size of the values ``K``, and by how much they differ from ``mirrored.T``.

@@ -354,9 +354,10 @@ class _Attempt:
 
         Some steps of two may still show that the hulls touch; Newton's steps would follow noise.
         """
+        if not self.problem.hard or evaluation.resolved:
+            return False
         unit = float(np.finfo(np.float64).eps * self.gram.diagonal.max())
-        small = self.tol * evaluation.squared_norm < unit
-        return self.problem.hard and not evaluation.resolved and small
+        return self.tol * evaluation.squared_norm < unit
 
     def _take_note(self, method: Solver | SmallBatch, certificate: Certificate) -> None:
         """Take note of how a round went that was not the last one."""
