@@ -26,6 +26,7 @@ _ARRAYS = ("row", "orientation", "group", "b", "lower", "upper", "v", "v_at_zero
 _NONE = -1e29  # less is nobody
 _LEAST_SET = 16
 _AT_WALL = 1e-7  # distance from a wall, over that between the two, that counts as none
+_ROUNDING = 1e-12  # of the sizes of all variables, that a sum may be off
 _WORST = 0.1  # share of the violators of a part that are the worst, if there are too many for all
 
 
@@ -357,8 +358,8 @@ class Variables:
         """Compute the scores anew from the variables, in float64."""
         self.v.copy_(self.v_at_zero - self.orientation * self.decisions())
 
-    def minimise(self, target: float) -> bool:
-        """Solve one problem by Newton steps on all its variables; whether that could be done."""
+    def minimise(self, target: float, violation: float) -> bool:
+        """Solve one problem by Newton steps on all its variables; whether that betters it."""
         own = slice(0, self.nobody)
         H = self.matrix.among(self.row[0, own])
         if not self.plain:
@@ -375,7 +376,7 @@ class Variables:
             (self.group[0, own, None] == groups).double(),
             target,
         )
-        if found is None:
+        if found is None or not found.violation < violation:
             return False
         self.b[0, own], self.v[0, own] = found.x, found.v
         self.steps += found.steps
@@ -450,15 +451,32 @@ class Variables:
     def even_out(self, before: torch.Tensor) -> None:
         """Give back what problems have gained or lost of the sums that constraints fix.
 
-        A variable far from both its walls takes it; where all are at a wall nothing is lost.
+        A variable far from both its walls takes it. Where none has the room, all take what they
+        can, those first that are the first to go this way.
         """
         for g in range(self.n_groups):
             member = self.group == g
             drift = torch.where(member, self.b - before, 0).sum(1, keepdim=True)
             room = torch.minimum(self.b - self.lower, self.upper - self.b)
             most, roomiest = torch.where(member, room, -1).max(1, keepdim=True)
-            mended = self.b.gather(1, roomiest) - torch.where(drift.abs() < most, drift, 0)
+            fits = drift.abs() < most
+            mended = self.b.gather(1, roomiest) - torch.where(fits, drift, 0)
             self.b.scatter_(1, roomiest, mended)
+            least = _ROUNDING * torch.where(member, self.b, 0).abs().sum(1, keepdim=True)
+            lost = torch.where(fits | (drift.abs() <= least), 0, drift)
+            if bool(lost.any()):
+                self._share_out(member, lost)
+
+    def _share_out(self, member: torch.Tensor, lost: torch.Tensor) -> None:
+        """Take so much (problems, 1) from the sums of the members, a wall after the other."""
+        way = lost.sign()
+        room = torch.where(way > 0, self.b - self.lower, self.upper - self.b)
+        order = torch.where(member, way * self.v, torch.inf).argsort(dim=1)
+        room = torch.where(member, room, 0).gather(1, order)
+        taken = room.cumsum(1).clamp(max=lost.abs()).diff(dim=1, prepend=torch.zeros_like(lost))
+        moved = self.b.gather(1, order) - way * taken
+        low, high = (wall.gather(1, order) for wall in (self.lower, self.upper))
+        self.b.scatter_(1, order, torch.minimum(torch.maximum(moved, low), high))
 
     def _sums_of_many(self, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Sum any number of rows at all columns, so many at a time as there is room for."""

@@ -340,17 +340,18 @@ class _Attempt:
             ),
         )
 
-    def _is_unknowable(self, evaluation: Evaluation) -> bool:
+    def _is_unknowable(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
         """Whether all that is worth it has been done for a margin too small to be told from zero.
 
         That is some more steps of two, or Newton's steps, which are exact at once.
         """
-        exact = self.pace.gained and evaluation.certificate.kkt_violation <= _EXACT * self.tol
+        newton = self.pace.gained or (isinstance(method, ParallelSets) and self.round > 1)
+        exact = newton and evaluation.certificate.kkt_violation <= _EXACT * self.tol
         spent = evaluation.solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps
         return spent or (exact and not evaluation.resolved)
 
     def _is_below_rounding(self, evaluation: Evaluation) -> bool:
-        """Whether float64 cannot solve for a distance between the hulls as small as this one to tol.
+        """Whether float64 cannot solve for a distance between the hulls as small as this to tol.
 
         Some steps of two may still show that the hulls touch; Newton's steps would follow noise.
         """
@@ -362,9 +363,10 @@ class _Attempt:
     def _take_note(self, method: Solver | SmallBatch, certificate: Certificate) -> None:
         """Take note of how a round went that was not the last one."""
         if isinstance(method, WorkingSet):
-            if certificate.kkt_violation > _ASTRAY * self.wanted:
+            astray = certificate.kkt_violation > _ASTRAY * self.wanted
+            if astray:
                 self.pace.led_astray()
-            if self.pace.hopeless or self.pace.exhausted:
+            if self.pace.hopeless or self.pace.exhausted or (astray and self.pace.failures):
                 self.round = max(self.round, _DEVICE_ROUNDS + _ENGINE_ROUNDS)
         self.pace.again()
 
@@ -378,10 +380,10 @@ class _Attempt:
         self.steps += solution.n_iter
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
         earlier, self.evaluation = getattr(self, "evaluation", evaluation), evaluation
-        if evaluation.certificate.status is Status.TRIVIAL:
-            return True
         certificate = evaluation.certificate
         feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + np.abs(solution.alpha).sum())
+        if certificate.status is Status.TRIVIAL and feasible:
+            return True
         reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
         reached = reached and evaluation.resolved
         if self.settled is not None:
@@ -395,7 +397,7 @@ class _Attempt:
                 return True
             self.settled, self.wanted = self.evaluation, 1e-2 * self.wanted
             self.worth = self._allowed(_REFINING)
-        elif self._is_unknowable(evaluation):
+        elif self._is_unknowable(method, evaluation):
             if earlier.certificate.kkt_violation < certificate.kkt_violation:
                 evaluation = earlier
             self.evaluation = _with_status(evaluation, Status.STALLED)

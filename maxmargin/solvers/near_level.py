@@ -140,6 +140,7 @@ class NearLevel:
         self.gram, self.problem, self.workers = gram, problem, workers
         self.low_rank, self.tolerance = False, _COARSE
         self.promised = np.inf  # violation that the last solution should have left
+        self.counted = len(problem.rows)  # rows that the last cost was for
 
     @cached_property
     def towards(self) -> np.ndarray:
@@ -191,6 +192,7 @@ class NearLevel:
         a twentieth of that.
         """
         size, active = self._most(self._look(alpha, v)), int(np.count_nonzero(alpha))
+        self.counted = size
         solution = size**3 / 10 if MATRICES * size**2 <= self._room else np.inf
         if self._has_low_rank(min(solution, budget)):
             solution = _LOW_RANK * len(self.problem.rows) * self.factor.rank**2
@@ -250,7 +252,7 @@ class NearLevel:
             self.tolerance = max(_FINER * self.tolerance, _FINE)
             self._has_low_rank(_AGAIN * _LOW_RANK * len(self.problem.rows) * self.factor.rank**2)
         near = self._near(looks, _WIDE * violation + _MARGIN * goal)
-        if not self.low_rank and MATRICES * self._most(looks) ** 2 > self._room:
+        if not self.low_rank and MATRICES * self.counted**2 > self._room:
             return alpha, violation, 0
         target = max(_TIGHTEN * violation, _BELOW * goal)
         if len(near) == len(self._loose):  # and a factor's answer is only as good as the factor
@@ -285,7 +287,7 @@ class NearLevel:
         A second variable on a row costs nothing.
         """
         everyone = self._loose
-        most = len(self.problem.rows) if self.low_rank else self._most(looks)
+        most = len(self.problem.rows) if self.low_rank else min(self._most(looks), self.counted)
         if most == len(self.problem.rows):
             return everyone
         row = self.problem.gram_row[self.parts[0]]

@@ -308,7 +308,7 @@ class _Run:
                 return now
             most = min(int(_BAND * movable) + _SET, self.most_free)
             part = one.near_level(_WIDE * violation + _MARGIN, most, worst=1.0)
-            if not part.minimise(max(_TIGHTEN * violation, 0.6 * goal)):
+            if not part.minimise(max(_TIGHTEN * violation, 0.6 * goal), violation):
                 return now
             one.adopt(part)
 

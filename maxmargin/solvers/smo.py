@@ -54,7 +54,7 @@ from maxmargin.solvers.near_level import NearLevel, Pace
 
 _CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
-_PROGRESS = 1e-12  # relative decrease of the objective below which many steps count as none
+_PROGRESS = 1e-12  # of objective or gap: a decrease that is none after many steps
 _GROWTH = 1.05  # of that decrease from look to look: some 500 looks at most
 _ENTRIES = 2  # of the working-set engine's steps, that take as long as one here
 _EVEN = 100.0  # times the smallest diagonal value, up to which all count as alike
@@ -358,7 +358,8 @@ class _State:
 class _StallWatch:
     """Notices when many steps in a row have not changed the objective in float64.
 
-    What counts as a change grows a little with every look, so that no solve crawls for ever.
+    What counts as a change grows a little with every look, so that no solve crawls for ever. One
+    that is nothing beside the gap is none: with huge kernel values steps are tiny, but not zero.
     """
 
     def __init__(self, size: int) -> None:
@@ -376,7 +377,8 @@ class _StallWatch:
             return False
         self.checked = steps
         value, size = state.objective()
-        if self.best is None or value < self.best - self.least * size:
+        enough = max(self.least * size, _PROGRESS * np.nan_to_num(state.gap(), posinf=0.0))
+        if self.best is None or value < self.best - enough:
             self.best, self.least = value, _GROWTH * self.least
             return False
         return True
