@@ -456,3 +456,15 @@ def test_a_solution_off_the_constraint_is_brought_back(monkeypatch):
     assert len(calls) == 2
     assert evaluation.certificate.status is Status.CONVERGED
     assert evaluation.certificate.infeasibility < 1e-8
+
+
+def test_nothing_off_the_constraint_is_called_trivial():
+    """Zeros violate no KKT condition of the one-class machine, but its sum."""
+
+    class Zeros:
+        def solve(self, gram, batch, tol, spent):
+            return [Solution(np.zeros(len(p.sign)), 1, Status.CONVERGED) for p in batch]
+
+    problem = duals.one_class(np.arange(30), np.ones(30), nu=0.5)
+    (evaluation,), _ = certified.solve_certified(Gram.of(X[:30], RBF(1.0)), [problem], Zeros(), 1.0)
+    assert evaluation.certificate.status is Status.STALLED

@@ -29,6 +29,7 @@ from maxmargin import (
     OneClassSVM,
     SVCSearchCV,
     SVRSearchCV,
+    duals,
 )
 from maxmargin.backends import device
 from maxmargin.backends.device import DeviceError, place
@@ -175,6 +176,23 @@ def test_newton_steps_finish_what_crawls(regime, monkeypatch, machine):
     assert gpu.certificate_.converged
     assert gpu.certificate_.infeasibility < 1e-9
     assert gpu.certificate_.dual == pytest.approx(host.certificate_.dual, rel=1e-6, abs=1e-9)
+
+
+@needs_torch
+def test_sums_are_given_back_to_as_many_as_it_takes():
+    """All at a wall, and so lost the whole sum: those have it back that are the first to rise."""
+    from maxmargin.backends.cuda_sets import Variables
+
+    gram = DeviceGram.of(X, RBF(1.0), device="cuda")
+    problem = duals.one_class(np.arange(36), np.ones(36), nu=0.25)
+    batch = duals.DualBatch.of([problem])
+    arrays = {**batch.arrays, "decision": np.arange(36.0)}
+    variables = Variables.on_device(gram.matrix, arrays, batch.offset, 1)
+    start = variables.b.clone()
+    variables.b.zero_()
+    variables.even_out(start)
+    expected = np.where(np.arange(37) < 9, 1.0, 0.0)  # the last one is nobody
+    np.testing.assert_allclose(variables.b[0].cpu().numpy(), expected)
 
 
 @needs_torch

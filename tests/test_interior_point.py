@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -248,8 +249,8 @@ def test_outlying_rows_do_not_take_every_step():
 
     def after(steps, scaled):
         state = smo._State.begin(gram, problem)
-        state.advance(gram, 1e-3, 300, False)
-        state.advance(gram, 1e-3, steps, scaled)
+        state.advance(gram, 1e-3, 300)
+        state.advance(gram, 1e-3, steps, 300 if scaled else -1)
         return state
 
     one, two = after(1, True), after(2, True)
@@ -274,13 +275,55 @@ def test_float32_that_leads_astray_is_left_early(monkeypatch):
 def test_a_hopeless_problem_is_given_up(monkeypatch):
     """Kernel values of 1e27 beside those of 1: float64 knows no optimum, and says so in time."""
     monkeypatch.setattr(near_level, "_HOPELESS", 1e8)
+    monkeypatch.setattr(smo._StallWatch, "unchanged", lambda *args: False)  # an end of its own
     random = np.random.default_rng(0)
     points = random.normal(size=(300, 3))
     points[:30] *= 1e9
     labels = random.random(300) > 0.5
+    model = SVC(C=1e4, kernel=Polynomial(degree=2, coef0=0.5), max_iter=500_000)
     with pytest.warns(ConvergenceWarning):
-        model = SVC(C=1e4, kernel=Polynomial(degree=2, coef0=0.5)).fit(points, labels)
-    assert model.certificate_.status == "stalled"
+        assert model.fit(points, labels).certificate_.status == "stalled"
     monkeypatch.setattr(near_level.Pace, "hopeless", False)
     with pytest.warns(ConvergenceWarning):
-        assert model.n_iter_[0] < clone(model).fit(points, labels).n_iter_[0]
+        assert model.fit(points, labels).certificate_.status == "max_iter"
+
+
+def test_hulls_too_near_for_float64_are_given_up_in_time(monkeypatch):
+    """Neither Newton's steps nor many of two can tell a distance below the rounding of the scores.
+
+    Random labels in the plane, and a kernel rich enough to keep the hulls apart, but for rounding.
+    """
+    monkeypatch.setattr(certified, "_TRIED", 0)
+    random = np.random.default_rng(2)
+    points, labels = random.normal(size=(300, 2)), random.integers(0, 2, 300)
+    model = SVC(C=np.inf, kernel=Polynomial() * RBF(1.5))
+    with pytest.warns(ConvergenceWarning):
+        soon = clone(model).fit(points, labels)
+    assert soon.certificate_.status == "stalled"
+    monkeypatch.setattr(certified._Attempt, "_is_below_rounding", lambda *args: False)
+    with pytest.warns(ConvergenceWarning):
+        assert 2 * soon.n_iter_[0] < model.fit(points, labels).n_iter_[0]
+
+
+def test_smo_goes_the_same_way_in_slices_of_any_length(monkeypatch):
+    """How many steps a slice of time holds decides nothing: not even when they crawl."""
+    points, rule = _crowd(300)
+    points[:3] *= 1e3
+    gram = Gram.of(points, Polynomial(degree=2, coef0=1.0))
+    problem = duals.c_svc(np.arange(300), np.where(rule > 0, 1.0, -1.0), np.full(300, 10.0))
+    batch = duals.DualBatch.of([problem])
+    (one,) = smo.SMO(max_iter=20_001).solve(gram, batch, [1e-9], [0])
+    monkeypatch.setattr(smo, "_FIRST_SLICE", 7 * 300)
+    monkeypatch.setattr(smo, "_SLICE_SECONDS", 0.0)
+    (other,) = smo.SMO(max_iter=20_001).solve(gram, batch, [1e-9], [0])
+    assert one.n_iter == other.n_iter
+    np.testing.assert_array_equal(one.alpha, other.alpha)
+
+
+@pytest.mark.parametrize(("gap", "ended"), [(1e-38, False), (np.inf, False), (100.0, True)])
+def test_steps_that_are_nothing_beside_the_gap_are_the_end(gap, ended):
+    """With kernel values of 1e52 the objective grows by its own size again and again, to 1e-37."""
+    watch, values = smo._StallWatch(50), iter((1e-38, 2e-38))
+    state = SimpleNamespace(objective=lambda: (-next(values), 1e-38), gap=lambda: gap)
+    assert not watch.unchanged(state, watch.patience)
+    assert watch.unchanged(state, 2 * watch.patience) is ended

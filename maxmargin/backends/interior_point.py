@@ -213,6 +213,8 @@ def minimise(
     level = (member.T @ v) / count
     score = v - member @ level
     common = xp.abs(score).mean() + target
+    # between near walls it takes larger multipliers for products like those of the others
+    common = common * xp.clip(xp.median(width) / width, 1.0, None)
     z, w = xp.clip(-score, 0, None) + common, xp.clip(score, 0, None) + common
     unit = xp.sqrt(H.diagonal().max() * xp.median(H.diagonal()))
     closest = _CLOSEST * width

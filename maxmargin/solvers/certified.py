@@ -35,6 +35,7 @@ _FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding exp
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _MARGIN, _REFINING = 2, 20  # steps, times those so far, to know a tiny margin or an answer better
 _LEAST = 20  # steps, times the variables, that either is worth in any case
+_TRIED = 5e8  # entries of steps for a distance below rounding: a second or two
 _SHARED_FROM = 16384  # rows from which all threads work on one problem,
 _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
@@ -411,7 +412,8 @@ class _Attempt:
             self._take_note(method, certificate)
             self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
             if self._is_below_rounding(evaluation):
-                self.pace, self.worth = Pace(), self._allowed(1)
+                some = int(_TRIED / len(self.problem.sign))
+                self.pace, self.worth = Pace(), self.steps + max(self.steps, some)
             elif self.worth < 0 and not evaluation.resolved and not self.problem.hard:
                 self.worth = self._allowed(_MARGIN)
         if feasible or self.problem.hard:

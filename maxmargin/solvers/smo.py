@@ -125,7 +125,7 @@ class SMO:
         pace, scaled = self.pace or Pace(), False
         uneven = bool(whole.diagonal.max() > _EVEN * whole.diagonal.min())
         next_descent, polished = (2 if uneven else 10) * size, False
-        next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else np.inf
+        next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else 1 << 62
         while True:
             # looks come at step counts and not at times, so that a fit goes the same way twice
             allowed = min(slice_steps, max(min(next_descent, next_shrinking) - steps, 1))
@@ -135,7 +135,9 @@ class SMO:
                 status = Status.MAX_ITER
                 break
             before = time.monotonic()
-            code, done, needed, violation = state.advance(gram, tol, allowed, scaled)
+            code, done, needed, violation = state.advance(
+                gram, tol, allowed, steps if scaled else -1
+            )
             now = time.monotonic()
             steps += done
             pace.spent += _ENTRIES * done * len(state.alpha)
@@ -220,7 +222,7 @@ class _State:
         return cls(problem, problem.start.copy(), v, gram.diagonal[problem.gram_row])
 
     def advance(
-        self, gram: Gram, tol: float, steps: int, scaled: bool
+        self, gram: Gram, tol: float, steps: int, turn: int = -1
     ) -> tuple[int, int, int, float]:
         """Take up to so many steps; see :func:`_smo_steps`."""
         store, problem = gram.store, self.problem
@@ -241,7 +243,7 @@ class _State:
             self.v,
             self.may_rise,
             self.may_fall,
-            scaled,
+            turn,
             tol,
             steps,
         )
@@ -402,11 +404,13 @@ def _smo_steps(
     v,
     may_rise,
     may_fall,
-    scaled,
+    turn,
     tol,
     max_steps,
 ):
     """Take up to ``max_steps`` steps; returns ``(code, steps taken, missing row, violation)``.
+
+    Unless ``turn``, the steps before these, is negative, every other one has its i by the gain.
 
     Changes ``alpha``, ``v``, ``may_rise``, ``may_fall`` and the store's ``stamp`` and ``clock`` in
     place. Comes back early when a row of K is not resident, to be called again with it.
@@ -456,7 +460,7 @@ def _smo_steps(
             i = first[widest]
             if i < 0 or violation != violation:
                 return _STUCK, taken, -1, violation
-            if scaled and clock[0] % 2 == 1:
+            if turn >= 0 and (turn + taken) % 2 == 1:
                 best = 0.0
                 for t in range(m):
                     slope = v[t] - lowest[widest]
