@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin.backends import cpu
 from maxmargin.backends.device import explaining_memory
@@ -14,75 +17,118 @@ from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels.base import Kernel
 
 _COMPACTED = 1 << 16  # values from which a better form of the data pays
+_KEPT = 1 << 21  # entries of support vectors up to which their prepared form is kept
 
 
-@on_one_blas_thread
-def expand(
-    kernel: Kernel,
-    X: Any,
-    support_vectors: Any,
-    support: np.ndarray,
-    coefficients: np.ndarray,
-    counts: Sequence[int] | None = None,
-    finish: Callable[[np.ndarray], np.ndarray] = lambda sums: sums[:, 0],
-    workers: Workers = ALONE,
-    device: str = "cpu",
-) -> np.ndarray:
-    """Values of kernel expansions at the rows of X, in memory that does not grow with them.
+class KernelExpansion:
+    """Sums ``sum_i coefficient_i k(x, x_i)`` over the support vectors of a fitted machine.
+
+    What it takes to evaluate them is made once and, unless it is large, kept.
 
     Parameters
     ----------
     kernel : Kernel
         Resolved.
-    X : validated data of n points; for a precomputed kernel the matrix (n, n_train)
     support_vectors : the m points of the expansion; not used by a precomputed kernel
     support : int array (m,)
         Their training rows: the columns of a precomputed matrix.
     coefficients : float array (k, m)
-        One row per expansion.
-    counts : sequence of int, optional
-        Cuts the support vectors into stretches (the classes) that are summed apart.
-    finish : callable, optional
-        Turns these sums, (q, stretches, k) for some of the points, into their values; without it
-        there is one stretch, and its sums are the values.
-    workers : Workers
-    device : str
-        ``"cpu"``, or torch's name of a GPU.
-
-    Returns
-    -------
-    values : float64 array (n, ...)
+        One row per expansion; or a sparse matrix of them.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.expansion import expand
+    >>> from maxmargin.expansion import KernelExpansion
     >>> from maxmargin.kernels import Linear
     >>> points, rows = np.array([[1.0], [2.0]]), np.array([0, 1])
-    >>> expand(Linear(), np.array([[3.0]]), points, rows, np.array([[1.0, -1.0]]))
+    >>> KernelExpansion(Linear(), points, rows, np.array([[1.0, -1.0]])).at(np.array([[3.0]]))
     array([[-3.]])
     """
-    ends = np.cumsum([len(support)] if counts is None else counts)
-    stretches = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
-    if not len(support):
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        return finish(np.zeros((n, len(stretches), len(coefficients))))
-    program = kernel.lower()
-    if device != "cpu":
-        parts = _on_device(
-            program, X, support_vectors, support, coefficients, stretches, finish, device
-        )
+
+    def __init__(
+        self, kernel: Kernel, support_vectors: Any, support: np.ndarray, coefficients: Any
+    ) -> None:
+        self.parts = kernel, support_vectors, support, coefficients
+        self.coefficients = coefficients.toarray() if sp.issparse(coefficients) else coefficients
+        self._ready: cpu.Operand | None = None
+
+    @cached_property
+    def program(self) -> Program:
+        """The kernel, lowered."""
+        return self.parts[0].lower()
+
+    def _prepared(self) -> cpu.Operand:
+        """The support vectors as the kernel's programme sees them."""
+        if self._ready is not None:
+            return self._ready
+        kernel, points, support, _ = self.parts
+        if kernel.pairwise:
+            return cpu.Operand.of_columns(self.program, support)
+        prepared = cpu.Operand.prepare(self.program, points)
+        if getattr(points, "size", np.inf) <= _KEPT:
+            self._ready = prepared
+        return prepared
+
+    @on_one_blas_thread
+    def at(
+        self,
+        X: Any,
+        counts: Sequence[int] | None = None,
+        finish: Callable[[np.ndarray], np.ndarray] = lambda sums: sums[:, 0],
+        workers: Workers = ALONE,
+        device: str = "cpu",
+    ) -> np.ndarray:
+        """Values at the rows of X, in memory that does not grow with them.
+
+        Parameters
+        ----------
+        X : validated data of n points; for a precomputed kernel the matrix (n, n_train)
+        counts : sequence of int, optional
+            Cuts the support vectors into stretches (the classes) that are summed apart.
+        finish : callable, optional
+            Turns these sums, (q, stretches, k) for some of the points, into their values; without
+            it there is one stretch, and its sums are the values.
+        workers : Workers
+        device : str
+            ``"cpu"``, or torch's name of a GPU.
+
+        Returns
+        -------
+        values : float64 array (n, ...)
+        """
+        (kernel, points, support, _), coefficients = self.parts, self.coefficients
+        ends = np.cumsum([len(support)] if counts is None else counts)
+        stretches = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
+        if not len(support):
+            n = X.shape[0] if hasattr(X, "shape") else len(X)
+            return finish(np.zeros((n, len(stretches), len(coefficients))))
+        program = self.program
+        if device != "cpu":
+            parts = _on_device(program, X, points, support, coefficients, stretches, finish, device)
+            return cpu.finite(np.concatenate(parts), kernel)
+        right = self._prepared()
+        left = cpu.Operand.prepare(program, X, like=None if kernel.pairwise else right)
+        if left.n * right.n > _COMPACTED and not kernel.pairwise:
+            right = right.compact()
+        workers = ALONE if program.calls_python else workers
+        parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)
         return cpu.finite(np.concatenate(parts), kernel)
-    if kernel.pairwise:
-        right = cpu.Operand.of_columns(program, support)
-        left = cpu.Operand.prepare(program, X)
-    else:
-        right = cpu.Operand.prepare(program, support_vectors)
-        left = cpu.Operand.prepare(program, X, like=right)
-        right = right.compact() if left.n * right.n > _COMPACTED else right
-    workers = ALONE if program.calls_python else workers
-    parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)
-    return cpu.finite(np.concatenate(parts), kernel)
+
+
+# Beside the machines and not in them: to predict changes no attribute, and files hold none of it.
+_of_machines: WeakKeyDictionary[Any, KernelExpansion] = WeakKeyDictionary()
+
+
+def expansion_of(machine: Any, *parts: Any) -> KernelExpansion:
+    """Return a fitted machine's expansion: that of the last time, while its parts are the same.
+
+    The parts are those of :class:`KernelExpansion`, compared as objects: an attribute can be
+    replaced, but support vectors must not be written into.
+    """
+    known = _of_machines.get(machine)
+    if known is None or any(mine is not now for mine, now in zip(known.parts, parts, strict=True)):
+        known = _of_machines[machine] = KernelExpansion(*parts)
+    return known
 
 
 def _on_device(

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_iris
 
-from maxmargin import SVC, Gram, duals
+from maxmargin import SVC, Gram, duals, expansion
+from maxmargin.backends import cpu
 from maxmargin.backends.threads import Workers
 from maxmargin.certificate import evaluate
 from maxmargin.kernels import RBF, Linear, Polynomial, Precomputed
@@ -95,3 +97,24 @@ def test_what_a_batch_cannot_finish_goes_on_alone(monkeypatch):
     )
     assert answer.solution.status is Status.STALLED
     assert answer.solution.n_iter == 0
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_support_vectors_are_prepared_once(monkeypatch, kept):
+    """One row after the other costs its own preparation only; a changed machine is another."""
+    monkeypatch.setattr(expansion, "_KEPT", 10**6 if kept else 0)
+    prepared, prepare = [], cpu.Operand.prepare
+    monkeypatch.setattr(
+        cpu.Operand, "prepare", lambda *args, **how: prepared.append(1) or prepare(*args, **how)
+    )
+    points, labels = load_iris(return_X_y=True)
+    model = SVC().fit(points, labels == 1)
+    prepared.clear()
+    values = np.concatenate([model.decision_function(row[None]) for row in points[:5]])
+    assert len(prepared) == (6 if kept else 10)
+    model.dual_coef_ = 2.0 * model.dual_coef_
+    twice = model.decision_function(points[:5]) - model.intercept_
+    np.testing.assert_allclose(twice, 2.0 * (values - model.intercept_))
+    other = SVC(C=0.1).fit(points, labels == 1)
+    model.set_params(C=0.1).fit(points, labels == 1)
+    np.testing.assert_array_equal(model.predict(points), other.predict(points))

@@ -22,7 +22,7 @@ from maxmargin.backends.compiled import njit
 from maxmargin.backends.data import validate_data
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.bounds import novikoff
-from maxmargin.expansion import expand
+from maxmargin.expansion import expansion_of
 from maxmargin.gram import Gram
 from maxmargin.kernels import Input, Kernel, as_kernel
 from maxmargin.linear.perceptron_form import Form, Start
@@ -119,9 +119,8 @@ class KernelForm(Form):
 def values_at(machine: Any, X: Any) -> np.ndarray:
     """Values of a fitted machine's expansions at new points, shape (n, machines)."""
     X = _validated(machine, X, kernel=machine.kernel_, reset=False)
-    coefficients, support = machine._expansion, machine.support_
-    values = expand(machine.kernel_, X, machine.support_vectors_, support, coefficients)
-    return values + machine.intercept_
+    parts = machine.kernel_, machine.support_vectors_, machine.support_, machine._expansion
+    return expansion_of(machine, *parts).at(X) + machine.intercept_
 
 
 def _validated(

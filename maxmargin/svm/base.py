@@ -36,7 +36,7 @@ from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.duals import DualProblem
-from maxmargin.expansion import expand
+from maxmargin.expansion import expansion_of
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -286,7 +286,7 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     # -- evaluating ----------------------------------------------------------------------------
 
     def _expansion(self, X: Any, **grouping: Any) -> np.ndarray:
-        """Values of the machine's expansions at new points; see :func:`expand` for grouping."""
+        """Values of the machine's expansions at new points; grouped as by `KernelExpansion.at`."""
         self._check_is_fitted()
         kernel = self.kernel_
         if kernel.input is Input.OBJECTS:
@@ -300,12 +300,9 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
                 accept_sparse=not kernel.pairwise and "csr",
                 reset=False,
             )
-        return expand(
-            kernel,
+        parts = kernel, self.support_vectors_, self.support_, self.dual_coef_
+        return expansion_of(self, *parts).at(
             X,
-            self.support_vectors_,
-            self.support_,
-            self._dense_dual_coef(),
             workers=self._workers(_PER_VALUE * _num_samples(X) * len(self.support_)),
             device=self._device_for(kernel, X),
             **grouping,
