@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from maxmargin.backends.cpu import spread_out
-from maxmargin.backends.cpu_certificate import (
+from maxmargin.backends.cpu.certificate import (
     RESOLVED,
     Account,
     distances,

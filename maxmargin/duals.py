@@ -40,8 +40,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.backends.cpu_certificate import Readings, reading
-from maxmargin.backends.cpu_steps import Variables
+from maxmargin.backends.cpu.certificate import Readings, reading
+from maxmargin.backends.cpu.steps import Variables
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Gram
 

@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dpotrf
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
-from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.device import explaining_memory, on_host
 from maxmargin.backends.program import PRECOMPUTED, Program

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
 from maxmargin.losses import Loss, MarginLoss
 from maxmargin.solution import Status
@@ -283,7 +283,7 @@ class RegularisedRisk:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.backends.cpu_linear import Design
+    >>> from maxmargin.backends.cpu.linear import Design
     >>> from maxmargin.losses import Hinge
     >>> from maxmargin.risk import RegularisedRisk
     >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])

@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, certificate, duals
-from maxmargin.backends import cpu_momentum
+from maxmargin.backends.cpu import momentum as cpu_momentum
 from maxmargin.backends.threads import Workers
 from maxmargin.certificate import Definiteness, evaluate
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, as_kernel, exp

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
-import maxmargin.backends.cpu_linear
+import maxmargin.backends.cpu.linear
 import maxmargin.risk
 import maxmargin.solvers.l1_descent
 import maxmargin.solvers.softmax
@@ -32,7 +32,7 @@ from maxmargin import (
     MCEClassifier,
     Perceptron,
 )
-from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.linear.path import C_path
 from maxmargin.losses import SquaredHinge
 from maxmargin.progress import Monitor
@@ -1119,13 +1119,13 @@ def test_a_part_of_the_rows_leads_to_the_minimum_of_all(machine, intercept, rand
 def test_a_path_over_many_rows_reads_few_of_them(parts, random, monkeypatch):
     rows, y, _, weight = _many_rows(random)
     passes = []
-    pulled = maxmargin.backends.cpu_linear.Design.pulled
+    pulled = maxmargin.backends.cpu.linear.Design.pulled
 
     def counted(self, theta, slope):
         passes.append(self.n)
         return pulled(self, theta, slope)
 
-    monkeypatch.setattr(maxmargin.backends.cpu_linear.Design, "pulled", counted)
+    monkeypatch.setattr(maxmargin.backends.cpu.linear.Design, "pulled", counted)
     Cs = np.geomspace(1.0, 1e3, 6)
     path = C_path(LinearSVC(), rows, y, Cs, weight)
     assert passes.count(len(rows)) < 2 * len(Cs)

@@ -17,8 +17,8 @@ from sklearn.svm import SVR as TheirSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import SVC, SVR, NuSVC, SVCSearchCV, SVRSearchCV, duals
-from maxmargin.backends.cpu_momentum import hastened_steps
-from maxmargin.backends.cpu_steps import BARRED, CONVERGED, pair_steps, single_steps
+from maxmargin.backends.cpu.momentum import hastened_steps
+from maxmargin.backends.cpu.steps import BARRED, CONVERGED, pair_steps, single_steps
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.certificate import falling, rising
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial

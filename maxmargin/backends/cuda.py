@@ -22,15 +22,14 @@ import torch
 
 from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends import program as op
-from maxmargin.backends.cpu import (
+from maxmargin.backends.cpu.cancellation import (
     CANCELLED,
     EXPONENT,
-    canonical,
     centre_of,
-    look,
     roundings,
     too_far_for_float32,
 )
+from maxmargin.backends.cpu.operand import canonical, look
 from maxmargin.backends.cuda_cancellation import mend
 from maxmargin.backends.device import interpreted
 from maxmargin.backends.interior_point import MATRICES

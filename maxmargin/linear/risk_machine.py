@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.linear.base import POSITIVE, LinearMachine
 from maxmargin.linear.norm_bound import within

@@ -35,8 +35,8 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu import add_rows
-from maxmargin.backends.cpu_momentum import hastened_steps
-from maxmargin.backends.cpu_steps import BARRED, pair_steps, single_steps
+from maxmargin.backends.cpu.momentum import hastened_steps
+from maxmargin.backends.cpu.steps import BARRED, pair_steps, single_steps
 from maxmargin.backends.threads import StoppedError
 from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualProblem

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import solved
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import GapCertificate, LinearSolution, Penalty, RegularisedRisk

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.backends import cpu, cpu_steps
+from maxmargin.backends import cpu
+from maxmargin.backends.cpu import steps as cpu_steps
 from maxmargin.backends.interior_point import MATRICES, Dense, Minimum, OnRows, minimise
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import ALONE, Workers

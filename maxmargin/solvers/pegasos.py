@@ -65,7 +65,7 @@ class Stream:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.backends.cpu_linear import Design
+    >>> from maxmargin.backends.cpu.linear import Design
     >>> from maxmargin.losses import Squared
     >>> from maxmargin.risk import RegularisedRisk
     >>> from maxmargin.solvers.pegasos import Stream

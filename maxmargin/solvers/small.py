@@ -1,7 +1,7 @@
 """A batch of small problems, solved and accounted for together in compiled code.
 
 For problems of fewer than 1,000 variables the interpreter, not arithmetic, is what takes time.
-:mod:`maxmargin.backends.cpu_small` takes many of them at once; here they are laid side by side, the
+:mod:`maxmargin.backends.cpu.small` takes many of them at once; here they are laid side by side, the
 kernel values among their rows are made, and threads share them.
 """
 
@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maxmargin.backends import cpu, cpu_small
-from maxmargin.backends.cpu_certificate import Account, Readings
-from maxmargin.backends.cpu_small import Answers, Batch, Values
-from maxmargin.backends.cpu_steps import CONVERGED, PAUSED, Variables
+from maxmargin.backends import cpu
+from maxmargin.backends.cpu import small as cpu_small
+from maxmargin.backends.cpu.certificate import Account, Readings
+from maxmargin.backends.cpu.small import Answers, Batch, Values
+from maxmargin.backends.cpu.steps import CONVERGED, PAUSED, Variables
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy.special import xlogy
 
-from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
 from maxmargin.backends.threads import StoppedError
 from maxmargin.progress import ProblemMonitor

@@ -31,8 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.backends import cpu, cpu_steps
-from maxmargin.backends.cpu_momentum import hastened_steps
+from maxmargin.backends import cpu
+from maxmargin.backends.cpu import steps as cpu_steps
+from maxmargin.backends.cpu.momentum import hastened_steps
 from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.backends.cpu_linear import Design
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.duals import DualProblem
 from maxmargin.kernels import Kernel, Linear

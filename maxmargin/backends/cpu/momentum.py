@@ -1,6 +1,6 @@
 """Steps of two that gather speed: every so many of them one more, along what they have done.
 
-Where the matrix is ill-conditioned, steps of two (:mod:`maxmargin.backends.cpu_steps`) go the same
+Where the matrix is ill-conditioned, steps of two (:mod:`maxmargin.backends.cpu.steps`) go the same
 way over and over. Their sum d over a stretch is a direction whose product with the matrix is known,
 
     K d = v before - v after,
@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu_steps import BARRED, PAUSED, pair_steps, single_steps
+from maxmargin.backends.cpu.steps import BARRED, PAUSED, pair_steps, single_steps
 
 _STRETCH = 100  # steps between two along their sum
 _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}

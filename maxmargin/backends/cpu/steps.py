@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu import add_rows, gaussian_rows
+from maxmargin.backends.cpu.loops import add_rows, gaussian_rows
 
 CONVERGED, PAUSED, STUCK, ROWS = range(4)
 BARRED = np.float32(1e30)

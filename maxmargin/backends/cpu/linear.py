@@ -37,7 +37,7 @@ class Design:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.backends.cpu_linear import Design
+    >>> from maxmargin.backends.cpu.linear import Design
     >>> design = Design(np.array([[1.0, 2.0], [3.0, 4.0]]), constant=1.0)
     >>> design.values(np.array([1.0, 0.0, 0.5]))
     array([1.5, 3.5])

@@ -3,10 +3,10 @@
 A problem of some hundred variables is solved in less time than an interpreter takes to set it up.
 So a whole batch of them (pairs of classes, folds) crosses to compiled code together: for each
 variable that moves, its row of the Gram matrix is made or gathered once, in float64; steps of two
-(:mod:`maxmargin.backends.cpu_steps`) go down to ``tol``; descents from face to face, as in
+(:mod:`maxmargin.backends.cpu.steps`) go down to ``tol``; descents from face to face, as in
 :mod:`maxmargin.solvers.face`, shorten the way and end it exactly on the support set; then
 ``K beta`` is summed anew and everything that a certificate says is computed from it
-(:mod:`maxmargin.backends.cpu_certificate`).
+(:mod:`maxmargin.backends.cpu.certificate`).
 What does not end that way is left to the solvers of larger problems, from where it is.
 """
 
@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu import exponential
-from maxmargin.backends.cpu_certificate import SUMMED, Readings, weigh
-from maxmargin.backends.cpu_steps import (
+from maxmargin.backends.cpu.certificate import SUMMED, Readings, weigh
+from maxmargin.backends.cpu.loops import exponential
+from maxmargin.backends.cpu.steps import (
     BARRED,
     CONVERGED,
     PAUSED,

@@ -1,0 +1,59 @@
+"""How large the parts are that stay in the cache, and room to work on them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+TILE_BYTES = 1 << 20  # product, pass and result share the L2 cache
+CHUNK = 512  # columns that a compiled pass goes over at a time
+PANEL_ROWS, PANEL_ENTRIES = 256, 1 << 21
+_KEPT, _KEPT_ROOMS = 4 << 20, 2  # bytes of a room that a thread keeps, and how many
+
+
+def stretches(n: int, row_length: int) -> list[tuple[int, int]]:
+    """Cut ``range(n)`` so that a stretch of rows of this length fits the cache."""
+    step = min(max(TILE_BYTES // 8 // max(row_length, 1), 16), 4096)
+    return [(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def spans(n: int, count: int) -> list[tuple[int, int]]:
+    """Cut ``range(n)`` into so many stripes of whole cache lines."""
+    step = -(-n // count)
+    step = -(-step // 64) * 64
+    return [(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def spread_out(n: int, count: int) -> np.ndarray:
+    """At most ``count`` of n rows, evenly spread."""
+    return np.arange(n) if n <= count else np.linspace(0, n - 1, count).astype(np.int64)
+
+
+class _Rooms(threading.local):
+    """Room to work in, kept by each thread from one use to the next: new memory is slow to touch.
+
+    Too much of it is not kept.
+    """
+
+    def __init__(self) -> None:
+        self.free: list[np.ndarray] = []
+
+    @contextmanager
+    def lent(self, count: int, dtype: Any) -> Iterator[np.ndarray]:
+        """Lend room for so many numbers; who asks while it is lent gets another."""
+        size = count * np.dtype(dtype).itemsize
+        room = self.free.pop() if self.free else np.empty(0, dtype=np.uint8)
+        if len(room) < size:
+            room = np.empty(size, dtype=np.uint8)
+        try:
+            yield room[:size].view(dtype)
+        finally:
+            if len(room) <= _KEPT and len(self.free) < _KEPT_ROOMS:
+                self.free.append(room)
+
+
+rooms = _Rooms()
