@@ -67,9 +67,9 @@ def regime(request, monkeypatch):
 def memory(request, monkeypatch):
     """Hold the whole matrix, or none of it."""
     if request.param != "resident":
-        from maxmargin.backends import cuda
+        from maxmargin.backends.cuda import matrix
 
-        monkeypatch.setattr(cuda, "_RESIDENT_SHARE", 0.0)
+        monkeypatch.setattr(matrix, "_RESIDENT_SHARE", 0.0)
     return request.param
 
 
@@ -181,7 +181,7 @@ def test_newton_steps_finish_what_crawls(regime, monkeypatch, machine):
 @needs_torch
 def test_sums_are_given_back_to_as_many_as_it_takes():
     """All at a wall, and so lost the whole sum: those have it back that are the first to rise."""
-    from maxmargin.backends.cuda_sets import Variables
+    from maxmargin.backends.cuda.sets import Variables
 
     gram = DeviceGram.of(X, RBF(1.0), device="cuda")
     problem = duals.one_class(np.arange(36), np.ones(36), nu=0.25)
@@ -202,7 +202,7 @@ def test_the_host_goes_on_where_the_gpu_gives_up(monkeypatch, size):
         monkeypatch.setattr(certified, "_ENGINE_FROM", 10)
     monkeypatch.setattr(parallel_sets, "_STALE", 0)
     monkeypatch.setattr(parallel_sets, "_FRUITLESS", 1)
-    monkeypatch.setattr("maxmargin.backends.cuda.MATRICES", 1e18)  # no room for Newton steps
+    monkeypatch.setattr("maxmargin.backends.cuda.matrix.MATRICES", 1e18)  # no room for Newton steps
     gpu, host = (SVC(C=2.0, gamma=1.0, device=d).fit(X, y) for d in ("cuda", "cpu"))
     assert gpu.device_.on_gpu
     assert gpu.certificate_.converged
@@ -497,9 +497,9 @@ def test_probabilities():
 @needs_torch
 def test_csr_that_stays_so(monkeypatch, memory):
     """Sparse rows that would not fit if they were dense."""
-    from maxmargin.backends import cuda
+    from maxmargin.backends.cuda import points
 
-    monkeypatch.setattr(cuda, "_DENSE_SHARE", 0.0)
+    monkeypatch.setattr(points, "_DENSE_SHARE", 0.0)
     data = CONTAINERS["csr"](X)
     for kernel in ("rbf", "linear"):
         host, gpu = (SVC(kernel=kernel, gamma=1.0, device=d).fit(data, y) for d in ("cpu", "cuda"))

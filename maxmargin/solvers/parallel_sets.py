@@ -47,7 +47,7 @@ from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 
 if TYPE_CHECKING:
-    from maxmargin.backends.cuda_sets import Standing, Variables
+    from maxmargin.backends.cuda.sets import Standing, Variables
 
 _TOGETHER = 30_000  # variables up to which problems are solved side by side
 _SET = 1024  # variables of a working set
@@ -439,7 +439,7 @@ class _Run:
 
 def _variables(gram: DeviceGram, batch: DualBatch, n_groups: int) -> Variables:
     """Bring problems to the device, with the decisions at their start."""
-    from maxmargin.backends.cuda_sets import Variables
+    from maxmargin.backends.cuda.sets import Variables
 
     decision = np.zeros(batch.offset[-1])
     for k, problem in enumerate(batch):

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from maxmargin.backends import cuda_kernels as kernels
 from maxmargin.backends import interior_point as interior
 from maxmargin.backends.cpu import DEVIATION32
-from maxmargin.backends.cuda import Matrix, Vectors
+from maxmargin.backends.cuda import kernels
+from maxmargin.backends.cuda.matrix import Matrix
+from maxmargin.backends.cuda.points import Vectors
 from maxmargin.backends.device import on_host
 
 _ARRAYS = ("row", "orientation", "group", "b", "lower", "upper", "v", "v_at_zero")

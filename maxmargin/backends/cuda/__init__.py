@@ -1,0 +1,22 @@
+"""Kernel values on a GPU: torch's products, then the programme on the tile; sums by Triton.
+
+The data lie on the device as they came, float32 or float64, dense where that fits and CSR where it
+does not. Sums that a certificate or a prediction rests on are made in float64, tile by tile. What
+the solver needs is float32: the whole matrix where it fits (:meth:`Matrix.resident`), otherwise
+values that are made where they are summed and never written down.
+"""
+
+from maxmargin.backends.cuda.matrix import Expansion, Matrix
+from maxmargin.backends.cuda.points import Points, Vectors
+from maxmargin.backends.cuda.work import at_work, budget, patiently, torch_device
+
+__all__ = [
+    "Expansion",
+    "Matrix",
+    "Points",
+    "Vectors",
+    "at_work",
+    "budget",
+    "patiently",
+    "torch_device",
+]
