@@ -167,7 +167,7 @@ MUTANTS = [
     Mutant(
         "33",
         "several classes have the bound of the worst pair",
-        "bounds.py",
+        "bounds/left_out.py",
         "errors += 2 * pair.primal * float(pair.reach(gram, every_row=True).max())",
         "errors = max(errors, 2 * pair.primal * float(pair.reach(gram, every_row=True).max()))",
         "test_bounds.py",

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals, gram
+from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
 from maxmargin.certificate import Certificate
-from maxmargin.gram import Definiteness
+from maxmargin.gram import Definiteness, spectrum
 from maxmargin.kernels import RBF, Linear, Polynomial, Sigmoid
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, Auto, smo, solve_certified
@@ -280,8 +280,8 @@ def test_definiteness_is_found_out_when_someone_asks(monkeypatch):
     K, labels = X @ X.T, np.where(X[:, 0] > 0, 1, -1)
     K = K[: len(labels), : len(labels)].copy()
     calls = []
-    look = gram._indefinite
-    monkeypatch.setattr(gram, "_indefinite", lambda A: calls.append(len(A)) or look(A))
+    look = spectrum._indefinite
+    monkeypatch.setattr(spectrum, "_indefinite", lambda A: calls.append(len(A)) or look(A))
     for kernel, data in (("precomputed", K), (lambda a, b: a @ b.T, X)):
         model = SVC(kernel=kernel).fit(data, labels)
         assert model.predict(data).shape == labels.shape

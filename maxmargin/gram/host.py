@@ -8,183 +8,31 @@ kernels over the same primitives, such as a grid of gammas, compute them once.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.linalg.lapack import dpotrf
 
 from maxmargin import memory as _memory
 from maxmargin.backends import cpu
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.data import refuse_corrupt
-from maxmargin.backends.device import explaining_memory, on_host
 from maxmargin.backends.program import PRECOMPUTED, Program
-from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
+from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.gram.spectrum import Definiteness, Spectrum
+from maxmargin.gram.store import RowStore, Scratch, capacity_of
 from maxmargin.kernels.base import Kernel, Validity
-from maxmargin.kernels.validity import examine
 
 _CHECKED_POINTS, _EXAMINED_POINTS = 128, 512
 _CALLED_ONCE = 2000  # points up to which a function's values are all computed at the start
 _COMPACTED = 1 << 20  # values from which a better form of the data pays
 _HALVED = 1024  # points from which values among them are made only once for both
 _SYMMETRY = 1e-6
-_ROUNDING = 1e-10  # part of the largest eigenvalue below which a negative one counts as zero
 _FACTORED = 4  # coefficients, times the features, from which the linear kernel's factors pay
-_NARROW_SHARE, _NARROW_RANGE = 0.3, (1e-6, 1e12)
-
+NARROW_RANGE = 1e-6, 1e12  # of kernel values, that float32 can tell apart
+_NARROW_SHARE = 0.3  # of the memory, for data in float32
 T = TypeVar("T")
-
-
-class Definiteness(StrEnum):
-    """What is known about a Gram matrix being positive semidefinite."""
-
-    PROVEN = "positive semidefinite by construction"
-    COMPUTED = "positive semidefinite on the training points"
-    UNKNOWN = "not known to be positive semidefinite"
-    INDEFINITE = "indefinite"
-
-
-class Spectrum:
-    """What the eigenvalues of a Gram matrix say of it, computed when someone asks.
-
-    Until then it keeps values between at most 512 of the points. A pickle holds the answer.
-
-    Parameters
-    ----------
-    block : array of shape (m, m)
-        Values between these points.
-    whole : bool
-        Whether these are all points.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxmargin.gram import Spectrum
-    >>> print(Spectrum(np.diag([1.0, -1.0]), whole=True).definiteness)
-    indefinite
-    """
-
-    def __init__(self, block: np.ndarray, whole: bool) -> None:
-        self._block: Any = block
-        self._whole = whole
-
-    @cached_property
-    def definiteness(self) -> Definiteness:
-        """What is known about the signs of the eigenvalues."""
-        block, self._block = self._block, None
-        if _indefinite(block):
-            return Definiteness.INDEFINITE
-        return Definiteness.COMPUTED if self._whole else Definiteness.UNKNOWN
-
-    def __getstate__(self) -> dict:
-        _ = self.definiteness
-        return self.__dict__
-
-
-@on_one_blas_thread
-def _indefinite(K: np.ndarray) -> bool:
-    """Whether a symmetric matrix has a negative eigenvalue, beyond rounding.
-
-    A Cholesky factor of the matrix, its diagonal raised by half of what counts as rounding, proves
-    that it has none, in a tenth of the time that the eigenvalues take.
-    """
-    raised = (K + K.T) / 2
-    raised[np.diag_indices_from(raised)] += 0.5 * _ROUNDING * float(np.diag(K).max())
-    if (np.diag(K) > 0).any() and not dpotrf(raised, overwrite_a=True)[1]:
-        return False
-    test = examine(K)
-    scale = max(abs(test.smallest_eigenvalue), abs(test.largest_eigenvalue))
-    return test.smallest_eigenvalue < -_ROUNDING * scale
-
-
-class RowStore:
-    """Rows of a matrix, as many as fit, the least recently used replaced first.
-
-    ``data[slot[i]]`` is row i while ``slot[i] >= 0``; ``stamp`` is the time of each slot's last use
-    (compiled loops write it), ``clock`` the latest stamp.
-    """
-
-    def __init__(
-        self, n_rows: int, row_shape: tuple[int, ...], capacity: int, dtype: Any = np.float64
-    ) -> None:
-        self.slot = np.full(n_rows, -1, dtype=np.int64)
-        self.owner = np.full(capacity, -1, dtype=np.int64)
-        self.stamp = np.zeros(capacity, dtype=np.int64)
-        self.clock = np.zeros(1, dtype=np.int64)
-        self.data = np.empty((0, *row_shape), dtype=dtype)  # all of it with the first row
-        self.used = 0
-
-    @property
-    def capacity(self) -> int:
-        """Number of rows that fit."""
-        return len(self.owner)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the store when it is full."""
-        return self.data.itemsize * self.capacity * int(np.prod(self.data.shape[1:]))
-
-    def missing(self, rows: np.ndarray) -> np.ndarray:
-        """Return those of the rows that are not resident."""
-        return rows[self.slot[rows] < 0]
-
-    def claim(self, rows: np.ndarray) -> np.ndarray:
-        """Give slots to new rows, evicting the least recently used; the caller fills them."""
-        if self.used + len(rows) <= self.capacity:
-            slots = np.arange(self.used, self.used + len(rows))
-        else:
-            slots = np.argpartition(self.stamp, len(rows) - 1)[: len(rows)]
-            self.used = self.capacity  # free slots have the oldest stamp and went first
-        self.place(rows, slots)
-        return slots
-
-    def adopt(self, data: np.ndarray) -> None:
-        """Take all rows of a matrix as they are; they are only read."""
-        self.data = data
-        self.slot[:] = self.owner[:] = np.arange(len(self.slot))
-        self.used = self.capacity
-        self.touch(self.owner)
-
-    def place(self, rows: np.ndarray, slots: np.ndarray) -> None:
-        """Give these slots to these rows, whoever had them; the caller fills them."""
-        if not len(self.data):
-            self.data = np.empty((self.capacity, *self.data.shape[1:]), dtype=self.data.dtype)
-        evicted = self.owner[slots]
-        self.slot[evicted[evicted >= 0]] = -1
-        self.owner[slots] = rows
-        self.slot[rows] = slots
-        self.used = max(self.used, int(slots.max()) + 1)
-        self.touch(rows)
-
-    def touch(self, rows: np.ndarray) -> None:
-        """Mark resident rows as just used."""
-        self.clock += 1
-        self.stamp[self.slot[rows]] = self.clock[0]
-
-
-class Scratch(threading.local):
-    """Room that a thread works in, problem after problem: new memory is slow to touch."""
-
-    def __init__(self) -> None:
-        self._room = np.empty(0, dtype=np.float32)
-
-    def floats(self, count: int) -> np.ndarray:
-        """So many float32 numbers, of any value; they last until this thread asks again."""
-        if len(self._room) < count:
-            self._room = np.empty(count, dtype=np.float32)
-        return self._room[:count]
-
-    def release(self) -> None:
-        """Give this thread's room back."""
-        self._room = np.empty(0, dtype=np.float32)
-
-    def __reduce__(self) -> tuple:
-        return Scratch, ()
 
 
 class Gram:
@@ -225,7 +73,7 @@ class Gram:
         self.memory = memory
         self.primitives = primitives
         spent = 0 if primitives is None else primitives.nbytes
-        self.store = RowStore(self.n, (self.n,), _capacity(self.n, self.n, memory - spent))
+        self.store = RowStore(self.n, (self.n,), capacity_of(self.n, self.n, memory - spent))
 
     @classmethod
     def of(
@@ -267,7 +115,7 @@ class Gram:
         kept = None
         if keep_primitives:
             per_row = points.n * max(len(program.primitives), 1)
-            capacity = _capacity(points.n, per_row, memory // 2)
+            capacity = capacity_of(points.n, per_row, memory // 2)
             kept = RowStore(points.n, (len(program.primitives), points.n), capacity)
         return cls(kernel, program, points, memory=memory, primitives=kept)
 
@@ -420,7 +268,7 @@ class Gram:
     @cached_property
     def fits_float32(self) -> bool:
         """Whether float32 has room for the data and for the kernel's values."""
-        low, high = _NARROW_RANGE
+        low, high = NARROW_RANGE
         return self.points.fits_float32 and bool(low < np.abs(self.diagonal).max() < high)
 
     @property
@@ -558,153 +406,6 @@ class Gram:
         return int(min(max(self.memory // 8 // (8 * self.n), 1), cpu.PANEL_ROWS))
 
 
-class DeviceGram(Gram):
-    """The Gram matrix of data on a GPU.
-
-    What is summed and what a solver works with stays there. Only a solver that needs rows on the
-    host, SMO, makes them there from the data as they came.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Resolved.
-    X : validated data
-    matrix : maxmargin.backends.cuda.Matrix
-        The same matrix on the device.
-    memory : int
-        Bytes on the host, for rows of SMO.
-    index : int array, optional
-        The points that belong, for a part of the matrix.
-    """
-
-    def __init__(
-        self, kernel: Kernel, X: Any, matrix: Any, *, memory: int, index: np.ndarray | None = None
-    ) -> None:
-        self.kernel, self.program = kernel, kernel.lower()
-        self.X, self.matrix, self.index = X, matrix, index
-        self.n = matrix.n if index is None else len(index)
-        self.memory, self.primitives, self.scratch = memory, None, Scratch()
-        self._narrow = self._narrow_rows = None
-        self.whole: DeviceGram | None = None  # of which this is a part
-
-    @classmethod
-    def of(  # type: ignore[override]
-        cls,
-        X: Any,
-        kernel: Kernel,
-        *,
-        device: str,
-        cache_size: float | str = "auto",
-    ) -> DeviceGram:
-        """Bring the rows of X to a device, for a resolved kernel.
-
-        ``cache_size`` bounds the memory there: so many MB, or most of what is free.
-        """
-        from maxmargin.backends import cuda
-
-        where = cuda.torch_device(device)
-        program = kernel.lower()
-        with explaining_memory(), cuda.at_work(where):
-            points = cuda.Points.prepare(program, X, where, cuda.budget(where, cache_size))
-            matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))
-        return cls(kernel, X, matrix, memory=_memory.budget(cache_size))
-
-    def at_work(self, work: Callable[[], T]) -> T:
-        """Work on the device; says in words if its memory does not suffice even for tiles."""
-        from maxmargin.backends import cuda
-
-        with explaining_memory(), cuda.at_work(self.matrix.device):
-            return cuda.patiently(work, self.matrix)
-
-    @cached_property
-    def rounding(self) -> float:
-        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
-        return self.matrix.rounding
-
-    @cached_property
-    def store(self) -> RowStore:  # type: ignore[override]
-        """Rows that SMO has made on the host."""
-        return RowStore(self.n, (self.n,), _capacity(self.n, self.n, self.memory))
-
-    @cached_property
-    def points(self) -> cpu.Operand:  # type: ignore[override]
-        """The points on the host."""
-        if self.whole is None or self.index is None:
-            return cpu.Operand.prepare(self.program, self.X)
-        return self.whole.points.take(self.index)
-
-    def forget_rows(self) -> None:
-        """Give back the memory of the rows on the host."""
-        self.__dict__.pop("store", None)
-
-    @cached_property
-    def diagonal(self) -> np.ndarray:
-        """``K_ii`` for every i, shape (n,)."""
-        return cpu.finite(self.at_work(self.matrix.diagonal), self.kernel)
-
-    @cached_property
-    def fits_float32(self) -> bool:
-        """Whether float32 has room for the data and for the kernel's values."""
-        low, high = _NARROW_RANGE
-        return self.matrix.fits_float32 and bool(low < np.abs(self.diagonal).max() < high)
-
-    def block(self, rows: Any, columns: Any) -> np.ndarray:
-        """Values between some points and others, shape (q, m)."""
-        places = self._on_all(rows), self._on_all(columns)
-        return cpu.finite(self.at_work(lambda: self.matrix.block(*places)), self.kernel)
-
-    def rows(self, rows: Any) -> np.ndarray:
-        """Rows of the matrix, shape (q, n)."""
-        return self.block(rows, np.arange(self.n))
-
-    def matmat(self, coefficients: Any, rows: Any = None) -> np.ndarray:
-        """``K @ coefficients`` in float64, or only some rows of it.
-
-        The coefficients are an array or a CSC array, of several columns.
-        """
-        if sp.issparse(coefficients):
-            active = np.unique(coefficients.indices[coefficients.data != 0])
-            weights = coefficients.tocsr()[active].toarray()
-        else:
-            active = np.flatnonzero(coefficients.any(axis=1))
-            weights = np.ascontiguousarray(coefficients[active])
-        rows = np.arange(self.n) if rows is None and self.index is not None else rows
-        brought = self.matrix.brought
-
-        def products() -> np.ndarray:
-            return self.matrix.products(
-                brought(weights),
-                brought(self._on_all(active)),
-                None if rows is None else brought(self._on_all(rows)),
-            )
-
-        return cpu.finite(on_host(self.at_work(products)), self.kernel)
-
-    def matvec(
-        self, coefficients: np.ndarray, rows: Any = None, workers: Workers = ALONE
-    ) -> np.ndarray:
-        """``K @ coefficients`` in float64, or only some rows of it."""
-        return self.matmat(coefficients[:, None], rows)[:, 0]
-
-    def take(self, rows: Any, memory: int | None = None) -> DeviceGram:
-        """Gram matrix of a subset of the points, on the same device."""
-        rows = np.asarray(rows, dtype=np.int64)
-        if len(rows) == self.n and (np.diff(rows) == 1).all():
-            return self
-        memory = self.memory if memory is None else memory
-        taken = DeviceGram(
-            self.kernel, self.X, self.matrix, memory=memory, index=self._on_all(rows)
-        )
-        taken.diagonal, taken.fits_float32 = self.diagonal[rows], self.fits_float32
-        taken.whole = self.whole or self
-        return taken
-
-    def _on_all(self, rows: Any) -> np.ndarray:
-        """Places of these points in the whole matrix."""
-        rows = np.asarray(rows, dtype=np.int64)
-        return rows if self.index is None else self.index[rows]
-
-
 def _evaluated(kernel: Kernel, program: Program, points: cpu.Operand) -> tuple:
     """Programme and points of the same matrix, all values computed: one call of the function."""
     everything = np.arange(points.n)
@@ -719,10 +420,6 @@ def _evaluated(kernel: Kernel, program: Program, points: cpu.Operand) -> tuple:
     given = Program()
     given.push(PRECOMPUTED)
     return given, cpu.Operand.prepare(given, cpu.finite(values, kernel))
-
-
-def _capacity(n: int, row_length: int, memory: int) -> int:
-    return int(min(n, max(memory // (8 * max(row_length, 1)), 2)))
 
 
 def _parts(rows: np.ndarray, step: int) -> list[np.ndarray]:

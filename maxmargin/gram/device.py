@@ -1,0 +1,167 @@
+"""The Gram matrix of data that lie on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin import memory as _memory
+from maxmargin.backends import cpu
+from maxmargin.backends.device import explaining_memory, on_host
+from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.gram.host import NARROW_RANGE, Gram
+from maxmargin.gram.store import RowStore, Scratch, capacity_of
+from maxmargin.kernels.base import Kernel
+
+T = TypeVar("T")
+
+
+class DeviceGram(Gram):
+    """The Gram matrix of data on a GPU.
+
+    What is summed and what a solver works with stays there. Only a solver that needs rows on the
+    host, SMO, makes them there from the data as they came.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Resolved.
+    X : validated data
+    matrix : maxmargin.backends.cuda.Matrix
+        The same matrix on the device.
+    memory : int
+        Bytes on the host, for rows of SMO.
+    index : int array, optional
+        The points that belong, for a part of the matrix.
+    """
+
+    def __init__(
+        self, kernel: Kernel, X: Any, matrix: Any, *, memory: int, index: np.ndarray | None = None
+    ) -> None:
+        self.kernel, self.program = kernel, kernel.lower()
+        self.X, self.matrix, self.index = X, matrix, index
+        self.n = matrix.n if index is None else len(index)
+        self.memory, self.primitives, self.scratch = memory, None, Scratch()
+        self._narrow = self._narrow_rows = None
+        self.whole: DeviceGram | None = None  # of which this is a part
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls,
+        X: Any,
+        kernel: Kernel,
+        *,
+        device: str,
+        cache_size: float | str = "auto",
+    ) -> DeviceGram:
+        """Bring the rows of X to a device, for a resolved kernel.
+
+        ``cache_size`` bounds the memory there: so many MB, or most of what is free.
+        """
+        from maxmargin.backends import cuda
+
+        where = cuda.torch_device(device)
+        program = kernel.lower()
+        with explaining_memory(), cuda.at_work(where):
+            points = cuda.Points.prepare(program, X, where, cuda.budget(where, cache_size))
+            matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))
+        return cls(kernel, X, matrix, memory=_memory.budget(cache_size))
+
+    def at_work(self, work: Callable[[], T]) -> T:
+        """Work on the device; says in words if its memory does not suffice even for tiles."""
+        from maxmargin.backends import cuda
+
+        with explaining_memory(), cuda.at_work(self.matrix.device):
+            return cuda.patiently(work, self.matrix)
+
+    @cached_property
+    def rounding(self) -> float:
+        """Bound on the error of ``K_ij``, in roundings of ``sqrt(K_ii K_jj)``."""
+        return self.matrix.rounding
+
+    @cached_property
+    def store(self) -> RowStore:  # type: ignore[override]
+        """Rows that SMO has made on the host."""
+        return RowStore(self.n, (self.n,), capacity_of(self.n, self.n, self.memory))
+
+    @cached_property
+    def points(self) -> cpu.Operand:  # type: ignore[override]
+        """The points on the host."""
+        if self.whole is None or self.index is None:
+            return cpu.Operand.prepare(self.program, self.X)
+        return self.whole.points.take(self.index)
+
+    def forget_rows(self) -> None:
+        """Give back the memory of the rows on the host."""
+        self.__dict__.pop("store", None)
+
+    @cached_property
+    def diagonal(self) -> np.ndarray:
+        """``K_ii`` for every i, shape (n,)."""
+        return cpu.finite(self.at_work(self.matrix.diagonal), self.kernel)
+
+    @cached_property
+    def fits_float32(self) -> bool:
+        """Whether float32 has room for the data and for the kernel's values."""
+        low, high = NARROW_RANGE
+        return self.matrix.fits_float32 and bool(low < np.abs(self.diagonal).max() < high)
+
+    def block(self, rows: Any, columns: Any) -> np.ndarray:
+        """Values between some points and others, shape (q, m)."""
+        places = self._on_all(rows), self._on_all(columns)
+        return cpu.finite(self.at_work(lambda: self.matrix.block(*places)), self.kernel)
+
+    def rows(self, rows: Any) -> np.ndarray:
+        """Rows of the matrix, shape (q, n)."""
+        return self.block(rows, np.arange(self.n))
+
+    def matmat(self, coefficients: Any, rows: Any = None) -> np.ndarray:
+        """``K @ coefficients`` in float64, or only some rows of it.
+
+        The coefficients are an array or a CSC array, of several columns.
+        """
+        if sp.issparse(coefficients):
+            active = np.unique(coefficients.indices[coefficients.data != 0])
+            weights = coefficients.tocsr()[active].toarray()
+        else:
+            active = np.flatnonzero(coefficients.any(axis=1))
+            weights = np.ascontiguousarray(coefficients[active])
+        rows = np.arange(self.n) if rows is None and self.index is not None else rows
+        brought = self.matrix.brought
+
+        def products() -> np.ndarray:
+            return self.matrix.products(
+                brought(weights),
+                brought(self._on_all(active)),
+                None if rows is None else brought(self._on_all(rows)),
+            )
+
+        return cpu.finite(on_host(self.at_work(products)), self.kernel)
+
+    def matvec(
+        self, coefficients: np.ndarray, rows: Any = None, workers: Workers = ALONE
+    ) -> np.ndarray:
+        """``K @ coefficients`` in float64, or only some rows of it."""
+        return self.matmat(coefficients[:, None], rows)[:, 0]
+
+    def take(self, rows: Any, memory: int | None = None) -> DeviceGram:
+        """Gram matrix of a subset of the points, on the same device."""
+        rows = np.asarray(rows, dtype=np.int64)
+        if len(rows) == self.n and (np.diff(rows) == 1).all():
+            return self
+        memory = self.memory if memory is None else memory
+        taken = DeviceGram(
+            self.kernel, self.X, self.matrix, memory=memory, index=self._on_all(rows)
+        )
+        taken.diagonal, taken.fits_float32 = self.diagonal[rows], self.fits_float32
+        taken.whole = self.whole or self
+        return taken
+
+    def _on_all(self, rows: Any) -> np.ndarray:
+        """Places of these points in the whole matrix."""
+        rows = np.asarray(rows, dtype=np.int64)
+        return rows if self.index is None else self.index[rows]
