@@ -40,7 +40,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from maxmargin.backends.compiled import njit
+from maxmargin.backends.cpu.smo import CONVERGED, MISSING, PAUSED, STUCK, smo_steps
 from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.certificate import falling, rising
@@ -52,7 +52,6 @@ from maxmargin.solution import Solution, Status
 from maxmargin.solvers.face import descend_faces
 from maxmargin.solvers.near_level import NearLevel, Pace
 
-_CONVERGED, _PAUSED, _MISSING, _STUCK = range(4)
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # of objective or gap: a decrease that is none after many steps
 _GROWTH = 1.05  # of that decrease from look to look: some 500 looks at most
@@ -141,34 +140,34 @@ class SMO:
             now = time.monotonic()
             steps += done
             pace.spent += _ENTRIES * done * len(state.alpha)
-            if code == _CONVERGED and state is not whole:
+            if code == CONVERGED and state is not whole:
                 state = whole.absorb(gram, state)  # what was set aside may violate by now
                 next_shrinking = steps + max(size, _SHRINK_AFTER)
                 continue
-            if code == _CONVERGED and (polished or not violation):
+            if code == CONVERGED and (polished or not violation):
                 break
             if stall.due(steps):
                 state = whole.absorb(gram, state)
                 state.renew(gram)
-            weary = code == _PAUSED and steps >= next_descent
+            weary = code == PAUSED and steps >= next_descent
             looked = state is whole and (weary or stall.due(steps))
             if looked and proven and not state.possible():
-                code = _STUCK
-            if code == _STUCK or stall.unchanged(state, steps) or (proven and pace.hopeless):
+                code = STUCK
+            if code == STUCK or stall.unchanged(state, steps) or (proven and pace.hopeless):
                 status = Status.STALLED
                 break
             stop = self.monitor.stopped()
             if stop:
                 status = stop
                 break
-            if code == _MISSING:
+            if code == MISSING:
                 gram.require(state.rows_to_fetch(gram, needed))
             elif now - before < _SLICE_SECONDS and allowed == slice_steps:
                 slice_steps *= 2
             elif now - before > 2 * _SLICE_SECONDS:
                 slice_steps = max(slice_steps // 2, 1)
-            if code == _CONVERGED or weary:
-                polished = code == _CONVERGED
+            if code == CONVERGED or weary:
+                polished = code == CONVERGED
                 state.descend(gram)
                 next_descent = steps + 10 * size
             room = self.max_iter < 0 or self.max_iter - spent - steps >= MOST_STEPS
@@ -179,7 +178,7 @@ class SMO:
                     state = whole.absorb(gram, state)
                     steps += state.newton(gram, newton, pace, tol)
                     next_descent = steps if pace.newton else next_descent
-            if code == _PAUSED and steps >= next_shrinking:
+            if code == PAUSED and steps >= next_shrinking:
                 next_shrinking += max(size, _SHRINK_AFTER)
                 if gram.resident or state is whole:
                     # looking again costs products with rows that moved: cheap while resident
@@ -224,9 +223,9 @@ class _State:
     def advance(
         self, gram: Gram, tol: float, steps: int, turn: int = -1
     ) -> tuple[int, int, int, float]:
-        """Take up to so many steps; see :func:`_smo_steps`."""
+        """Take up to so many steps; see :func:`smo_steps`."""
         store, problem = gram.store, self.problem
-        return _smo_steps(
+        return smo_steps(
             store.data,
             store.slot,
             store.stamp,
@@ -384,157 +383,3 @@ class _StallWatch:
             self.best, self.least = value, _GROWTH * self.least
             return False
         return True
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _smo_steps(
-    K,
-    slot,
-    stamp,
-    clock,
-    gram_row,
-    orientation,
-    coefficient,
-    lower,
-    upper,
-    group,
-    n_groups,
-    diagonal,
-    alpha,
-    v,
-    may_rise,
-    may_fall,
-    turn,
-    tol,
-    max_steps,
-):
-    """Take up to ``max_steps`` steps; returns ``(code, steps taken, missing row, violation)``.
-
-    Unless ``turn``, the steps before these, is negative, every other one has its i by the gain.
-
-    Changes ``alpha``, ``v``, ``may_rise``, ``may_fall`` and the store's ``stamp`` and ``clock`` in
-    place. Comes back early when a row of K is not resident, to be called again with it.
-    """
-    m = alpha.shape[0]
-    tiny = 1e-12
-    violation = 0.0
-    highest = np.empty(max(n_groups, 1))
-    lowest = np.empty(max(n_groups, 1))
-    first = np.empty(max(n_groups, 1), dtype=np.int64)
-    for taken in range(max_steps):
-        i = -1
-        j = -1
-        if n_groups == 0:
-            best = 0.0
-            violation = 0.0
-            for t in range(m):
-                if (v[t] > 0.0 and may_rise[t]) or (v[t] < 0.0 and may_fall[t]):
-                    violation = max(violation, abs(v[t]))
-                    gain = v[t] * v[t] / max(diagonal[t], tiny)
-                    if gain > best:
-                        best = gain
-                        i = t
-            if violation < tol:
-                return _CONVERGED, taken, -1, violation
-            if i < 0:
-                return _STUCK, taken, -1, violation
-        else:
-            for g in range(n_groups):
-                highest[g] = -np.inf
-                lowest[g] = np.inf
-                first[g] = -1
-            for t in range(m):
-                g = group[t]
-                if may_rise[t] and v[t] > highest[g]:
-                    highest[g] = v[t]
-                    first[g] = t
-                if may_fall[t] and v[t] < lowest[g]:
-                    lowest[g] = v[t]
-            widest = 0
-            for g in range(1, n_groups):
-                if highest[g] - lowest[g] > highest[widest] - lowest[widest]:
-                    widest = g
-            violation = highest[widest] - lowest[widest]
-            if violation < tol:
-                return _CONVERGED, taken, -1, max(violation, 0.0)
-            i = first[widest]
-            if i < 0 or violation != violation:
-                return _STUCK, taken, -1, violation
-            if turn >= 0 and (turn + taken) % 2 == 1:
-                best = 0.0
-                for t in range(m):
-                    slope = v[t] - lowest[widest]
-                    if may_rise[t] and group[t] == widest and slope > 0.0:
-                        gain = slope * slope / max(diagonal[t], tiny)
-                        if gain > best:
-                            best = gain
-                            i = t
-        row_i = slot[gram_row[i]]
-        if row_i < 0:
-            return _MISSING, taken, gram_row[i], violation
-        Ki = K[row_i]
-        clock[0] += 1
-        stamp[row_i] = clock[0]
-        if n_groups == 0:
-            before_i = alpha[i]
-            if v[i] > 0.0:
-                room = upper[i] - alpha[i]
-                step = min(v[i] / max(diagonal[i], tiny), room)
-                alpha[i] = upper[i] if step == room else alpha[i] + step
-            else:
-                room = alpha[i] - lower[i]
-                step = -min(-v[i] / max(diagonal[i], tiny), room)
-                alpha[i] = lower[i] if -step == room else alpha[i] + step
-            if alpha[i] == before_i:
-                return _STUCK, taken, -1, violation
-            may_rise[i] = alpha[i] < upper[i]
-            may_fall[i] = alpha[i] > lower[i]
-            pull = step * orientation[i]
-            for t in range(m):
-                v[t] -= pull * orientation[t] * Ki[gram_row[t]]
-            continue
-        best = 0.0
-        for t in range(m):
-            if may_fall[t] and group[t] == group[i]:
-                slope = v[i] - v[t]
-                if slope > 0.0:
-                    bend = 2.0 * orientation[i] * orientation[t] * Ki[gram_row[t]]
-                    gain = slope * slope / max(diagonal[i] + diagonal[t] - bend, tiny)
-                    if gain > best:
-                        best = gain
-                        j = t
-        if j < 0:
-            return _STUCK, taken, -1, violation
-        row_j = slot[gram_row[j]]
-        if row_j < 0:
-            return _MISSING, taken, gram_row[j], violation
-        Kj = K[row_j]
-        stamp[row_j] = clock[0]
-        bend = 2.0 * orientation[i] * orientation[j] * Ki[gram_row[j]]
-        step = (v[i] - v[j]) / max(diagonal[i] + diagonal[j] - bend, tiny)
-        room_i = upper[i] - alpha[i] if coefficient[i] > 0.0 else alpha[i] - lower[i]
-        room_j = alpha[j] - lower[j] if coefficient[j] > 0.0 else upper[j] - alpha[j]
-        step = min(step, min(room_i, room_j))
-        before_i, before_j = alpha[i], alpha[j]
-        # a wall that is reached is reached exactly: "at bound" is then a comparison, not a guess
-        if coefficient[i] > 0.0:
-            alpha[i] = upper[i] if step == room_i else alpha[i] + step
-        else:
-            alpha[i] = lower[i] if step == room_i else alpha[i] - step
-        if coefficient[j] > 0.0:
-            alpha[j] = lower[j] if step == room_j else alpha[j] - step
-        else:
-            alpha[j] = upper[j] if step == room_j else alpha[j] + step
-        if alpha[i] == before_i and alpha[j] == before_j:
-            return _STUCK, taken, -1, violation
-        for t in (i, j):
-            below = alpha[t] < upper[t]
-            above = alpha[t] > lower[t]
-            may_rise[t] = below if coefficient[t] > 0.0 else above
-            may_fall[t] = above if coefficient[t] > 0.0 else below
-        pull_i = step * orientation[i]
-        pull_j = step * orientation[j]
-        for t in range(m):
-            row = gram_row[t]
-            v[t] -= orientation[t] * (pull_i * Ki[row] - pull_j * Kj[row])
-    return _PAUSED, max_steps, -1, violation
