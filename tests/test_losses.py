@@ -40,7 +40,7 @@ def test_compiled_slopes_and_curvatures_are_those_of_the_loss(loss):
     margins = isinstance(loss, MarginLoss)
     u, sign = (y * f, y) if margins else (f - y, np.ones(50))
     if loss.smooth:
-        rows = RowLosses(y, cost, margins, loss.shape, np.empty(0), 0.0)
+        rows = RowLosses(y, cost, margins, loss.shape, np.zeros(50), 0.0)
         slope, curvature = slopes_and_curvatures(rows, f)
         np.testing.assert_allclose(slope, cost * sign * loss.slope(u), atol=1e-14)
         np.testing.assert_allclose(curvature, cost * loss.curvature(u), atol=1e-14)

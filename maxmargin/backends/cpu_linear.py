@@ -22,7 +22,7 @@ _CHUNK = 1 << 17  # entries of a chunk of rows
 _MOSTLY = 0.8  # share of rows with a weight up to which the others are left out of a chunk
 _NOTHING = 1e-12  # of the largest weight of a chunk, that does not count
 _APART = 1 << 19  # products from which a second thread pays
-_LOOPED = 1 << 18  # and up to which a plain loop over rows is faster than to ask BLAS
+LOOPED = 1 << 18  # and up to which a plain loop over rows is faster than to ask BLAS
 
 
 class Design:
@@ -83,20 +83,20 @@ class Design:
         return out + self.constant * b
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """``Z theta``; for several theta (K, width) in one pass, (n, K)."""
+        """``Z theta``; for several theta (K, width) in one pass, (n, K), each in one stretch."""
         if theta.ndim > 1 and self.sparse:
             return np.column_stack([self.values(each) for each in theta])
         w, b = self._split(theta)
         if self._at_once:
-            return self._wide(slice(None)) @ w.T + b
-        out = np.empty((self.n, *theta.shape[:-1]))
+            return (w @ self._wide(slice(None)).T).T + b
+        out = np.empty((*theta.shape[:-1], self.n)).T
 
         def fill(part: slice) -> None:
             if self.sparse:
                 _csr_values(rows_of(self.X), w, b, part.start, part.stop, out)
             else:
                 for chunk in self._chunks(part):
-                    out[chunk] = self._wide(chunk) @ w.T + b
+                    out[chunk] = (w @ self._wide(chunk).T).T + b
 
         self._map(fill, self.entries)
         return out
@@ -153,14 +153,14 @@ class Design:
             if self.sparse:
                 _csr_gram(rows_of(self.X), curvature, part.start, part.stop, sums)
             elif looped:
-                _dense_gram(self.X, curvature, part.start, part.stop, sums)
+                dense_gram(self.X, curvature, part.start, part.stop, sums)
             else:
                 for chunk in self._chunks(part):
                     _add_gram(self._wide(chunk), curvature[chunk], sums)
             return sums
 
         bent, row = int(np.count_nonzero(curvature)), self.entries // max(self.n, 1)
-        looped = self.sparse or bent * row * row <= _LOOPED
+        looped = self.sparse or bent * row * row <= LOOPED
         sums = self._total(total, bent * row * row)
         if looped:
             _mirror(sums)
@@ -272,7 +272,7 @@ def _csr_gram(rows, curvature, start, stop, out):
 
 
 @njit(cache=True, nogil=True)
-def _dense_gram(X, curvature, start, stop, out):
+def dense_gram(X, curvature, start, stop, out):
     """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``."""
     last = X.shape[1]
     for i in range(start, stop):

@@ -40,63 +40,64 @@ class RowLosses(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _slope_and_curvature(losses, i, value):
-    """Slope of a row's loss along its margin or residual, and the curvature."""
-    low, high, linear, threshold, quadratic, entropy = losses.shape
-    y = losses.y[i]
-    u = y * value if losses.of_margins else value - y
+def _slope_and_curvature(u, pull, nearness, shape):
+    """Slope and curvature at a margin or residual; ``pull`` is the nearness times the centre.
+
+    Without branches that differ from row to row, so that the compiler takes several at a time.
+    """
+    low, high, linear, threshold, quadratic, entropy = shape
     if entropy > 0.0:
         span = high - low
         rate = span / entropy
         wrong = 1.0 / (1.0 + math.exp(rate * (u - linear)))
         return high - span * wrong, span * rate * wrong * (1.0 - wrong)
-    nearness = losses.nearness
-    s = u - linear
-    if nearness > 0.0:
-        s += nearness * losses.centre[i]
-    if threshold > 0.0:
-        s = math.copysign(max(abs(s) - threshold, 0.0), s)
     bend = 1.0 / (nearness + quadratic)
-    straight = threshold > 0.0 and s == 0.0
+    s = u - linear + pull
+    above = s - threshold
+    below = s + threshold
+    s = (above if above > 0.0 else 0.0) + (below if below < 0.0 else 0.0)
+    bent = (s != 0.0) | (threshold == 0.0)
     s *= bend
-    if s <= low:
-        return low, 0.0
-    if s >= high:
-        return high, 0.0
-    return s, 0.0 if straight else bend
+    bent &= (s > low) & (s < high)
+    s = s if s > low else low
+    return s if s < high else high, bend if bent else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def slopes(losses, f):
     """Slopes along the margins or residuals of values f."""
+    y, _, of_margins, shape, centre, nearness = losses
     out = np.empty(len(f))
     for i in range(len(f)):
-        out[i] = _slope_and_curvature(losses, i, f[i])[0]
+        u = y[i] * f[i] if of_margins else f[i] - y[i]
+        out[i], _ = _slope_and_curvature(u, nearness * centre[i], nearness, shape)
     return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def slopes_and_curvatures(losses, f):
     """Slopes and curvatures along values f, each times its row's cost."""
+    y, cost, of_margins, shape, centre, nearness = losses
     slope = np.empty(len(f))
     curvature = np.empty(len(f))
     for i in range(len(f)):
-        s, bend = _slope_and_curvature(losses, i, f[i])
-        cost = losses.cost[i]
-        slope[i] = cost * s * losses.y[i] if losses.of_margins else cost * s
-        curvature[i] = cost * bend
+        u = y[i] * f[i] if of_margins else f[i] - y[i]
+        s, bend = _slope_and_curvature(u, nearness * centre[i], nearness, shape)
+        slope[i] = cost[i] * (y[i] * s if of_margins else s)
+        curvature[i] = cost[i] * bend
     return slope, curvature
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
 def _slope_at(t, losses, f, along, base, bend):
     """Slope of the objective so far along a step."""
+    y, cost, of_margins, shape, centre, nearness = losses
     total = 0.0
     for i in range(len(f)):
-        s, _ = _slope_and_curvature(losses, i, f[i] + t * along[i])
-        if losses.of_margins:
-            s *= losses.y[i]
-        total += losses.cost[i] * s * along[i]
+        value = f[i] + t * along[i]
+        u = y[i] * value if of_margins else value - y[i]
+        s, _ = _slope_and_curvature(u, nearness * centre[i], nearness, shape)
+        total += cost[i] * (y[i] * s if of_margins else s) * along[i]
     return total + base + t * bend
 
 

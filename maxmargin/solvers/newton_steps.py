@@ -16,7 +16,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from maxmargin.backends.cpu_linear import LOOPED
 from maxmargin.backends.cpu_losses import RowLosses, reach, slopes, slopes_and_curvatures
+from maxmargin.backends.cpu_newton import newton_step
 from maxmargin.backends.systems import DIRECT
 from maxmargin.losses import Shape
 from maxmargin.progress import ProblemMonitor
@@ -38,7 +40,7 @@ class Losses:
     ) -> None:
         assert risk.loss.shape is not None
         shape = Shape(*map(float, risk.loss.shape))  # compiled code has one type for each
-        centre = np.empty(0) if centre is None else centre
+        centre = np.zeros(risk.n) if centre is None else centre
         self.rows = RowLosses(risk.y, risk.cost, risk.of_margins, shape, centre, 1.0 / width)
 
     def slopes(self, f: np.ndarray) -> np.ndarray:
@@ -81,6 +83,7 @@ class NewtonSteps:
         self.part, self.tilt = tilt is not None, np.zeros(len(theta)) if tilt is None else tilt
         self.limit = max_iter if max_iter >= 0 else _PASSES
         self.direct = risk.design.width <= DIRECT
+        self.few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
         self.passes, self.theta = 0, theta
         self.f = risk.values(theta) if theta.any() else np.zeros(risk.n)
         self.objective = abs(risk.primal(theta, self.f))
@@ -98,19 +101,43 @@ class NewtonSteps:
             reason = self.monitor.stopped()
             if reason is not None:
                 return reason
-            slope, curvature = rows.slope_and_curvature(self.f)
             self.passes += 1
-            step, promise = self._step(slope, curvature)
-            if not _NOTHING * self.objective < promise < np.inf:
-                self.model, self.promise = (slope, curvature, np.zeros(self.risk.n)), 0.0
-                return None
-            along = self._go(rows, step, promise)
-            self.model, self.promise = (slope, curvature, along), promise
+            if not (self.few and self._taken_at_once(rows)):
+                self._take(rows)
+            promise = self.promise
             if not (promise if self.length < 1 else min(promise, abs(self.end))) > enough:
                 return None
             if not self.part:
                 report(self.monitor, self.passes, promise, self.objective, self.tol)
         return None
+
+    def _taken_at_once(self, rows: Losses) -> bool:
+        """Take a step in one compiled call, unless its matrix is singular."""
+        theta, f, length, end, promise, *model = newton_step(
+            self.design.X,
+            self.design.constant,
+            rows.rows,
+            self.risk.penalised,
+            self.tilt,
+            self.theta,
+            self.f,
+            _NOTHING * self.objective,
+        )
+        if promise > 0:
+            self.theta, self.f, self.length, self.end = theta, f, length, end
+        if promise >= 0:
+            self.promise, self.model = promise, tuple(model)
+        return promise >= 0
+
+    def _take(self, rows: Losses) -> None:
+        """Take a step, if it promises anything."""
+        slope, curvature = rows.slope_and_curvature(self.f)
+        step, promise = self._step(slope, curvature)
+        if _NOTHING * self.objective < promise < np.inf:
+            along = self._go(rows, step, promise)
+        else:
+            along, promise = np.zeros(self.risk.n), 0.0
+        self.model, self.promise = (slope, curvature, along), promise
 
     def _step(self, slope: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, float]:
         """Newton's step, and by how much it would fall if the slope stayed as it is."""
