@@ -40,13 +40,13 @@ def test_compiled_slopes_and_curvatures_are_those_of_the_loss(loss):
     margins = isinstance(loss, MarginLoss)
     u, sign = (y * f, y) if margins else (f - y, np.ones(50))
     if loss.smooth:
-        rows = RowLosses(y, cost, margins, loss.shape, np.zeros(50), 0.0)
+        rows = RowLosses(y, cost, margins, tuple(loss.shape), np.zeros(50), 0.0)
         slope, curvature = slopes_and_curvatures(rows, f)
         np.testing.assert_allclose(slope, cost * sign * loss.slope(u), atol=1e-14)
         np.testing.assert_allclose(curvature, cost * loss.curvature(u), atol=1e-14)
     else:  # held near some slopes, it is smooth
         centre, width = random.uniform(*loss.slopes, 50), 0.3
-        rows = RowLosses(y, cost, margins, loss.shape, centre, 1 / width)
+        rows = RowLosses(y, cost, margins, tuple(loss.shape), centre, 1 / width)
         np.testing.assert_allclose(slopes(rows, f), loss.shape.best(u, centre, width), atol=1e-14)
 
 

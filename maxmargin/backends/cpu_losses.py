@@ -17,7 +17,6 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.losses import Shape
 
 _FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
 _TRIES = 60
@@ -28,13 +27,14 @@ _SUMS = {"reassoc", "contract"}  # several sums that need not wait for each othe
 class RowLosses(NamedTuple):
     """The losses of some rows: targets, costs, and the slopes that they are held near.
 
-    ``of_margins`` says whether they are losses of ``y f`` or of ``f - y``.
+    ``of_margins`` says whether they are losses of ``y f`` or of ``f - y``, and ``shape`` has the
+    numbers of a :class:`~maxmargin.losses.Shape`.
     """
 
     y: np.ndarray
     cost: np.ndarray
     of_margins: bool
-    shape: Shape
+    shape: tuple[float, ...]
     centre: np.ndarray
     nearness: float
 

@@ -14,8 +14,7 @@ from maxmargin.solvers.risk_solver import RiskSolver, report
 
 _SMALL, _LEAST = 1e-3, 1e-14  # gradient at which the gap is looked at first, and the smallest
 _SMALLER = 0.1, 0.5  # from one look at the gap to the next, what a gradient falls by
-_PAIRS = 10, 40  # of steps and changes of the gradient to remember, at least and at most,
-_ROOM = 1 << 22  # and in between as many as this many numbers hold
+_PAIRS = 15  # of steps and changes of the gradient to remember
 
 
 class _StoppedError(Exception):
@@ -75,7 +74,6 @@ class LBFGS(RiskSolver):
             With the reason why it is the last one.
         """
         limit = self.max_iter if self.max_iter >= 0 else 1 << 30
-        low, high = (-np.inf, np.inf) if bounds is None else bounds.T
         best, passes, small, steepness = theta.copy(), 0, _SMALL, np.inf
         certificate = certify(best) if best.any() else None  # of the best
         if certificate is not None and certificate.converged:
@@ -87,8 +85,9 @@ class LBFGS(RiskSolver):
                 raise _StoppedError
             passes += 1
             value, gradient = look(theta)
-            gradient /= scale
-            steepness = np.abs(theta - np.clip(theta - gradient, low, high)).max()
+            gradient = gradient / scale
+            way = gradient if bounds is None else theta - np.clip(theta - gradient, *bounds.T)
+            steepness = np.abs(way).max()
             return value / scale, gradient
 
         def keep(theta: np.ndarray) -> None:
@@ -104,8 +103,7 @@ class LBFGS(RiskSolver):
                     wanted = (self.tol / certificate.relative_gap) ** 0.5
                     small = steepness * np.clip(wanted, *_SMALLER)
 
-        pairs = int(np.clip(_ROOM // len(theta), *_PAIRS))
-        options = {"maxcor": pairs, "maxiter": limit, "gtol": _LEAST, "ftol": 0.0, "maxls": 50}
+        options = {"maxcor": _PAIRS, "maxiter": limit, "gtol": _LEAST, "ftol": 0.0, "maxls": 50}
         status = Status.STALLED
         try:
             while small >= _LEAST:  # again, where it has lost its way

@@ -20,7 +20,6 @@ from maxmargin.backends.cpu_linear import LOOPED
 from maxmargin.backends.cpu_losses import RowLosses, reach, slopes, slopes_and_curvatures
 from maxmargin.backends.cpu_newton import newton_step
 from maxmargin.backends.systems import DIRECT
-from maxmargin.losses import Shape
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
@@ -39,7 +38,7 @@ class Losses:
         self, risk: RegularisedRisk, centre: np.ndarray | None = None, width: float = np.inf
     ) -> None:
         assert risk.loss.shape is not None
-        shape = Shape(*map(float, risk.loss.shape))  # compiled code has one type for each
+        shape = tuple(map(float, risk.loss.shape))  # an integer would be compiled for anew
         centre = np.zeros(risk.n) if centre is None else centre
         self.rows = RowLosses(risk.y, risk.cost, risk.of_margins, shape, centre, 1.0 / width)
 

@@ -284,12 +284,17 @@ class Softmax:
             W = W + length * step
 
     def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, GapCertificate]:
+        known: tuple[np.ndarray, tuple] | None = None  # the last look, and where
+
         def look(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient, _ = risk.look(flat.reshape(W.shape))
-            return value, gradient.ravel()
+            nonlocal known
+            seen = risk.look(flat.reshape(W.shape))
+            known = flat.copy(), seen
+            return seen[0], seen[1].ravel()
 
         def certify(flat: np.ndarray) -> GapCertificate:
-            return risk.certificate(flat.reshape(W.shape), Status.CONVERGED, self.tol)
+            seen = known[1] if known is not None and np.array_equal(known[0], flat) else None
+            return risk.certificate(flat.reshape(W.shape), Status.CONVERGED, self.tol, seen)
 
         solver = LBFGS(self.tol, self.max_iter, self.monitor)
         scale = float(risk.cost.sum())
