@@ -166,6 +166,10 @@ class GapCertificate:
             status = Status.STALLED
         return cls(primal, dual, gap, relative, status, tol)
 
+    def ended(self, status: Status) -> GapCertificate:
+        """Return it with the reason why it is the last one, unless it is good enough."""
+        return self if self.converged else replace(self, status=status)
+
     def __str__(self) -> str:
         lines = [f"{self.status}: {self.claim}"]
         if self.parts:

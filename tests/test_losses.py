@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import maxmargin.losses as losses
+from maxmargin.backends.cpu.losses import RowLosses, slopes, slopes_and_curvatures
 from maxmargin.losses import Hinge, Logistic, Loss, MarginLoss, Shape, Squared, ZeroOne
 from maxmargin.testing import check_loss
 
@@ -29,6 +30,24 @@ def examples():
 @pytest.mark.parametrize("loss", list(examples()), ids=repr)
 def test_contract(loss):
     check_loss(loss)
+
+
+@pytest.mark.parametrize("loss", [kind() for kind in CLASSES if kind().shape], ids=repr)
+def test_compiled_slopes_and_curvatures_are_those_of_the_loss(loss):
+    random = np.random.default_rng(0)
+    f, cost = random.normal(scale=3.0, size=50), random.random(50)
+    y = np.sign(random.normal(size=50))
+    margins = isinstance(loss, MarginLoss)
+    u, sign = (y * f, y) if margins else (f - y, np.ones(50))
+    if loss.smooth:
+        rows = RowLosses(y, cost, margins, tuple(loss.shape), np.zeros(50), 0.0)
+        slope, curvature = slopes_and_curvatures(rows, f)
+        np.testing.assert_allclose(slope, cost * sign * loss.slope(u), atol=1e-14)
+        np.testing.assert_allclose(curvature, cost * loss.curvature(u), atol=1e-14)
+    else:  # held near some slopes, it is smooth
+        centre, width = random.uniform(*loss.slopes, 50), 0.3
+        rows = RowLosses(y, cost, margins, tuple(loss.shape), centre, 1 / width)
+        np.testing.assert_allclose(slopes(rows, f), loss.shape.best(u, centre, width), atol=1e-14)
 
 
 def test_names_are_unique_and_every_loss_is_public():

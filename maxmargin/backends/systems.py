@@ -2,7 +2,8 @@
 
 Rows and columns are divided by the roots of the diagonal first, so that a column in millimetres
 weighs as much as one in kilometres. A singular matrix is made regular, and what that changes is
-taken back by a few corrections from the residual.
+taken back by a few corrections from the residual. LAPACK is called as it is: what SciPy's own
+functions check first takes ten times as long as a small system.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.sparse.linalg import LinearOperator, cg
 
 DIRECT = 1500  # unknowns up to which a matrix is made and factorised
@@ -31,15 +32,14 @@ def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     size[size == 0] = 1.0
     scaled, ridge = matrix / np.outer(size, size), _RIDGE
     while True:
-        try:
-            factor = cho_factor(scaled + ridge * np.eye(len(matrix)), check_finite=False)
+        factor, failed = dpotrf((scaled + ridge * np.eye(len(matrix))).T, overwrite_a=True)
+        if not failed:
             break
-        except LinAlgError:
-            ridge *= 100.0
+        ridge *= 100.0
     wanted = right / size
-    x = cho_solve(factor, wanted, check_finite=False)
+    x = dpotrs(factor, wanted)[0]
     for _ in range(_CORRECTIONS):
-        x += cho_solve(factor, wanted - scaled @ x, check_finite=False)
+        x += dpotrs(factor, wanted - scaled @ x)[0]
     return x / size
 
 

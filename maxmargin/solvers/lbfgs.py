@@ -12,7 +12,9 @@ from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.risk_solver import RiskSolver, report
 
-_GRADIENTS = 10.0 ** -np.arange(3.0, 15.0)  # to reach one after the other, until the gap is small
+_SMALL, _LEAST = 1e-3, 1e-14  # gradient at which the gap is looked at first, and the smallest
+_SMALLER = 0.1, 0.5  # from one look at the gap to the next, what a gradient falls by
+_PAIRS = 15  # of steps and changes of the gradient to remember
 
 
 class _StoppedError(Exception):
@@ -37,8 +39,9 @@ class LBFGS(RiskSolver):
             return risk.certificate(theta, slopes(theta), Status.CONVERGED, self.tol)
 
         theta = np.zeros(risk.design.width) if start is None else start.theta
-        theta, passes, status = self.minimised(look, certify, theta, float(risk.cost.sum()))
-        return LinearSolution(theta, slopes(theta), passes, status)
+        scale = float(risk.cost.sum())
+        theta, passes, certificate = self.minimised(look, certify, theta, scale)
+        return LinearSolution(theta, slopes(theta), passes, certificate.status, certificate)
 
     def minimised(
         self,
@@ -47,7 +50,7 @@ class LBFGS(RiskSolver):
         theta: np.ndarray,
         scale: float,
         bounds: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, int, Status]:
+    ) -> tuple[np.ndarray, int, GapCertificate]:
         """Minimise any function.
 
         Parameters
@@ -67,32 +70,44 @@ class LBFGS(RiskSolver):
         -------
         theta : float array
         passes : int
-        status : Status
+        certificate : GapCertificate
+            With the reason why it is the last one.
         """
         limit = self.max_iter if self.max_iter >= 0 else 1 << 30
-        best, passes = theta.copy(), 0
+        best, passes, small, steepness = theta.copy(), 0, _SMALL, np.inf
+        certificate = certify(best) if best.any() else None  # of the best
+        if certificate is not None and certificate.converged:
+            return best, 1, certificate
 
         def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            nonlocal passes
+            nonlocal passes, steepness
             if self.monitor.stopped() is not None or passes >= limit:
                 raise _StoppedError
             passes += 1
             value, gradient = look(theta)
-            return value / scale, gradient / scale
+            gradient = gradient / scale
+            way = gradient if bounds is None else theta - np.clip(theta - gradient, *bounds.T)
+            steepness = np.abs(way).max()
+            return value / scale, gradient
 
         def keep(theta: np.ndarray) -> None:
-            nonlocal best
-            best = theta.copy()
-            if self.monitor.due():
-                seen = certify(best)
-                report(self.monitor, passes, seen.gap, seen.primal, self.tol)
+            nonlocal best, certificate, small
+            best, certificate = theta.copy(), None
+            reached = steepness <= small
+            if reached or self.monitor.due():
+                certificate = certify(best)
+                report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
+                if certificate.converged:
+                    raise _StoppedError
+                if reached:  # the gap falls with the square of the gradient
+                    wanted = (self.tol / certificate.relative_gap) ** 0.5
+                    small = steepness * np.clip(wanted, *_SMALLER)
 
-        for small in _GRADIENTS:
-            if certify(best).converged and passes:
-                return best, passes, Status.CONVERGED
-            options = {"maxiter": limit, "gtol": small, "ftol": 0.0, "maxls": 50}
-            try:
-                found = minimize(
+        options = {"maxcor": _PAIRS, "maxiter": limit, "gtol": _LEAST, "ftol": 0.0, "maxls": 50}
+        status = Status.STALLED
+        try:
+            while small >= _LEAST:  # again, where it has lost its way
+                best = minimize(
                     objective,
                     best,
                     jac=True,
@@ -100,8 +115,12 @@ class LBFGS(RiskSolver):
                     bounds=bounds,
                     callback=keep,
                     options=options,
-                )
-                best = found.x
-            except _StoppedError:
-                return best, passes, self.monitor.stopped() or Status.MAX_ITER
-        return best, passes, Status.STALLED
+                ).x
+                certificate = certify(best)
+                if certificate.converged:
+                    break
+                small *= _SMALLER[0]
+        except _StoppedError:
+            status = self.monitor.stopped() or Status.MAX_ITER
+        certificate = certify(best) if certificate is None else certificate
+        return best, passes, certificate.ended(status)

@@ -23,7 +23,7 @@ import numpy as np
 from maxmargin.losses import Shape
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.newton_steps import NewtonSteps
+from maxmargin.solvers.newton_steps import Losses, NewtonSteps
 from maxmargin.solvers.risk_solver import RiskSolver
 from maxmargin.solvers.surrogate import from_sample, many
 
@@ -34,33 +34,6 @@ _STALE = 60  # centres in a row without a smaller gap
 _KNOWN = 16.0  # times as wide it begins where the slopes of an earlier answer are known
 _SHARE = 16  # of the rows, that it begins with where they are many
 _ZONE = 4.0  # spreads over which a kink is rounded at first
-
-
-class Envelope:
-    """The losses of a risk held near slopes, as functions of the values."""
-
-    def __init__(
-        self, risk: RegularisedRisk, shape: Shape, centre: np.ndarray, width: float
-    ) -> None:
-        self.risk, self.shape, self.centre, self.width = risk, shape, centre, width
-
-    def slopes(self, f: np.ndarray) -> np.ndarray:
-        """Slopes along the margins or residuals."""
-        return self.shape.best(self.risk.arguments(f), self.centre, self.width)
-
-    def slope(self, f: np.ndarray) -> np.ndarray:
-        """Slopes along f."""
-        return self.risk.cost * self.risk.along_values(self.slopes(f))
-
-    def slope_and_curvature(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures along f."""
-        s, shape = self.slopes(f), self.shape
-        between = (s > shape.low) & (s < shape.high)
-        if shape.threshold:
-            between &= s != 0
-        bend = self.width / (1.0 + self.width * shape.quadratic)
-        cost = self.risk.cost
-        return cost * self.risk.along_values(s), np.where(between, bend * cost, 0.0)
 
 
 @dataclass(frozen=True)
@@ -85,7 +58,7 @@ class Multipliers(RiskSolver):
             return LinearSolution(theta, s, 0, Status.CONVERGED)
         best, stale = (np.inf, theta, s), 0
         for _ in range(_CENTRES):
-            envelope = Envelope(risk, shape, s, width)
+            envelope = Losses(risk, s, width)
             before = steps.passes
             while True:
                 status = steps.down(envelope, 0.0, 1)

@@ -37,7 +37,8 @@ class Newton(RiskSolver):
             theta = from_sample(self, risk)
         steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
         steps.passes = passes
-        rows, wanted = Losses(risk), self.tol
+        rows = Losses(risk)
+        wanted = _FINER * self.tol if steps.few else self.tol  # a step is soon taken, there
         while True:
             status = steps.down(rows, wanted * steps.objective)
             s = steps.predicted() if status is None else rows.slopes(steps.f)

@@ -13,57 +13,46 @@ References: Keerthi and DeCoste, JMLR 6, 2005 (squared hinge); Lin, Weng and Kee
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
+from maxmargin.backends.cpu.linear import LOOPED
+from maxmargin.backends.cpu.losses import RowLosses, reach, slopes, slopes_and_curvatures
+from maxmargin.backends.cpu.newton import newton_step
 from maxmargin.backends.systems import DIRECT
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.risk_solver import report
 
-_FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
-_TRIES = 60
-_STEEP, _ON, _FAR = 0.3, 2.0, 8.0  # a step goes on where its end is as steep, up to so far
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
 _PASSES = 1000
 _NOTHING = 1e-20  # promise, over the objective, of a step whose matrix is rounding: not taken
 _FEW, _SAME = 0.5, 1e-12  # share of curvatures that may differ from the last, and by how much
 
 
-class Rows(Protocol):
-    """A convex function of the value of each row."""
-
-    def slope(self, f: np.ndarray) -> np.ndarray:
-        """Its slope."""
-        ...
-
-    def slope_and_curvature(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Both."""
-        ...
-
-
 class Losses:
-    """The losses of a risk as they are, as functions of the values."""
+    """The losses of a risk as functions of the values; with a width, held near some slopes."""
 
-    def __init__(self, risk: RegularisedRisk) -> None:
-        self.risk = risk
+    def __init__(
+        self, risk: RegularisedRisk, centre: np.ndarray | None = None, width: float = np.inf
+    ) -> None:
+        assert risk.loss.shape is not None
+        shape = tuple(map(float, risk.loss.shape))  # an integer would be compiled for anew
+        centre = np.zeros(risk.n) if centre is None else centre
+        self.rows = RowLosses(risk.y, risk.cost, risk.of_margins, shape, centre, 1.0 / width)
 
     def slopes(self, f: np.ndarray) -> np.ndarray:
         """Slopes along the margins or residuals."""
-        return self.risk.loss.slope(self.risk.arguments(f))
-
-    def slope(self, f: np.ndarray) -> np.ndarray:
-        """Slopes along f."""
-        return self.risk.cost * self.risk.along_values(self.slopes(f))
+        return slopes(self.rows, f)
 
     def slope_and_curvature(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures along f."""
-        risk = self.risk
-        slope, curvature = risk.loss.slope_and_curvature(risk.arguments(f))
-        return risk.cost * risk.along_values(slope), risk.cost * curvature
+        """Slopes and curvatures along f, times the costs."""
+        return slopes_and_curvatures(self.rows, f)
+
+    def reach(self, f: np.ndarray, along: np.ndarray, *others: float) -> tuple[float, float]:
+        """How far to go along a step, and the slope there."""
+        return reach(self.rows, f, along, *others)
 
 
 class NewtonSteps:
@@ -93,13 +82,14 @@ class NewtonSteps:
         self.part, self.tilt = tilt is not None, np.zeros(len(theta)) if tilt is None else tilt
         self.limit = max_iter if max_iter >= 0 else _PASSES
         self.direct = risk.design.width <= DIRECT
+        self.few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
         self.passes, self.theta = 0, theta
         self.f = risk.values(theta) if theta.any() else np.zeros(risk.n)
         self.objective = abs(risk.primal(theta, self.f))
         self.length, self.promise, self.end = 1.0, np.inf, np.inf  # of the last step
         self.model: tuple[np.ndarray, ...] = ()  # slopes, curvatures, and values along it
 
-    def down(self, rows: Rows, enough: float, most: int = _PASSES) -> Status | None:
+    def down(self, rows: Losses, enough: float, most: int = _PASSES) -> Status | None:
         """Step until one promised less than is enough, or often enough; or say what stopped it.
 
         A whole step leaves about as much as the slope at its end, times its length.
@@ -110,19 +100,43 @@ class NewtonSteps:
             reason = self.monitor.stopped()
             if reason is not None:
                 return reason
-            slope, curvature = rows.slope_and_curvature(self.f)
             self.passes += 1
-            step, promise = self._step(slope, curvature)
-            if not _NOTHING * self.objective < promise < np.inf:
-                self.model, self.promise = (slope, curvature, np.zeros(self.risk.n)), 0.0
-                return None
-            along = self._go(rows, step, promise)
-            self.model, self.promise = (slope, curvature, along), promise
+            if not (self.few and self._taken_at_once(rows)):
+                self._take(rows)
+            promise = self.promise
             if not (promise if self.length < 1 else min(promise, abs(self.end))) > enough:
                 return None
             if not self.part:
                 report(self.monitor, self.passes, promise, self.objective, self.tol)
         return None
+
+    def _taken_at_once(self, rows: Losses) -> bool:
+        """Take a step in one compiled call, unless its matrix is singular."""
+        theta, f, length, end, promise, *model = newton_step(
+            self.design.X,
+            self.design.constant,
+            rows.rows,
+            self.risk.penalised,
+            self.tilt,
+            self.theta,
+            self.f,
+            _NOTHING * self.objective,
+        )
+        if promise > 0:
+            self.theta, self.f, self.length, self.end = theta, f, length, end
+        if promise >= 0:
+            self.promise, self.model = promise, tuple(model)
+        return promise >= 0
+
+    def _take(self, rows: Losses) -> None:
+        """Take a step, if it promises anything."""
+        slope, curvature = rows.slope_and_curvature(self.f)
+        step, promise = self._step(slope, curvature)
+        if _NOTHING * self.objective < promise < np.inf:
+            along = self._go(rows, step, promise)
+        else:
+            along, promise = np.zeros(self.risk.n), 0.0
+        self.model, self.promise = (slope, curvature, along), promise
 
     def _step(self, slope: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, float]:
         """Newton's step, and by how much it would fall if the slope stayed as it is."""
@@ -180,35 +194,15 @@ class NewtonSteps:
         slope, curvature, along = self.model
         return np.clip(self.risk.slopes(-slope - curvature * along), *self.risk.loss.slopes)
 
-    def _go(self, rows: Rows, step: np.ndarray, promise: float) -> np.ndarray:
+    def _go(self, rows: Losses, step: np.ndarray, promise: float) -> np.ndarray:
         """Go along a step until it hardly falls any more; returns the values along it."""
         along = self.design.values(step)
         penalised = self.risk.penalised
         base = float((penalised * self.theta + self.tilt) @ step)
         bend = float(penalised * step @ step)
-
-        def slope(t: float) -> float:
-            return float(rows.slope(self.f + t * along) @ along) + base + t * bend
-
-        low, t, end = (0.0, -promise), 1.0, slope(1.0)
-        while end < -_STEEP * promise and t < _FAR:  # it still falls: go on
-            low, t = (t, end), t * _ON
-            end = slope(t)
-        if end > _FLAT * promise:
-            high, rising = (t, end), True
-            for _ in range(_TRIES):  # the secant; an end that stays counts half the next time
-                t = low[0] + low[1] / (low[1] - high[1]) * (high[0] - low[0])
-                end = slope(t)
-                if abs(end) <= _FLAT * promise:
-                    break
-                if end < 0:
-                    low, high = (t, end), high if rising else (high[0], 0.5 * high[1])
-                else:
-                    low, high = (low[0], 0.5 * low[1]) if rising else low, (t, end)
-                rising = end > 0
-        self.theta = self.theta + t * step
-        self.f = self.f + t * along
-        self.length, self.end = t, end
+        self.length, self.end = rows.reach(self.f, along, base, bend, promise)
+        self.theta = self.theta + self.length * step
+        self.f = self.f + self.length * along
         return along
 
 
@@ -221,10 +215,9 @@ def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.n
     if scale < np.finfo(np.float64).tiny:
         return np.zeros(len(right))
     while True:
-        try:
-            whole = matrix.copy()
-            whole.flat[:: len(matrix) + 1] += diagonal + ridge
-            factor = cho_factor(whole.T, lower=True, overwrite_a=True, check_finite=False)
-            return cho_solve(factor, right, check_finite=False)
-        except LinAlgError:
-            ridge = max(100.0 * ridge, 1e-13 * scale)
+        whole = matrix.copy()
+        whole.flat[:: len(matrix) + 1] += diagonal + ridge
+        _, x, failed = dposv(whole.T, right, lower=True, overwrite_a=True)
+        if not failed:
+            return x
+        ridge = max(100.0 * ridge, 1e-13 * scale)

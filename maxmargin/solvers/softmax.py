@@ -18,7 +18,7 @@ Lu, Nocedal and Zhu, SIAM J. Scientific Computing 16, 1995 (L-BFGS-B).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class SoftmaxRisk:
         self.penalised = np.full(design.width, 0.0 if penalty.none else 1.0)
         if design.constant:
             self.penalised[-1] = 0.0
-        self.truth = np.eye(n_classes)[index]
+        self.truth = np.equal.outer(np.arange(n_classes), index).T * 1.0  # laid out as values
         loss = 0.0 if penalty.none else float(cost.sum()) * np.log(n_classes)
         self.rounding = max(ROUNDING * loss, np.finfo(np.float64).tiny)
 
@@ -101,7 +101,7 @@ class SoftmaxRisk:
         F = self.values(W)
         F -= F.max(axis=1)[:, None]
         own = F[np.arange(len(F)), self.index]
-        P = np.exp(F)
+        P = np.exp(F, out=F)
         total = P.sum(axis=1)
         held = self.penalised * W
         value = float(self.cost @ (np.log(total) - own)) + self.penalty.value(held)
@@ -173,13 +173,16 @@ class SoftmaxRisk:
         primal, _, P = self.look(W) if seen is None else seen
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
             return GapCertificate.unattained(max(primal, 0.0), status, tol)
-        P, left = self.feasible(P)
-        dual = self.dual(P) - left * float(np.linalg.norm(W))
+        P, pulled, left = self.feasible(P)
+        dual = self.dual(P, pulled) - left * float(np.linalg.norm(W))
         return GapCertificate.of(primal, dual, self.rounding, status, tol)
 
-    def dual(self, P: np.ndarray) -> float:
-        """``D`` at probabilities, or at some between these and the truth where that is more."""
-        held = self.penalised * self.combination(P - self.truth)
+    def dual(self, P: np.ndarray, pulled: np.ndarray) -> float:
+        """``D`` at probabilities, or at some between these and the truth where that is more.
+
+        ``pulled`` is the sum of the rows, each times what its probabilities are off.
+        """
+        held = self.penalised * pulled
         excess = self.penalty.excess(held)
         dual = -self.penalty.conjugate(held) - self._entropy(P)
         if excess > 1:
@@ -190,16 +193,16 @@ class SoftmaxRisk:
         """``sum_i c_i sum_k p_ik log p_ik``."""
         return float(self.cost @ xlogy(P, P).sum(axis=1))
 
-    def feasible(self, P: np.ndarray) -> tuple[np.ndarray, float]:
+    def feasible(self, P: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """Return probabilities near these that meet the condition, and what is left of it.
 
-        A Newton step in the weights without a penalty, along the tangents of the probabilities,
+        Between the two comes the sum of the rows, each times what its probabilities are off. A
+        Newton step in the weights without a penalty, along the tangents of the probabilities,
         meets it to rounding. Where it makes one negative, the true classes themselves remain.
         """
-        free = self.penalised == 0
+        free, pulled = self.penalised == 0, self.combination(P - self.truth)
         if not free.any():
-            return P, 0.0
-        pulled = self.combination(P - self.truth)
+            return P, pulled, 0.0
         if free.all():
             step = self._flat_step(P, pulled)
         else:
@@ -208,8 +211,9 @@ class SoftmaxRisk:
             step[:, -1] = -solved(matrix, pulled[:, -1]) / self.design.constant**2
         P = P + self.tangent(P, step)
         if (P < 0).any():
-            return self.truth, 0.0
-        return P, float(np.linalg.norm(self.combination(P - self.truth)[:, free]))
+            return self.truth, np.zeros_like(pulled), 0.0
+        pulled = self.combination(P - self.truth)
+        return P, pulled, float(np.linalg.norm(pulled[:, free]))
 
 
 @dataclass(frozen=True)
@@ -263,7 +267,7 @@ class Softmax:
             if certificate.converged and passes:
                 return W, passes, certificate
             if passes >= limit:
-                return W, passes, _ended(certificate, Status.MAX_ITER)
+                return W, passes, certificate.ended(Status.MAX_ITER)
             passes += 1
             try:
                 step = risk.newton_step(W, P, gradient, self.monitor.stopped)
@@ -276,23 +280,27 @@ class Softmax:
                 if seen[0] <= value - 1e-4 * length * promise:
                     break
             else:
-                return W, passes, _ended(certificate, Status.STALLED)
+                return W, passes, certificate.ended(Status.STALLED)
             W = W + length * step
 
     def _lbfgs(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, GapCertificate]:
+        known: tuple[np.ndarray, tuple] | None = None  # the last look, and where
+
         def look(flat: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient, _ = risk.look(flat.reshape(W.shape))
-            return value, gradient.ravel()
+            nonlocal known
+            seen = risk.look(flat.reshape(W.shape))
+            known = flat.copy(), seen
+            return seen[0], seen[1].ravel()
 
         def certify(flat: np.ndarray) -> GapCertificate:
-            return risk.certificate(flat.reshape(W.shape), Status.CONVERGED, self.tol)
+            seen = known[1] if known is not None and np.array_equal(known[0], flat) else None
+            return risk.certificate(flat.reshape(W.shape), Status.CONVERGED, self.tol, seen)
 
         solver = LBFGS(self.tol, self.max_iter, self.monitor)
         scale = float(risk.cost.sum())
         if not risk.penalty.l1:
-            flat, passes, status = solver.minimised(look, certify, W.ravel(), scale)
-            W = flat.reshape(W.shape)
-            return W, passes, risk.certificate(W, status, self.tol)
+            flat, passes, certificate = solver.minimised(look, certify, W.ravel(), scale)
+            return flat.reshape(W.shape), passes, certificate
         l1 = np.tile(risk.penalty.l1 * risk.penalised, len(W))
 
         def joined(parts: np.ndarray) -> np.ndarray:
@@ -314,13 +322,7 @@ class Softmax:
         parts = np.concatenate(
             [np.where(held, np.maximum(start, 0.0), start), np.maximum(-start, 0.0) * held]
         )
-        parts, passes, status = solver.minimised(
+        parts, passes, certificate = solver.minimised(
             look_at_parts, lambda parts: certify(joined(parts)), parts, scale, bounds
         )
-        W = joined(parts).reshape(W.shape)
-        return W, passes, risk.certificate(W, status, self.tol)
-
-
-def _ended(certificate: GapCertificate, status: Status) -> GapCertificate:
-    """Return a certificate with the reason why it is the last one, unless it is good enough."""
-    return certificate if certificate.converged else replace(certificate, status=status)
+        return joined(parts).reshape(W.shape), passes, certificate

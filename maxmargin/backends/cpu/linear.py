@@ -22,6 +22,7 @@ _CHUNK = 1 << 17  # entries of a chunk of rows
 _MOSTLY = 0.8  # share of rows with a weight up to which the others are left out of a chunk
 _NOTHING = 1e-12  # of the largest weight of a chunk, that does not count
 _APART = 1 << 19  # products from which a second thread pays
+LOOPED = 1 << 18  # and up to which a plain loop over rows is faster than to ask BLAS
 
 
 class Design:
@@ -52,6 +53,7 @@ class Design:
         self.n, self.features = X.shape
         self.width = self.features + (constant != 0)
         self.workers = workers
+        self._at_once = not self.sparse and X.size <= _CHUNK  # one chunk, for one thread
 
     def take(self, rows: np.ndarray) -> Design:
         """Return a design of some of the rows."""
@@ -81,18 +83,20 @@ class Design:
         return out + self.constant * b
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """``Z theta``; for several theta (K, width) in one pass, (n, K)."""
+        """``Z theta``; for several theta (K, width) in one pass, (n, K), each in one stretch."""
         if theta.ndim > 1 and self.sparse:
             return np.column_stack([self.values(each) for each in theta])
         w, b = self._split(theta)
-        out = np.empty((self.n, *theta.shape[:-1]))
+        if self._at_once:
+            return (w @ self._wide(slice(None)).T).T + b
+        out = np.empty((*theta.shape[:-1], self.n)).T
 
         def fill(part: slice) -> None:
             if self.sparse:
                 _csr_values(rows_of(self.X), w, b, part.start, part.stop, out)
             else:
                 for chunk in self._chunks(part):
-                    out[chunk] = self._wide(chunk) @ w.T + b
+                    out[chunk] = (w @ self._wide(chunk).T).T + b
 
         self._map(fill, self.entries)
         return out
@@ -101,6 +105,8 @@ class Design:
         """``Z' beta``; for several beta (n, K) in one pass, (K, width)."""
         if beta.ndim > 1 and self.sparse:
             return np.array([self.combination(np.ascontiguousarray(each)) for each in beta.T])
+        if self._at_once:
+            return self._joined(beta.T @ self._wide(slice(None)), beta.sum(axis=0))
 
         def total(part: slice) -> np.ndarray:
             sums = np.zeros((*beta.shape[1:], self.features))
@@ -146,14 +152,17 @@ class Design:
             sums = np.zeros((self.features + 1, self.features + 1))
             if self.sparse:
                 _csr_gram(rows_of(self.X), curvature, part.start, part.stop, sums)
+            elif looped:
+                dense_gram(self.X, curvature, part.start, part.stop, sums)
             else:
                 for chunk in self._chunks(part):
                     _add_gram(self._wide(chunk), curvature[chunk], sums)
             return sums
 
         bent, row = int(np.count_nonzero(curvature)), self.entries // max(self.n, 1)
+        looped = self.sparse or bent * row * row <= LOOPED
         sums = self._total(total, bent * row * row)
-        if self.sparse:
+        if looped:
             _mirror(sums)
         if not self.constant:
             return sums[:-1, :-1]
@@ -181,11 +190,16 @@ class Design:
     def _map(self, function: Callable[[slice], Any], work: int) -> list[Any]:
         """Call a function on stretches of rows, one for each thread that so much work pays for."""
         count = self.workers.count if work >= _APART else 1
+        if count == 1:
+            self.workers.check()
+            return [function(slice(0, self.n))]
         ends = [self.n * k // count for k in range(count + 1)]
         return self.workers.map(function, [slice(*pair) for pair in pairwise(ends)])
 
     def _chunks(self, part: slice) -> list[slice]:
         step = max(_CHUNK * self.n // max(self.entries, 1), 16)
+        if part.stop - part.start <= step:
+            return [part]
         return [slice(a, min(a + step, part.stop)) for a in range(part.start, part.stop, step)]
 
     def _wide(self, chunk: slice) -> np.ndarray:
@@ -253,6 +267,21 @@ def _csr_gram(rows, curvature, start, stop, out):
                     else:  # an entry in two parts
                         out[row, row] += 2 * product
                 out[row, row] += scaled * data[k]
+                out[last, row] += scaled
+            out[last, last] += c
+
+
+@njit(cache=True, nogil=True)
+def dense_gram(X, curvature, start, stop, out):
+    """Add the lower triangle of ``[X, 1]' diag(curvature) [X, 1]``."""
+    last = X.shape[1]
+    for i in range(start, stop):
+        c = curvature[i]
+        if c != 0:
+            for row in range(last):
+                scaled = c * X[i, row]
+                for column in range(row + 1):
+                    out[row, column] += scaled * X[i, column]
                 out[last, row] += scaled
             out[last, last] += c
 

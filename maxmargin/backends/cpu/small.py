@@ -516,7 +516,7 @@ def _newton(H, v, group, n_groups):
         for j in range(i + 1):
             factor[i, j] = unit[i] * H[i, j] * unit[j]
         factor[i, i] += _RIDGE * k
-    if not _cholesky(factor):
+    if not cholesky(factor):
         return nothing
     right = np.zeros((1 + n_groups, k))  # v, and the members of each group
     members = np.zeros(max(n_groups, 1))
@@ -526,7 +526,7 @@ def _newton(H, v, group, n_groups):
             right[1 + group[i], i] = unit[i]
             members[group[i]] += 1.0
     for r in range(1 + n_groups):
-        _substitute(factor, right[r])
+        substitute(factor, right[r])
         for i in range(k):
             right[r, i] *= unit[i]
     x = right[0]
@@ -571,7 +571,7 @@ def _dot(x, y, count):
 
 
 @njit(**_INNER)
-def _cholesky(A):
+def cholesky(A):
     """Replace the lower triangle of a matrix by its Cholesky factor; whether there is one."""
     for i in range(A.shape[0]):
         for j in range(i):
@@ -584,7 +584,7 @@ def _cholesky(A):
 
 
 @njit(**_INNER)
-def _substitute(factor, right):
+def substitute(factor, right):
     """Solve ``L L' x = right`` in place."""
     n = right.shape[0]
     for i in range(n):
