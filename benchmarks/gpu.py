@@ -31,7 +31,7 @@ from sklearn.base import clone
 import maxmargin
 from maxmargin import SVC, SVCSearchCV
 from maxmargin.backends import cuda
-from maxmargin.solvers import certified, parallel_sets
+from maxmargin.solvers.dual import certified, parallel_sets
 
 HERE = Path(__file__).resolve().parent
 DTYPES = ("float32", "float64", "float16")

@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         "28",
         "the gradient of a softmax stream halved",
-        "solvers/pegasos.py",
+        "solvers/risk/pegasos.py",
         "step = c * ((1.0 if j == own else 0.0) - p[j])",
         "step = 0.5 * c * ((1.0 if j == own else 0.0) - p[j])",
         "test_linear.py",

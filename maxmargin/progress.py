@@ -22,9 +22,9 @@ class Progress:
     """Where a fit is; handed to every listener a few times a second.
 
     Every kind of solver adds what it knows: see :class:`DualProgress`,
-    :class:`~maxmargin.solvers.risk_solver.RiskProgress`,
-    :class:`~maxmargin.solvers.gradient_descent.DescentProgress` and
-    :class:`~maxmargin.solvers.perceptron_passes.PassProgress`.
+    :class:`~maxmargin.solvers.risk.risk_solver.RiskProgress`,
+    :class:`~maxmargin.solvers.risk.gradient_descent.DescentProgress` and
+    :class:`~maxmargin.solvers.perceptron.passes.PassProgress`.
 
     Attributes
     ----------

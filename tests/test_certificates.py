@@ -14,8 +14,9 @@ from maxmargin.certificate import Certificate
 from maxmargin.gram import Definiteness, spectrum
 from maxmargin.kernels import RBF, Linear, Polynomial, Sigmoid
 from maxmargin.solution import Status
-from maxmargin.solvers import SMO, Auto, smo, solve_certified
-from maxmargin.solvers.small import SmallBatch
+from maxmargin.solvers import SMO, Auto, solve_certified
+from maxmargin.solvers.dual import smo
+from maxmargin.solvers.dual.small import SmallBatch
 from maxmargin.testing import check_solver
 
 RANDOM = np.random.default_rng(6)

@@ -20,7 +20,8 @@ from maxmargin.certificate import Definiteness, evaluate
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, as_kernel, exp
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers import SMO, Auto, WorkingSet, certified, solve_certified, working_set
+from maxmargin.solvers import SMO, Auto, WorkingSet, solve_certified
+from maxmargin.solvers.dual import certified, working_set
 from maxmargin.testing import check_solver
 
 N = 1200

@@ -37,7 +37,7 @@ from maxmargin.gram import DeviceGram
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, exp
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
-from maxmargin.solvers import certified, parallel_sets
+from maxmargin.solvers.dual import certified, parallel_sets
 
 needs_torch = pytest.mark.skipif(
     not (device.find_spec("torch") and device.find_spec("triton")),

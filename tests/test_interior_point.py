@@ -18,8 +18,8 @@ from maxmargin.backends.interior_point import Dense, OnRows
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.kernels import RBF, Polynomial, Sigmoid, exp
-from maxmargin.solvers import certified, near_level, smo
-from maxmargin.solvers.near_level import NearLevel
+from maxmargin.solvers.dual import certified, near_level, smo
+from maxmargin.solvers.dual.near_level import NearLevel
 
 
 def _array(library):
@@ -113,7 +113,7 @@ def test_a_stop_is_heard_between_tiles(monkeypatch):
 
 
 def test_the_cpu_does_without_torch():
-    code = "import maxmargin.solvers.near_level, sys; assert 'torch' not in sys.modules"
+    code = "import maxmargin.solvers.dual.near_level, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

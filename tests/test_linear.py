@@ -20,8 +20,8 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import maxmargin.backends.cpu.linear
 import maxmargin.risk
-import maxmargin.solvers.l1_descent
-import maxmargin.solvers.softmax
+import maxmargin.solvers.risk.l1_descent
+import maxmargin.solvers.risk.softmax
 from maxmargin import (
     SVC,
     SVR,
@@ -38,9 +38,9 @@ from maxmargin.losses import SquaredHinge
 from maxmargin.progress import Monitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers import surrogate
-from maxmargin.solvers.newton import Newton
-from maxmargin.solvers.risk_solver import RiskProgress
+from maxmargin.solvers.risk import surrogate
+from maxmargin.solvers.risk.newton import Newton
+from maxmargin.solvers.risk.risk_solver import RiskProgress
 
 RANDOM = np.random.default_rng(11)
 N = 60
@@ -288,7 +288,7 @@ def test_many_columns_are_solved_without_their_matrix(random, monkeypatch):
     assert several.certificate_.converged
     assert several.solver_ == "lbfgs"
     monkeypatch.setattr(maxmargin.risk, "DIRECT", 2)
-    monkeypatch.setattr(maxmargin.solvers.softmax, "DIRECT", 2)
+    monkeypatch.setattr(maxmargin.solvers.risk.softmax, "DIRECT", 2)
     for y in (TWO, THREE):
         for solver in ("newton", "lbfgs"):
             model = LogisticRegression(penalty=None, solver=solver, tol=1e-6).fit(X, y)
@@ -421,8 +421,8 @@ def test_an_l1_penalty_by_every_road(y, l1_ratio, monkeypatch):
     data = np.column_stack([X + 3.0, np.random.default_rng(0).normal(size=(N, 25))])
     machine = LogisticRegression(l1_ratio=l1_ratio, C=0.5, tol=1e-6, max_iter=10**4)
     best = clone(machine).set_params(tol=1e-11).fit(data, y)
-    monkeypatch.setattr(maxmargin.solvers.l1_descent, "_DIRECT", 3)  # by columns
-    monkeypatch.setattr(maxmargin.solvers.softmax, "_NEWTON", 3)  # positive and negative parts
+    monkeypatch.setattr(maxmargin.solvers.risk.l1_descent, "_DIRECT", 3)  # by columns
+    monkeypatch.setattr(maxmargin.solvers.risk.softmax, "_NEWTON", 3)  # positive and negative parts
     for rows in (data, sp.csr_matrix(data)):
         model = clone(machine).fit(rows, y)
         assert model.certificate_.converged

@@ -38,7 +38,7 @@ from maxmargin import (
 from maxmargin.checkpoint import Checkpoint
 from maxmargin.progress import DualProgress, Monitor, ProgressBar, watched
 from maxmargin.solution import Status
-from maxmargin.solvers import small
+from maxmargin.solvers.dual import small
 from maxmargin.svm import classification
 
 random = np.random.default_rng(0)

@@ -17,8 +17,8 @@ from maxmargin.linear.regression import LeastSquaresClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
-from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.stochastic import slopes
+from maxmargin.solvers.risk.columns import Columns
+from maxmargin.solvers.risk.stochastic import slopes
 
 SOLVERS = ["lbfgs", "gradient_descent", "sgd"]
 WEIGHTS = (

@@ -12,7 +12,7 @@ from maxmargin.certificate import evaluate
 from maxmargin.kernels import RBF, Linear, Polynomial, Precomputed
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, solve_certified
-from maxmargin.solvers.small import SmallBatch, Task
+from maxmargin.solvers.dual.small import SmallBatch, Task
 
 random = np.random.default_rng(3)
 X = random.normal(size=(240, 5)) + 3.0
@@ -86,7 +86,7 @@ def test_a_batch_gives_the_same_answer_twice_and_on_any_number_of_threads():
 def test_what_a_batch_cannot_finish_goes_on_alone(monkeypatch):
     """Where there is no time for it, and where scores may be out of all proportion."""
     usual = SVC(C=10.0, tol=1e-6).fit(X, y)
-    monkeypatch.setattr("maxmargin.solvers.small._SLICE", 50)
+    monkeypatch.setattr("maxmargin.solvers.dual.small._SLICE", 50)
     alone = SVC(C=10.0, tol=1e-6).fit(X, y)
     assert alone.certificate_.converged
     assert alone.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-7)

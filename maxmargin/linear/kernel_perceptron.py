@@ -26,7 +26,7 @@ from maxmargin.expansion import expansion_of
 from maxmargin.gram import Gram
 from maxmargin.kernels import Input, Kernel, as_kernel
 from maxmargin.linear.perceptron_form import Form, Start
-from maxmargin.solvers.perceptron_walk import (
+from maxmargin.solvers.perceptron.walk import (
     BIAS,
     BIAS_SUM,
     LOSS,

@@ -76,7 +76,7 @@ class LinearSVC(RiskClassifier):
     warm_start : bool, default=False
         Begin where the last fit of this object has ended.
     callback : callable, optional
-        Called with a :class:`~maxmargin.solvers.risk_solver.RiskProgress` some times a second;
+        Called with a :class:`~maxmargin.solvers.risk.risk_solver.RiskProgress` some times a second;
         stops the fit by returning True. (scikit-learn's callbacks are set with
         ``set_callbacks``.)
 
@@ -191,8 +191,8 @@ class LinearSVC(RiskClassifier):
     ) -> LinearSVC:
         """Learn from some rows of a stream, which are not kept.
 
-        A step on each row, in the order in which they come, and the average of the weights
-        approach the answer of ``fit`` with the same ``lam`` (:mod:`maxmargin.solvers.pegasos`). It
+        A step on each row, in the order in which they come, and the average of the weights approach
+        the answer of ``fit`` with the same ``lam`` (:mod:`maxmargin.solvers.risk.pegasos`). It
         needs ``lam``; the solver and its limits belong to ``fit``. There is no ``certificate_``,
         since no one has all rows; ``t_`` counts them. The first call after a ``fit`` begins anew.
 

@@ -21,12 +21,12 @@ from maxmargin.linear.stream import available_where, takes_streams
 from maxmargin.losses import Logistic, Loss
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import L2, NO_PENALTY, Penalty, cost_per_weight
-from maxmargin.solvers.dual_descent import DualDescent
-from maxmargin.solvers.l1_descent import L1Descent
-from maxmargin.solvers.lbfgs import LBFGS
-from maxmargin.solvers.newton import Newton
-from maxmargin.solvers.pegasos import Pegasos
-from maxmargin.solvers.softmax import Softmax, SoftmaxRisk
+from maxmargin.solvers.risk.dual_descent import DualDescent
+from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.lbfgs import LBFGS
+from maxmargin.solvers.risk.newton import Newton
+from maxmargin.solvers.risk.pegasos import Pegasos
+from maxmargin.solvers.risk.softmax import Softmax, SoftmaxRisk
 
 _OURS = ("auto", "newton", "lbfgs", "sgd")
 _ROADS = {  # scikit-learn's names for the rest, and what they are here
@@ -99,7 +99,7 @@ class LogisticRegression(RiskClassifier):
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     callback : callable, optional
-        Called with a :class:`~maxmargin.solvers.risk_solver.RiskProgress` some times a second;
+        Called with a :class:`~maxmargin.solvers.risk.risk_solver.RiskProgress` some times a second;
         stops the fit by returning True. (scikit-learn's callbacks are set with
         ``set_callbacks``.)
 

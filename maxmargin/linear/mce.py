@@ -38,10 +38,10 @@ from maxmargin.linear.base import POSITIVE, LinearClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
-from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import Descent, GradientDescent, advice, report
-from maxmargin.solvers.least_squares import conjugate_gradients
-from maxmargin.solvers.stochastic import COMPETING, SIGMOID, RowLoss, StochasticDescent
+from maxmargin.solvers.risk.columns import Columns
+from maxmargin.solvers.risk.gradient_descent import Descent, GradientDescent, advice, report
+from maxmargin.solvers.risk.least_squares import conjugate_gradients
+from maxmargin.solvers.risk.stochastic import COMPETING, SIGMOID, RowLoss, StochasticDescent
 
 _STEEPEST = 1.0 / (6.0 * 3.0**0.5)  # largest curvature of 1 / (1 + exp(-z))
 _START_STEPS, _START_TOL = 50, 1e-3  # of the least squares that the first descent starts from
@@ -159,8 +159,8 @@ class MCEClassifier(LinearClassifier):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called some times a second with a
-        :class:`~maxmargin.solvers.gradient_descent.DescentProgress`; stops the fit by returning
-        True.
+        :class:`~maxmargin.solvers.risk.gradient_descent.DescentProgress`; stops the fit by
+        returning True.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ from maxmargin.linear.perceptron_form import (
 )
 from maxmargin.linear.stream import available_where
 from maxmargin.multiclass import class_weights, weights_of_machines
-from maxmargin.solvers.perceptron_passes import Ending, Outcome, Step
+from maxmargin.solvers.perceptron.passes import Ending, Outcome, Step
 
 
 class Perceptron(LinearClassifier):
@@ -114,7 +114,7 @@ class Perceptron(LinearClassifier):
     time_limit : float, optional
         Seconds after which the fit stops where it is.
     callback : callable, optional
-        Called with a :class:`~maxmargin.solvers.perceptron_passes.PassProgress` some times a
+        Called with a :class:`~maxmargin.solvers.perceptron.passes.PassProgress` some times a
         second; stops the fit by returning True.
 
     Attributes

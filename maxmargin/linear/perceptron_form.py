@@ -16,8 +16,8 @@ from sklearn.utils import check_random_state
 
 from maxmargin.backends.threads import thread_count
 from maxmargin.bounds import mistake_bound
-from maxmargin.solvers.perceptron_passes import Passes, Rules
-from maxmargin.solvers.perceptron_walk import LinearWalk, Penalty, Walk, Weights
+from maxmargin.solvers.perceptron.passes import Passes, Rules
+from maxmargin.solvers.perceptron.walk import LinearWalk, Penalty, Walk, Weights
 
 Start = tuple[Any, np.ndarray]  # weights, where there are any, and biases
 

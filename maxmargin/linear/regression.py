@@ -27,15 +27,15 @@ from maxmargin.linear.base import POSITIVE, LinearClassifier, LinearMachine, Lin
 from maxmargin.losses import Squared
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
-from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import GradientDescent, advice
-from maxmargin.solvers.least_squares import (
+from maxmargin.solvers.risk.columns import Columns
+from maxmargin.solvers.risk.gradient_descent import GradientDescent, advice
+from maxmargin.solvers.risk.least_squares import (
     LeastSquares,
     conjugate_gradients,
     factorised,
     nonnegative,
 )
-from maxmargin.solvers.stochastic import SQUARED, RowLoss, StochasticDescent
+from maxmargin.solvers.risk.stochastic import SQUARED, RowLoss, StochasticDescent
 
 _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
 _TOL, _TOL_SGD = 1e-6, 1e-3
@@ -299,8 +299,8 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called some times a second with a
-        :class:`~maxmargin.solvers.gradient_descent.DescentProgress`; stops the fit by returning
-        True.
+        :class:`~maxmargin.solvers.risk.gradient_descent.DescentProgress`; stops the fit by
+        returning True.
 
     Attributes
     ----------

@@ -30,11 +30,11 @@ from maxmargin.risk import (
     cost_per_weight,
 )
 from maxmargin.solution import Status
-from maxmargin.solvers.dual_descent import DualDescent
-from maxmargin.solvers.l1_descent import L1Descent
-from maxmargin.solvers.multipliers import Multipliers
-from maxmargin.solvers.newton import Newton
-from maxmargin.solvers.pegasos import Pegasos
+from maxmargin.solvers.risk.dual_descent import DualDescent
+from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.multipliers import Multipliers
+from maxmargin.solvers.risk.newton import Newton
+from maxmargin.solvers.risk.pegasos import Pegasos
 
 _WIDE = 1500  # features from which rows one by one are faster than systems of this size
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit

@@ -1,7 +1,7 @@
 """Learning from a stream: rows come some at a time, are looked at once, and are not kept.
 
-Every machine of a regularised risk has one :class:`maxmargin.solvers.pegasos.Stream` for each of
-its problems. A stream has no number of rows, so the weights are held back by ``lam``, not by C.
+Every machine of a regularised risk has one :class:`maxmargin.solvers.risk.pegasos.Stream` for each
+of its problems. A stream has no number of rows, so the weights are held back by ``lam``, not by C.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from maxmargin.multiclass import class_weights
 from maxmargin.risk import L2
-from maxmargin.solvers.pegasos import Stream
+from maxmargin.solvers.risk.pegasos import Stream
 
 
 class available_where:

@@ -1,9 +1,10 @@
 """The linear kernel on many rows: the linear machines' solver goes first.
 
 With ``k(x, z) = x . z`` and many more rows than features the dual is best solved through its primal
-(:mod:`maxmargin.solvers.multipliers`): a system of the size of the features in place of a working
-set of the rows. Its answer is where the dual's own solver starts, which looks at every condition
-and goes on if one does not hold: the optimum, the certificate and all attributes are the same.
+(:mod:`maxmargin.solvers.risk.multipliers`): a system of the size of the features in place of a
+working set of the rows. Its answer is where the dual's own solver starts, which looks at every
+condition and goes on if one does not hold: the optimum, the certificate and all attributes are the
+same.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from maxmargin.kernels import Kernel, Linear
 from maxmargin.losses import EpsilonInsensitive, Hinge
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
-from maxmargin.solvers.multipliers import Multipliers
+from maxmargin.solvers.risk.multipliers import Multipliers
 
 _ROWS, _FEATURES, _TALL = 20_000, 1500, 20  # rows from which, features up to which, and their ratio
 _GAP = 1e-5  # relative: what is left takes the dual's own solver few steps

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu_rows import add, rows_of
+from maxmargin.backends.cpu.rows import add, rows_of
 from maxmargin.backends.threads import ALONE, Workers
 
 _CHUNK = 1 << 17  # entries of a chunk of rows

@@ -5,7 +5,7 @@ Every loss that has a :class:`~maxmargin.losses.Shape` is one and the same funct
     V_k(u) = max_s  s u - V*(s) - nearness (s - centre)^2 / 2
 
 which is the loss itself where the nearness is zero, and an envelope of it elsewhere
-(:mod:`maxmargin.solvers.multipliers`). Some hundred rows take less time here than an array
+(:mod:`maxmargin.solvers.risk.multipliers`). Some hundred rows take less time here than an array
 function of NumPy takes to begin.
 """
 

@@ -1,7 +1,7 @@
 """A whole step of Newton's method in one compiled call, where rows and features are few.
 
-What :class:`~maxmargin.solvers.newton_steps.NewtonSteps` does with array functions, for problems
-that are solved in less time than the interpreter takes to call these.
+What :class:`~maxmargin.solvers.risk.newton_steps.NewtonSteps` does with array functions, for
+problems that are solved in less time than the interpreter takes to call these.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A problem of some hundred variables is solved in less time than an interpreter t
 So a whole batch of them (pairs of classes, folds) crosses to compiled code together: for each
 variable that moves, its row of the Gram matrix is made or gathered once, in float64; steps of two
 (:mod:`maxmargin.backends.cpu.steps`) go down to ``tol``; descents from face to face, as in
-:mod:`maxmargin.solvers.face`, shorten the way and end it exactly on the support set; then
+:mod:`maxmargin.solvers.dual.face`, shorten the way and end it exactly on the support set; then
 ``K beta`` is summed anew and everything that a certificate says is computed from it
 (:mod:`maxmargin.backends.cpu.certificate`).
 What does not end that way is left to the solvers of larger problems, from where it is.
@@ -374,7 +374,7 @@ def _walls(variables, n_groups, alpha):
 def _descend(places, variables, n_groups, alpha, score, largest):
     """Newton steps from face to face until one ends inside its own; returns their number.
 
-    The method of :mod:`maxmargin.solvers.face`. Changes ``alpha`` and ``score`` in place; does
+    The method of :mod:`maxmargin.solvers.dual.face`. Changes ``alpha`` and ``score`` in place; does
     nothing on a face that is too large.
     """
     m = alpha.shape[0]
@@ -504,7 +504,7 @@ def _restore_sums(variables, n_groups, alpha, before, inside):
 def _newton(H, v, group, n_groups):
     """Solve ``H x = v - level of the group`` with ``sum x = 0`` in each group; zero if it fails.
 
-    As in :mod:`maxmargin.solvers.face`: scaled by the diagonal, with a ridge of rounding.
+    As in :mod:`maxmargin.solvers.dual.face`: scaled by the diagonal, with a ridge of rounding.
     """
     k = v.shape[0]
     nothing = np.zeros(k)

@@ -60,8 +60,8 @@ def pair_steps(
 ):
     """Take up to ``max_steps`` steps of two variables; returns ``(code, steps)``.
 
-    The rule is SMO's (:mod:`maxmargin.solvers.smo`). Changes ``score``, ``alpha``, ``rise`` and
-    ``fall`` in place. All variables must have their rows.
+    The rule is SMO's (:mod:`maxmargin.solvers.dual.smo`). Changes ``score``, ``alpha``, ``rise``
+    and ``fall`` in place. All variables must have their rows.
     """
     code, taken, _ = pair_steps_or_row(
         K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps

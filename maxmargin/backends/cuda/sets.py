@@ -1,10 +1,10 @@
 """Working sets on a GPU: select, block, solve and update for many of them at once.
 
-The policy is in :mod:`maxmargin.solvers.parallel_sets`; here are its verbs. Problems lie side by
-side in arrays (problems, variables), filled up with variables that cannot move; the last one always
-is of that kind, and stands for nobody where a working set is not full.
-A variable is signed, ``b = c a``, and ``orientation = s c`` is the sign of its kernel row, so that
-moving b by d changes the scores by ``-orientation K (orientation d)``.
+The policy is in :mod:`maxmargin.solvers.dual.parallel_sets`; here are its verbs. Problems lie side
+by side in arrays (problems, variables), filled up with variables that cannot move; the last one
+always is of that kind, and stands for nobody where a working set is not full. A variable is signed,
+``b = c a``, and ``orientation = s c`` is the sign of its kernel row, so that moving b by d changes
+the scores by ``-orientation K (orientation d)``.
 """
 
 from __future__ import annotations

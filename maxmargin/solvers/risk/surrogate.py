@@ -25,8 +25,8 @@ import numpy as np
 
 from maxmargin.risk import GapCertificate, LinearSolution, Look, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
+from maxmargin.solvers.risk.risk_solver import RiskSolver, report
 
 _MANY = 1 << 20  # entries from which a part is taken
 _SHARE, _PER_WEIGHT = 32, 64  # how many parts all rows would make, and a part's rows for a weight

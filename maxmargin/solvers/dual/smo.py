@@ -24,9 +24,9 @@ aside now and then (shrinking). Without any constraint one variable moves at a t
 own decrease ``v^2 / K_ii``.
 
 Where steps of two crawl, and once at the end, the minimum on the current face is taken at one
-stroke (:mod:`maxmargin.solvers.face`): the answer is exact on its support set, not only to ``tol``.
-Where they still crawl, all variables near their level are solved for at once
-(:mod:`maxmargin.solvers.near_level`).
+stroke (:mod:`maxmargin.solvers.dual.face`): the answer is exact on its support set, not only to
+``tol``. Where they still crawl, all variables near their level are solved for at once
+(:mod:`maxmargin.solvers.dual.near_level`).
 
 References: Platt, 1999; Keerthi et al., Neural Computation 13(3), 2001; Fan, Chen and Lin, JMLR 6,
 2005 (second order selection).
@@ -49,8 +49,8 @@ from maxmargin.gram import Gram
 from maxmargin.kernels.base import Validity
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.face import descend_faces
-from maxmargin.solvers.near_level import NearLevel, Pace
+from maxmargin.solvers.dual.face import descend_faces
+from maxmargin.solvers.dual.near_level import NearLevel, Pace
 
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
 _PROGRESS = 1e-12  # of objective or gap: a decrease that is none after many steps

@@ -8,8 +8,8 @@ With probabilities ``p_i`` and ``beta_ik = c_i ([k = y_i] - p_ik)``,
 
 is a lower bound: the certificate. The last condition is that of intercepts without a penalty;
 without any penalty it is ``X' beta = 0`` as well. With an l1 penalty Newton's model is minimised by
-coordinates (:mod:`maxmargin.solvers.l1_descent`), and L-BFGS has the positive and the negative part
-of every weight for its variables, neither below zero.
+coordinates (:mod:`maxmargin.solvers.risk.l1_descent`), and L-BFGS has the positive and the negative
+part of every weight for its variables, neither below zero.
 
 References: seed 004; Boehning, Annals of the Institute of Statistical Mathematics 44, 1992; Byrd,
 Lu, Nocedal and Zhu, SIAM J. Scientific Computing 16, 1995 (L-BFGS-B).
@@ -30,9 +30,9 @@ from maxmargin.backends.threads import StoppedError
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import L2, ROUNDING, GapCertificate, Penalty
 from maxmargin.solution import Status
-from maxmargin.solvers.l1_descent import model_step
-from maxmargin.solvers.lbfgs import LBFGS
-from maxmargin.solvers.risk_solver import report
+from maxmargin.solvers.risk.l1_descent import model_step
+from maxmargin.solvers.risk.lbfgs import LBFGS
+from maxmargin.solvers.risk.risk_solver import report
 
 _NEWTON = 400  # weights of all classes up to which Newton's matrix is made
 _STEPS = 200

@@ -23,9 +23,9 @@ import numpy as np
 from maxmargin.losses import Shape
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk_solver import RiskSolver
-from maxmargin.solvers.surrogate import from_sample, many
+from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
+from maxmargin.solvers.risk.risk_solver import RiskSolver
+from maxmargin.solvers.risk.surrogate import from_sample, many
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
 _WHOLE = 0.9  # of a Newton step: the next centre is due

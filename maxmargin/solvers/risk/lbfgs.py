@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.risk_solver import RiskSolver, report
 
 _SMALL, _LEAST = 1e-3, 1e-14  # gradient at which the gap is looked at first, and the smallest
 _SMALLER = 0.1, 0.5  # from one look at the gap to the next, what a gradient falls by

@@ -7,8 +7,8 @@ In the lambda form, mean loss plus ``lam ||w||^2``, the t-th row takes the weigh
 with L a part of the loss's largest curvature along a row of mean length. The step is implicit, with
 the slope of the loss at its end: none goes beyond the minimum of its row's own loss, however large
 eta is, so that steps are long on short rows (text) and safe on long ones. For a loss whose
-conjugate has a shape it is one variable of the dual (:mod:`maxmargin.solvers.dual_variable`); of
-the hinge, passive-aggressive learning with steps that shrink. The weights are shrunk after every
+conjugate has a shape it is one variable of the dual (:mod:`maxmargin.solvers.risk.dual_variable`);
+of the hinge, passive-aggressive learning with steps that shrink. The weights are shrunk after every
 few rows.
 
 The logistic loss has slopes between zero and one, and the one at the end of a long step is far too
@@ -30,12 +30,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu_rows import add, dot, rows_of
+from maxmargin.backends.cpu.rows import add, dot, rows_of
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.dual_variable import least
-from maxmargin.solvers.risk_solver import RiskSolver, report
-from maxmargin.solvers.softmax import SoftmaxRisk
+from maxmargin.solvers.risk.dual_variable import least
+from maxmargin.solvers.risk.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
 _ROWS, _CALL = 64, 1 << 12  # rows from one average to the next, and between two looks at the clock
 _HELD = 0.2  # of the largest curvature along a row: what holds back the first steps
@@ -68,7 +68,7 @@ class Stream:
     >>> from maxmargin.backends.cpu.linear import Design
     >>> from maxmargin.losses import Squared
     >>> from maxmargin.risk import RegularisedRisk
-    >>> from maxmargin.solvers.pegasos import Stream
+    >>> from maxmargin.solvers.risk.pegasos import Stream
     >>> X = np.linspace(-1.0, 1.0, 50)[:, None]
     >>> risk = RegularisedRisk(Design(X), 3 * X[:, 0] + 1, np.ones(50), Squared())
     >>> stream, norms = Stream((2,), lam=1e-6), risk.design.squared_norms()

@@ -20,11 +20,11 @@ from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Definiteness, DeviceGram, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.near_level import Pace
-from maxmargin.solvers.parallel_sets import ParallelSets
-from maxmargin.solvers.small import Answer, SmallBatch, Task
-from maxmargin.solvers.smo import SMO
-from maxmargin.solvers.working_set import WorkingSet
+from maxmargin.solvers.dual.near_level import Pace
+from maxmargin.solvers.dual.parallel_sets import ParallelSets
+from maxmargin.solvers.dual.small import Answer, SmallBatch, Task
+from maxmargin.solvers.dual.smo import SMO
+from maxmargin.solvers.dual.working_set import WorkingSet
 
 _ROUNDS, _ENGINE_ROUNDS = 12, 6
 _DEVICE_ROUNDS = 3  # that a GPU has first

@@ -25,7 +25,7 @@ interior-point method (:mod:`maxmargin.backends.interior_point`), as soon as the
 without much effect have cost as much as that will.
 
 What the solver believes is float32 until then. The certificate recomputes it in float64 on the
-device, and another round repairs what rounding left (:mod:`maxmargin.solvers.certified`).
+device, and another round repairs what rounding left (:mod:`maxmargin.solvers.dual.certified`).
 
 References: Fan, Chen and Lin, JMLR 6, 2005 (the choice of two variables); Hsieh, Dhillon, Ravikumar
 and Banerjee, NIPS 2016 (sets of neighbours and a common step); Dasgupta and Freund, STOC 2008 (the

@@ -1,6 +1,6 @@
 """Least squares by a factorisation, and by conjugate gradients.
 
-With weights ``s`` of the rows, and both sides standardised (:mod:`maxmargin.solvers.columns`),
+With weights ``s`` of the rows, and both sides standardised (:mod:`maxmargin.solvers.risk.columns`),
 
     minimise  sum_i s_i (x_i . w + b - y_i)^2      that is      X' S (X w + b - y) = 0
 
@@ -33,8 +33,8 @@ from scipy.optimize import nnls
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
-from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import ended, report
+from maxmargin.solvers.risk.columns import Columns
+from maxmargin.solvers.risk.gradient_descent import ended, report
 
 _BLOCK = 1 << 17  # entries that are factorised at a time: they fit in a core's cache
 _SHORTEST = 3  # rows of a block for each of its columns, at least

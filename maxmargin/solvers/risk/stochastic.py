@@ -1,7 +1,7 @@
 """Stochastic gradient descent: one row at a time, with a shrinking step, and averaged.
 
-For ``f(x) = sum_j v_j (x_j - mean_j) / scale_j + c`` (:mod:`maxmargin.solvers.columns`) and a loss
-of the values f at a row, with slope ``l`` and a curvature of at most ``h``,
+For ``f(x) = sum_j v_j (x_j - mean_j) / scale_j + c`` (:mod:`maxmargin.solvers.risk.columns`) and a
+loss of the values f at a row, with slope ``l`` and a curvature of at most ``h``,
 
     for each row, in random order:
         t      =  min(s eta, 1 / (h (||x||^2 + 1)))          x standardised, s the row's weight
@@ -31,8 +31,8 @@ import scipy.sparse as sp
 from maxmargin.backends.compiled import njit
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
-from maxmargin.solvers.columns import Columns
-from maxmargin.solvers.gradient_descent import DIVERGED, Descent, Function, ended, report
+from maxmargin.solvers.risk.columns import Columns
+from maxmargin.solvers.risk.gradient_descent import DIVERGED, Descent, Function, ended, report
 
 SQUARED, SIGMOID, COMPETING = range(3)
 _DECAY = 0.75

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.progress import Monitor, Progress
-from maxmargin.solvers.perceptron_walk import LOSS, Walk, Weights
+from maxmargin.solvers.perceptron.walk import LOSS, Walk, Weights
 
 
 class Ending(StrEnum):

@@ -31,11 +31,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu_rows import add, dot, rows_of
+from maxmargin.backends.cpu.rows import add, dot, rows_of
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.dual_variable import height, least
-from maxmargin.solvers.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.dual_variable import height, least
+from maxmargin.solvers.risk.risk_solver import RiskSolver, report
 
 _PASSES = 100_000
 _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are chosen

@@ -1,8 +1,8 @@
 """Newton's method for smooth losses: few passes over the data, a linear system for each.
 
-Many rows are first looked at as :mod:`maxmargin.solvers.surrogate` does, with the curvature of a
-part of them. What that leaves, and everything where rows are few, is done by Newton's own steps
-(:mod:`maxmargin.solvers.newton_steps`).
+Many rows are first looked at as :mod:`maxmargin.solvers.risk.surrogate` does, with the curvature of
+a part of them. What that leaves, and everything where rows are few, is done by Newton's own steps
+(:mod:`maxmargin.solvers.risk.newton_steps`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk_solver import RiskSolver
-from maxmargin.solvers.surrogate import by_part, from_sample, many
+from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
+from maxmargin.solvers.risk.risk_solver import RiskSolver
+from maxmargin.solvers.risk.surrogate import by_part, from_sample, many
 
 _FINER = 0.03  # from one look at the gap to the next, what a step may promise
 _LEAST = 1e-15  # promise, over the objective, below which a step is rounding

@@ -6,8 +6,8 @@ conjugate is a :class:`maxmargin.losses.Shape`, the function
     h(b) = pull b + bend b^2 / 2 + threshold |b|    in [low, high]
 
 or, with the entropy, ``h(b) = pull b + bend b^2 / 2 + span entropy (p log p + (1-p) log(1-p))`` for
-``b = low + span p``. The coordinate descent of :mod:`maxmargin.solvers.dual_descent` and the steps
-of :mod:`maxmargin.solvers.pegasos` both go to its minimum.
+``b = low + span p``. The coordinate descent of :mod:`maxmargin.solvers.risk.dual_descent` and the
+steps of :mod:`maxmargin.solvers.risk.pegasos` both go to its minimum.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from maxmargin.backends.systems import DIRECT
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.risk_solver import report
+from maxmargin.solvers.risk.risk_solver import report
 
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
 _PASSES = 1000

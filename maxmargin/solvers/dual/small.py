@@ -71,7 +71,7 @@ class SmallBatch:
     >>> import numpy as np
     >>> from maxmargin import Gram, duals
     >>> from maxmargin.kernels import Linear
-    >>> from maxmargin.solvers.small import SmallBatch, Task
+    >>> from maxmargin.solvers.dual.small import SmallBatch, Task
     >>> gram = Gram.of(np.array([[-1.0], [1.0], [2.0]]), Linear())
     >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
     >>> task = Task(problem, np.array([0, 2]), 0, problem.start, tol=1e-3, allowed=-1)

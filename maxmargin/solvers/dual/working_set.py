@@ -14,9 +14,9 @@ Here
 
 so that a row of the whole matrix is computed once or twice and read a handful of times. Where
 rounds crawl, all variables near their level are solved for at once, in float64
-(:mod:`maxmargin.solvers.near_level`). D is kept
+(:mod:`maxmargin.solvers.dual.near_level`). D is kept
 in float64 from float32 values: what that leaves wrong, the certificate finds and another round
-repairs (:mod:`maxmargin.solvers.certified`). A problem that fits a block takes a single round.
+repairs (:mod:`maxmargin.solvers.dual.certified`). A problem that fits a block takes a single round.
 
 References: Osuna, Freund and Girosi, 1997 and Joachims, 1999 (decomposition); Fan, Chen and Lin,
 JMLR 6, 2005 (the choice of two variables).
@@ -41,7 +41,7 @@ from maxmargin.gram import Gram
 from maxmargin.kernels.base import Validity
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.near_level import NearLevel, Pace
+from maxmargin.solvers.dual.near_level import NearLevel, Pace
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept

@@ -29,8 +29,8 @@ from maxmargin.backends.systems import solved
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import GapCertificate, LinearSolution, Penalty, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.newton_steps import Losses
-from maxmargin.solvers.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.newton_steps import Losses
+from maxmargin.solvers.risk.risk_solver import RiskSolver, report
 
 _PASSES, _STALE = 100_000, 50
 _DIRECT, _FEW = 1500, 1000  # weights up to which the model's matrix is made, of all or of some
@@ -172,7 +172,7 @@ def model_step(
     --------
     >>> import numpy as np
     >>> from maxmargin.risk import L1
-    >>> from maxmargin.solvers.l1_descent import model_step
+    >>> from maxmargin.solvers.risk.l1_descent import model_step
     >>> model_step(np.eye(2), np.array([-3.0, 0.5]), np.zeros(2), np.ones(2), L1)
     array([2., 0.])
     """

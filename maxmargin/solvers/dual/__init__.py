@@ -1,0 +1,1 @@
+"""Methods for the dual problems of kernel machines, one file each."""

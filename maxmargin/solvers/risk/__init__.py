@@ -1,0 +1,1 @@
+"""Methods for regularised risks over the rows of a design, one file each."""
