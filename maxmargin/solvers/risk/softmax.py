@@ -36,6 +36,7 @@ from maxmargin.solvers.risk.risk_solver import report
 
 _NEWTON = 400  # weights of all classes up to which Newton's matrix is made
 _STEPS = 200
+_ROUNDINGS, _UNSEEN = 8, 5  # of a value, and steps in a row that promise less than these
 _LENGTHS = 0.5 ** np.arange(40)  # of a step, until one lowers the objective
 
 
@@ -254,7 +255,7 @@ class Softmax:
 
     def _newton(self, risk: SoftmaxRisk, W: np.ndarray) -> tuple[np.ndarray, int, GapCertificate]:
         limit = self.max_iter if self.max_iter >= 0 else _STEPS
-        passes, bound, seen = 0, 0.0, risk.look(W)
+        passes, bound, unseen, seen = 0, 0.0, 0, risk.look(W)
         while True:
             value, gradient, P = seen
             status = self.monitor.stopped()
@@ -275,9 +276,12 @@ class Softmax:
                 continue
             l1 = risk.penalty.l1 * risk.penalised
             promise = -float((gradient * step + l1 * (np.abs(W + step) - np.abs(W))).sum())
-            for length in _LENGTHS:
+            # what a value is off by rounding must not shorten steps: the bound still gets better
+            slack = _ROUNDINGS * np.finfo(np.float64).eps * abs(value)
+            unseen = unseen + 1 if promise <= slack else 0
+            for length in _LENGTHS if unseen <= _UNSEEN else ():
                 seen = risk.look(W + length * step)
-                if seen[0] <= value - 1e-4 * length * promise:
+                if seen[0] <= value - 1e-4 * length * promise + slack:
                     break
             else:
                 return W, passes, certificate.ended(Status.STALLED)
