@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import maxmargin.losses as losses
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.cpu.losses import RowLosses, slopes, slopes_and_curvatures
-from maxmargin.losses import Hinge, Logistic, Loss, MarginLoss, Shape, Squared, ZeroOne
+from maxmargin.losses import Exponential, Hinge, Logistic, Loss, MarginLoss, Shape, Squared, ZeroOne
+from maxmargin.risk import RegularisedRisk
+from maxmargin.solvers.risk.newton_steps import Losses
 from maxmargin.testing import check_loss
 
 CLASSES = [
@@ -48,6 +51,15 @@ def test_compiled_slopes_and_curvatures_are_those_of_the_loss(loss):
         centre, width = random.uniform(*loss.slopes, 50), 0.3
         rows = RowLosses(y, cost, margins, tuple(loss.shape), centre, 1 / width)
         np.testing.assert_allclose(slopes(rows, f), loss.shape.best(u, centre, width), atol=1e-14)
+
+
+def test_newton_says_which_losses_it_takes():
+    """Envelopes are compiled for quadratic conjugates only, and nothing for who has no shape."""
+    design = Design(np.ones((2, 1)))
+    for loss, near in ((Logistic(), {"centre": np.zeros(2), "width": 1.0}), (Exponential(), {})):
+        risk = RegularisedRisk(design, np.array([1.0, -1.0]), np.ones(2), loss)
+        with pytest.raises(ValueError, match="not such a loss"):
+            Losses(risk, **near)
 
 
 def test_names_are_unique_and_every_loss_is_public():

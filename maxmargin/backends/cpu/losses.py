@@ -116,7 +116,7 @@ def reach(losses, f, along, base, bend, promise):
         end = _slope_at(t, losses, f, along, base, bend)
     if end > _FLAT * promise:
         high, above, rising = t, end, True
-        for _ in range(_TRIES):  # the secant; an end that stays counts half the next time
+        for _ in range(_TRIES):  # regula falsi, Illinois: an end that stays counts half
             t = low + below / (below - above) * (high - low)
             end = _slope_at(t, losses, f, along, base, bend)
             if abs(end) <= _FLAT * promise:

@@ -7,14 +7,13 @@ values that are made where they are summed and never written down.
 """
 
 from maxmargin.backends.cuda.matrix import Expansion, Matrix
-from maxmargin.backends.cuda.points import Points, Vectors
+from maxmargin.backends.cuda.points import Points
 from maxmargin.backends.cuda.work import at_work, budget, patiently, torch_device
 
 __all__ = [
     "Expansion",
     "Matrix",
     "Points",
-    "Vectors",
     "at_work",
     "budget",
     "patiently",

@@ -37,7 +37,11 @@ class Losses:
     def __init__(
         self, risk: RegularisedRisk, centre: np.ndarray | None = None, width: float = np.inf
     ) -> None:
-        assert risk.loss.shape is not None
+        if risk.loss.shape is None or (risk.loss.shape.entropy and width < np.inf):
+            raise ValueError(
+                f"Newton's steps need the conjugate of a loss as a shape, and hold only quadratic "
+                f"ones near slopes; {risk.loss!r} is not such a loss."
+            )
         shape = tuple(map(float, risk.loss.shape))  # an integer would be compiled for anew
         centre = np.zeros(risk.n) if centre is None else centre
         self.rows = RowLosses(risk.y, risk.cost, risk.of_margins, shape, centre, 1.0 / width)
