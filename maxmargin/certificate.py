@@ -1,16 +1,17 @@
 """The certificate: how good an answer is, recomputed in float64 from the problem itself.
 
-For a point ``a`` of a dual problem (see :mod:`maxmargin.duals`) with gradient ``g = Q a + p``, and
-for the levels ``l`` that the machine takes its bias from, let ``r_t = g_t + c_t l``. Then
+For a point ``b`` of a dual problem (see :mod:`maxmargin.duals`) with gradient ``g = K b + p``, and
+for the levels ``l`` that the machine takes its bias from, let ``r_t = g_t + l``. Then
 
-    dual   = -(1/2 a' Q a + p' a)
-    gap    = sum_t  r_t a_t - min(r_t lower_t, r_t upper_t)   >= 0
+    dual   = -(1/2 b' K b + p' b)
+    gap    = sum_t  r_t b_t - min(r_t lower_t, r_t upper_t)   >= 0
     primal = dual + gap
 
 and ``primal`` is exactly the machine's objective, ``1/2 ||w||^2`` plus its losses, at the ``w`` and
 ``b`` that are returned. When the kernel is positive semidefinite the optimum lies between the two.
 The KKT violation is LIBSVM's stopping quantity, largest over the groups: with
-``v_t = -c_t g_t``, the largest ``v`` that may still rise less the smallest that may still fall.
+``v = -g``, the largest v of a variable that may still rise less the smallest of one that may still
+fall.
 """
 
 from __future__ import annotations
@@ -194,10 +195,10 @@ class Evaluation:
     """A solution looked at again from the problem: its machine and its certificate.
 
     ``rows`` are the problem's rows of the whole Gram matrix, to which ``coefficients`` and
-    ``decision`` belong. ``alpha`` and ``problem`` are in the units of the certificate;
+    ``decision`` belong. ``beta`` and ``problem`` are in the units of the certificate;
     ``coefficients``, ``bias`` and ``decision`` are those of the machine, divided by rho where the
     margin is not fixed at one. ``noise`` is the rounding of a decision value, where the margin is
-    not fixed. ``solution`` is what was evaluated and ``recomputed`` its ``K beta``, both in the
+    not fixed. ``solution`` is what was evaluated and ``recomputed`` its ``K coef``, both in the
     units of the solver; ``verified`` says whether the latter is more than the solver's word.
     """
 
@@ -206,7 +207,7 @@ class Evaluation:
     recomputed: np.ndarray
     verified: bool
     problem: DualProblem
-    alpha: np.ndarray
+    beta: np.ndarray
     levels: Levels
     coefficients: np.ndarray
     bias: float
@@ -222,8 +223,8 @@ class Evaluation:
         solution: Solution,
         recomputed: np.ndarray,
         verified: bool,
-        alpha: np.ndarray,
         beta: np.ndarray,
+        coef: np.ndarray,
         decision: np.ndarray,
         account: Account,
         tol: float,
@@ -245,14 +246,14 @@ class Evaluation:
             rounding=account.rounding,
         )
         return cls(
-            rows=np.arange(len(beta)) if rows is None else rows,
+            rows=np.arange(len(coef)) if rows is None else rows,
             solution=solution,
             recomputed=recomputed,
             verified=verified,
             problem=problem,
-            alpha=alpha,
+            beta=beta,
             levels=Levels(account.bias, account.margin, account.tube),
-            coefficients=beta if unit == 1.0 else beta / unit,
+            coefficients=coef if unit == 1.0 else coef / unit,
             bias=account.bias / unit,
             decision=decision if unit == 1.0 else decision / unit,
             squared_norm=account.squared_norm / unit / unit,
@@ -284,12 +285,12 @@ def evaluate(
 
     The Gram matrix is that of the problem's own rows.
     """
-    alpha = solution.alpha
-    beta = problem.on_rows(alpha, gram.n)
+    beta = solution.beta
+    coef = problem.on_rows(beta, gram.n)
     unknown = solution.decision is None and solution.status.stopped and not problem.hard
-    if unknown and _is_long(gram, beta, workers):
-        return _unseen(gram, problem, solution, beta, tol, spectrum, workers)
-    decision, verified = _decision(gram, problem, solution, beta, tol, workers)
+    if unknown and _is_long(gram, coef, workers):
+        return _unseen(gram, problem, solution, coef, tol, spectrum, workers)
+    decision, verified = _decision(gram, problem, solution, coef, tol, workers)
     recomputed = decision
     if not np.isfinite(decision).all():
         raise ValueError(
@@ -297,18 +298,18 @@ def evaluate(
             "values and need to be preprocessed."
         )
     if problem.hard:
-        hulls = _weighed(gram, problem, alpha, beta, decision)
-        _refuse_touching_hulls(problem, alpha, decision, hulls.size)
+        hulls = _weighed(gram, problem, beta, coef, decision)
+        _refuse_touching_hulls(problem, beta, decision, hulls.size)
         if not hulls.margin > 0:
-            return _failed(problem, alpha, beta, decision, solution, tol, spectrum)
+            return _failed(problem, beta, coef, decision, solution, tol, spectrum)
         problem = problem.normalised(hulls.margin)
-        alpha, beta = alpha / hulls.margin, beta / hulls.margin
+        beta, coef = beta / hulls.margin, coef / hulls.margin
         decision = decision / hulls.margin
-    account = _weighed(gram, problem, alpha, beta, decision)
+    account = _weighed(gram, problem, beta, coef, decision)
     if problem.hard:
-        account = _of_hard_margin(gram, problem, alpha, beta, decision, account)
+        account = _of_hard_margin(gram, problem, beta, coef, decision, account)
     return Evaluation.of(
-        problem, solution, recomputed, verified, alpha, beta, decision, account, tol, spectrum
+        problem, solution, recomputed, verified, beta, coef, decision, account, tol, spectrum
     )
 
 
@@ -316,11 +317,11 @@ def _decision(
     gram: Gram,
     problem: DualProblem,
     solution: Solution,
-    beta: np.ndarray,
+    coef: np.ndarray,
     tol: float,
     workers: Workers,
 ) -> tuple[np.ndarray, bool]:
-    """``K beta`` in float64 on every row that the certificate depends on; whether it is.
+    """``K coef`` in float64 on every row that the certificate depends on; whether it is.
 
     These are the rows of nonzero variables, which carry both objectives, and the rows near enough
     to the level of their group to violate a KKT condition. On the others the solver's own values
@@ -333,35 +334,35 @@ def _decision(
     if own is not None and solution.exact:
         return own.copy(), True
     if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
-        return gram.matvec(beta, workers=workers), True
-    if solution.status.stopped and _is_long(gram, beta, workers):
+        return gram.matvec(coef, workers=workers), True
+    if solution.status.stopped and _is_long(gram, coef, workers):
         return own.copy(), False
-    distance = distances(problem.variables, problem.n_groups, solution.alpha, own)
+    distance = distances(problem.variables, problem.n_groups, solution.beta, own)
     near = np.zeros(gram.n, dtype=bool)
     near[problem.gram_row[distance < _NEAR * tol]] = True
-    near[beta != 0] = True
+    near[coef != 0] = True
     near[spread_out(gram.n, _SAMPLED)] = True
     decision, done = own.copy(), np.zeros(gram.n, dtype=bool)
     while (near & ~done).any():
         rows = np.flatnonzero(near & ~done)
-        decision[rows] = gram.matvec(beta, rows, workers)
+        decision[rows] = gram.matvec(coef, rows, workers)
         done[rows] = True
         error = float(np.abs(decision - own).max())
         near[problem.gram_row[distance < _SAFETY * error]] = True
     return decision, True
 
 
-def _is_long(gram: Gram, beta: np.ndarray, workers: Workers) -> bool:
-    """Whether ``K beta`` would keep waiting who has stopped a solver."""
+def _is_long(gram: Gram, coef: np.ndarray, workers: Workers) -> bool:
+    """Whether ``K coef`` would keep waiting who has stopped a solver."""
     width = max((points.width for points in gram.points.primitives), default=1)
-    return bool(np.count_nonzero(beta) * gram.n * width > _SOON * workers.count)
+    return bool(np.count_nonzero(coef) * gram.n * width > _SOON * workers.count)
 
 
 def _unseen(
     gram: Gram,
     problem: DualProblem,
     solution: Solution,
-    beta: np.ndarray,
+    coef: np.ndarray,
     tol: float,
     spectrum: Definiteness | Spectrum,
     workers: Workers,
@@ -371,10 +372,10 @@ def _unseen(
     Its levels are read from some rows, and their mean stands for the values of the others.
     """
     some = spread_out(gram.n, _SAMPLED)
-    values = gram.matvec(beta, some, workers)
+    values = gram.matvec(coef, some, workers)
     decision = np.full(gram.n, values.mean())
     decision[some] = values
-    account = _weighed(gram, problem, solution.alpha, beta, decision)
+    account = _weighed(gram, problem, solution.beta, coef, decision)
     certificate = Certificate(
         np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
     )
@@ -384,28 +385,28 @@ def _unseen(
         recomputed=decision,
         verified=False,
         problem=problem,
-        alpha=solution.alpha,
+        beta=solution.beta,
         levels=Levels(account.bias, account.margin, account.tube),
-        coefficients=beta,
+        coefficients=coef,
         bias=account.bias,
         decision=decision,
-        squared_norm=float(beta @ decision),
+        squared_norm=float(coef @ decision),
         noise=0.0,
         certificate=certificate,
     )
 
 
 def _weighed(
-    gram: Gram, problem: DualProblem, alpha: np.ndarray, beta: np.ndarray, decision: np.ndarray
+    gram: Gram, problem: DualProblem, beta: np.ndarray, coef: np.ndarray, decision: np.ndarray
 ) -> Account:
     """Account for a point of a problem over this matrix."""
     return weigh(
         problem.variables,
         problem.n_groups,
         problem.readings,
-        alpha,
-        problem.start,
         beta,
+        problem.start,
+        coef,
         decision,
         gram.diagonal,
         gram.rounding,
@@ -415,8 +416,8 @@ def _weighed(
 def _of_hard_margin(
     gram: Gram,
     problem: DualProblem,
-    alpha: np.ndarray,
     beta: np.ndarray,
+    coef: np.ndarray,
     decision: np.ndarray,
     account: Account,
 ) -> Account:
@@ -424,12 +425,13 @@ def _of_hard_margin(
 
     The primal here is that of w scaled until no constraint is violated.
     """
-    error = errors(beta, decision, gram.diagonal, account.size, gram.rounding)[problem.gram_row]
-    margins = problem.sign * (decision[problem.gram_row] + account.bias)
-    counted = problem.upper > 0
+    error = errors(coef, decision, gram.diagonal, account.size, gram.rounding)[problem.gram_row]
+    label = problem.side * problem.orientation
+    margins = label * (decision[problem.gram_row] + account.bias)
+    counted = problem.lower < problem.upper
     slackest = float(margins[counted].min())
     surest = float((margins - error)[counted].min())
-    doubt = float(np.abs(alpha) @ error)  # of the squared norm
+    doubt = float(np.abs(beta) @ error)  # of the squared norm
     half = 0.5 * account.squared_norm
     primal = half / slackest**2 if slackest > 0 else float("inf")
     highest = (half + 0.5 * doubt) / surest**2 if surest > 0 else float("inf")
@@ -461,8 +463,8 @@ def _scaling(problem: DualProblem, status: Status, account: Account) -> tuple[St
 
 def _failed(
     problem: DualProblem,
-    alpha: np.ndarray,
     beta: np.ndarray,
+    coef: np.ndarray,
     decision: np.ndarray,
     solution: Solution,
     tol: float,
@@ -473,16 +475,16 @@ def _failed(
         np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
     )
     levels = Levels(0.0, 1.0, 0.0)
-    norm = float(beta @ decision)
+    norm = float(coef @ decision)
     return Evaluation(
-        np.arange(len(beta)),
+        np.arange(len(coef)),
         solution,
         decision,
         True,
         problem,
-        alpha,
-        levels,
         beta,
+        levels,
+        coef,
         0.0,
         decision,
         norm,
@@ -491,20 +493,8 @@ def _failed(
     )
 
 
-def rising(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
-    """Variables that may move along ``+c``."""
-    below, above = alpha < problem.upper, alpha > problem.lower
-    return np.where(problem.coefficient > 0, below, above)
-
-
-def falling(problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
-    """Variables that may move along ``-c``."""
-    below, above = alpha < problem.upper, alpha > problem.lower
-    return np.where(problem.coefficient > 0, above, below)
-
-
 def _refuse_touching_hulls(
-    problem: DualProblem, alpha: np.ndarray, decision: np.ndarray, size: float
+    problem: DualProblem, beta: np.ndarray, decision: np.ndarray, size: float
 ) -> None:
     """Raise when the nearest points of the hulls coincide, to what float64 resolves.
 
@@ -513,17 +503,17 @@ def _refuse_touching_hulls(
     """
     resolution = RESOLVED * np.finfo(np.float64).eps * size**2
     values = decision[problem.gram_row]
-    squared = max(float(alpha @ (problem.sign * values)), 0.0)
-    counted = problem.upper > 0
-    lowest = values[counted & (problem.sign > 0)].min()
-    highest = values[counted & (problem.sign < 0)].max()
+    squared = max(float(beta @ (problem.orientation * values)), 0.0)
+    counted, label = problem.lower < problem.upper, problem.side * problem.orientation
+    lowest = values[counted & (label > 0)].min()
+    highest = values[counted & (label < 0)].max()
     apart = lowest - highest if problem.n_groups == 2 else min(lowest, -highest)
     if squared > resolution or apart > resolution:
         return
     sides = []
-    for side in (problem.sign > 0, problem.sign < 0):
-        used = np.flatnonzero(side & (alpha > 0))
-        sides.append((problem.gram_row[used], alpha[used]))
+    for side in (label > 0, label < 0):
+        used = np.flatnonzero(side & (beta != 0))
+        sides.append((problem.gram_row[used], np.abs(beta[used])))
     distance, resolution = squared**0.5, resolution**0.5
     raise InseparableError(
         "The hard margin (C=inf) cannot be had: to float64's resolution no hyperplane of the "

@@ -43,7 +43,7 @@ class Checkpoint:
     ) -> None:
         self.path, self.interval, self.failed = Path(path), interval, False
         self.temporary = self.path.with_name(self.path.name + ".tmp")
-        self.alphas = [problem.start for problem in problems]
+        self.betas = [problem.start for problem in problems]
         if not self.path.parent.is_dir():
             raise ValueError(f"There is no folder {self.path.parent} to keep the checkpoint in.")
         try:
@@ -67,20 +67,20 @@ class Checkpoint:
 
     def __call__(self, progress: DualProgress) -> None:
         """Take the state of one problem in, and write all of them if it is time."""
-        self.alphas[progress.problem] = progress.alpha
+        self.betas[progress.problem] = progress.beta
         if progress.seconds - self.written >= self.interval:
             self.written = progress.seconds
-            for k, alpha in progress.others().items():
-                self.alphas[k] = alpha
-            self.write(self.alphas)
+            for k, beta in progress.others().items():
+                self.betas[k] = beta
+            self.write(self.betas)
 
-    def write(self, alphas: Sequence[np.ndarray]) -> None:
+    def write(self, betas: Sequence[np.ndarray]) -> None:
         """Replace the file; if that fails, say so once and leave it at that."""
         if self.failed:
             return
         try:
             with self.temporary.open("wb") as file:
-                arrays: dict[str, Any] = {f"alpha{k}": alpha for k, alpha in enumerate(alphas)}
+                arrays: dict[str, Any] = {f"beta{k}": beta for k, beta in enumerate(betas)}
                 np.savez(file, fingerprint=np.array(self.fingerprint), **arrays)
                 file.flush()
                 os.fsync(file.fileno())
@@ -106,20 +106,20 @@ class Checkpoint:
                 fingerprint = str(file["fingerprint"])
                 if fingerprint != self.fingerprint:
                     raise self._of_another_fit()
-                alphas = [file[f"alpha{k}"] for k in range(len(self.alphas))]
+                betas = [file[f"beta{k}"] for k in range(len(self.betas))]
         except CheckpointError:
             raise
         except ValueError as error:
             raise self._not_a_checkpoint("it holds something other than numbers") from error
         except _UNREADABLE as error:
             raise self._not_a_checkpoint(str(error) or type(error).__name__) from error
-        for k, (alpha, known) in enumerate(zip(alphas, self.alphas, strict=True)):
-            if alpha.shape != known.shape or alpha.dtype != known.dtype:
-                found = f"{alpha.dtype} of shape {alpha.shape}"
+        for k, (beta, known) in enumerate(zip(betas, self.betas, strict=True)):
+            if beta.shape != known.shape or beta.dtype != known.dtype:
+                found = f"{beta.dtype} of shape {beta.shape}"
                 raise self._not_a_checkpoint(f"the variables of problem {k} are {found}")
-            if not np.isfinite(alpha).all():
+            if not np.isfinite(beta).all():
                 raise self._not_a_checkpoint(f"the variables of problem {k} are not all finite")
-        return alphas
+        return betas
 
     def _not_a_checkpoint(self, why: str) -> CheckpointError:
         return CheckpointError(
@@ -142,8 +142,8 @@ class Checkpoint:
 def _posed(problem: DualProblem) -> tuple:
     """Everything that defines a problem but where it starts."""
     sums = [
-        float(problem.coefficient[member] @ problem.start[member])
+        float(problem.start[member].sum())
         for member in (problem.group == j for j in range(problem.n_groups))
     ]
-    arrays = (problem.gram_row, problem.sign, problem.linear, problem.lower, problem.upper)
-    return (*arrays, problem.coefficient, problem.group, np.array(sums), problem.hard)
+    arrays = (problem.gram_row, problem.orientation, problem.linear, problem.lower, problem.upper)
+    return (*arrays, problem.group, np.array(sums), problem.hard)

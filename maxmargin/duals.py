@@ -2,28 +2,33 @@
 
 Every machine here is the quadratic programme
 
-    minimise     1/2 a' Q a + p' a          Q_ts = s_t s_s K(g_t, g_s)
-    subject to   lower <= a <= upper
-                 sum of c_t a_t over group j  =  its value at the start,  for every group j
+    minimise     1/2 sum_ts o_t o_s b_t b_s K(g_t, g_s)  +  p' b
+    subject to   lower <= b <= upper
+                 sum of b_t over group j  =  its value at the start,  for every group j
 
-over variables ``a_t`` that sit on row ``g_t`` of one Gram matrix with a sign ``s_t``. Two variables
-may share a row (support vector regression), problems may share the Gram matrix (pairs of
-classes, folds), and there are no, one or two groups:
+over *signed* variables ``b_t`` on the rows ``g_t`` of a Gram matrix. A variable is a multiplier of
+the lecture's with the label of its row, ``b = y a``: the coefficients of ``w = sum_t o_t b_t
+phi(g_t)``, scikit-learn's ``dual_coef_``. So the quadratic form is the Gram matrix itself and
+nothing below asks for the sign of a class. (The orientation ``o`` is one, but for the nu machines
+and the hard margin without a bias: their constraint is on ``sum a``, so that ``b = a``, on the rows
+``y phi``.) Two variables may share a row (support vector regression), problems may share the Gram
+matrix (pairs of classes, folds), and there are no, one or two groups:
 
-==========  =====================  =======  =======  =====================================
-machine     variables              p        upper    constraints (groups)
-==========  =====================  =======  =======  =====================================
-C-SVC       one per row, s = y     -1       C w      sum y a = 0
-nu-SVC      one per row, s = y     0        w        sum a = nu N / 2 in each class
-hard SVC    one per row, s = y     0        inf      sum a = 1 in each class
-SVR         two per row, s = +-1   e -+ t   C w      sum s a = 0
-nu-SVR      two per row, s = +-1   -+ t     C w      sum a = C nu N / 2 for each sign
-one-class   one per row, s = 1     0        w        sum a = nu N
-==========  =====================  =======  =======  =====================================
+==========  =================  ======  =====================  ===================================
+machine     variables          p       box, from 0 to         constraints (groups)
+==========  =================  ======  =====================  ===================================
+C-SVC       one per row        -y      y C w                  sum b = 0
+nu-SVC      one per row        0       y w                    sum b = y nu N / 2 in each class
+hard SVC    one per row        0       y inf                  sum b = y in each class
+SVR         two, s = +-1       s e-t   s C w                  sum b = 0
+nu-SVR      two, s = +-1       -t      s C w                  sum b = s C nu N / 2 for each sign
+one-class   one per row        0       w                      sum b = nu N
+==========  =================  ======  =====================  ===================================
 
 ``w`` are sample weights, N their sum, e the width of the tube, t the target. Without a bias the
 constraint that comes from it is dropped. The machine is read off a solution through the *level*
-``l_j`` of each group, the value of ``-c_t (Q a + p)_t`` on its free variables: for C-SVC it is b.
+``l_j`` of each group, the value that minus the gradient has on its free variables: for C-SVC it is
+the bias.
 
 The hard margin is posed as the nearest points of the two convex hulls: always bounded, and when
 the hulls touch, its solution is the witness that no hyperplane separates. Scaled by ``1 / rho`` it
@@ -36,6 +41,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,8 +50,17 @@ from maxmargin.backends.cpu.certificate import Readings, reading
 from maxmargin.backends.cpu.steps import Variables
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Gram
+from maxmargin.losses import EpsilonInsensitive, Hinge, Loss
 
 _AT_BOUND = 1e-12  # from a bound, over the width of the box, that is rounding
+
+
+class Losses(NamedTuple):
+    """The losses of a primal: which one, its targets or labels on the rows, and their costs."""
+
+    loss: Loss
+    target: np.ndarray
+    cost: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -56,14 +71,14 @@ class DualProblem:
     ----------
     gram_row : int array (m,)
         Row of the Gram matrix that each variable sits on.
-    sign, coefficient : float arrays (m,)
-        ``s`` and ``c``, each +1 or -1.
+    orientation : float array (m,)
+        ``o``, +1 or -1.
     linear, lower, upper, start : float arrays (m,)
         ``p``, the box, and a feasible point that fixes the constraints' right-hand sides.
     group : int array (m,)
         Equality constraint of each variable, counted from 0; -1 throughout when there is none.
     bias_weights, margin_weights : float arrays, one entry per group
-        ``b`` and ``rho`` as linear functions of the levels. Machines whose margin is fixed at
+        Bias and ``rho`` as linear functions of the levels. Machines whose margin is fixed at
         one have an empty ``margin_weights``.
     tube_weights : float array, one entry per group
         Width of the tube as a function of the levels, for nu-SVR; else empty.
@@ -71,13 +86,14 @@ class DualProblem:
         Whether the machine is divided by rho, so that its margin is one (nu-SVC, hard margin).
     hard : bool
         Whether this is the hard margin, posed as nearest points of the hulls.
+    losses : Losses, optional
+        The primal's losses, where these are all that it has beside the penalty (C-SVC, SVR).
     known_decision : float array, one entry per row of the Gram matrix, optional
-        ``K beta`` at the start, where it is known.
+        ``K coef`` at the start, where it is known.
     """
 
     gram_row: np.ndarray
-    sign: np.ndarray
-    coefficient: np.ndarray
+    orientation: np.ndarray
     linear: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
@@ -88,9 +104,14 @@ class DualProblem:
     tube_weights: np.ndarray
     scaled: bool = False
     hard: bool = False
+    losses: Losses | None = None
     known_decision: np.ndarray | None = None
 
-    @property
+    def __len__(self) -> int:
+        """Number of variables."""
+        return len(self.linear)
+
+    @cached_property
     def n_groups(self) -> int:
         """Number of equality constraints."""
         return int(self.group.max(initial=-1)) + 1
@@ -99,13 +120,7 @@ class DualProblem:
     def variables(self) -> Variables:
         """The arrays that describe the variables, for compiled code."""
         return Variables(
-            self.gram_row,
-            self.sign,
-            self.coefficient,
-            self.linear,
-            self.lower,
-            self.upper,
-            self.group,
+            self.gram_row, self.orientation, self.linear, self.lower, self.upper, self.group
         )
 
     @property
@@ -113,73 +128,98 @@ class DualProblem:
         """How a machine is read off the levels, for compiled code."""
         return Readings(self.bias_weights, self.margin_weights, self.tube_weights)
 
-    @property
+    @cached_property
+    def _ascending(self) -> bool:
+        return bool((np.diff(self.gram_row) > 0).all())
+
+    @cached_property
     def rows(self) -> np.ndarray:
         """Rows of the Gram matrix that the variables sit on, in order."""
-        ascending = bool((np.diff(self.gram_row) > 0).all())
-        return self.gram_row if ascending else np.unique(self.gram_row)
+        return self.gram_row if self._ascending else np.unique(self.gram_row)
 
-    def on_rows(self, alpha: np.ndarray, n: int) -> np.ndarray:
-        """Return the ``beta`` of ``w = sum_i beta_i phi_i``: the sum of ``s_t a_t`` on each row."""
-        if self.rows is not self.gram_row:
-            return np.bincount(self.gram_row, weights=self.sign * alpha, minlength=n)
-        beta = np.zeros(n)
-        beta[self.gram_row] = self.sign * alpha + 0.0  # no negative zeros
-        return beta
+    @property
+    def paired(self) -> bool:
+        """Whether some row has two variables."""
+        return len(self.rows) < len(self)
 
-    def decision(self, gram: Gram, beta: np.ndarray) -> np.ndarray:
-        """``K beta`` on this problem's rows of the Gram matrix, nan on the others."""
+    @property
+    def side(self) -> np.ndarray:
+        """Which way from zero each variable may go, +1 or -1; of classifiers, ``y`` times ``o``."""
+        return np.where(self.lower < 0, -1.0, 1.0)
+
+    def may_rise(self, beta: np.ndarray) -> np.ndarray:
+        """Variables below their upper bound."""
+        return beta < self.upper
+
+    def may_fall(self, beta: np.ndarray) -> np.ndarray:
+        """Variables above their lower bound."""
+        return beta > self.lower
+
+    def is_free(self, beta: np.ndarray) -> np.ndarray:
+        """Variables between their bounds."""
+        return (beta > self.lower) & (beta < self.upper)
+
+    def on_rows(self, beta: np.ndarray, n: int) -> np.ndarray:
+        """Return the coefficients of ``w`` on the n rows: the sum of ``o_t b_t`` on each."""
+        if not self._ascending:
+            return np.bincount(self.gram_row, weights=self.orientation * beta, minlength=n)
+        coef = np.zeros(n)
+        coef[self.gram_row] = self.orientation * beta + 0.0  # no negative zeros
+        return coef
+
+    def decision(self, gram: Gram, coef: np.ndarray) -> np.ndarray:
+        """``K coef`` on this problem's rows of the Gram matrix, nan on the others."""
         rows = self.rows
         decision = np.full(gram.n, np.nan)
-        decision[rows] = gram.matvec(beta, rows)
+        decision[rows] = gram.matvec(coef, rows)
         return decision
 
     def decision_at_start(self, gram: Gram, workers: Workers = ALONE) -> np.ndarray:
-        """``K beta`` at the start."""
+        """``K coef`` at the start."""
         if self.known_decision is not None:
             return self.known_decision.copy()
         return gram.matvec(self.on_rows(self.start, gram.n), workers=workers)
 
-    def gradient(self, decision: np.ndarray) -> np.ndarray:
-        """``Q a + p``, from ``decision = K beta``."""
-        return self.sign * decision[self.gram_row] + self.linear
+    def scores(self, decision: np.ndarray) -> np.ndarray:
+        """Minus the gradient, from ``decision = K coef``: which way each variable wants to go."""
+        return -self.orientation * decision[self.gram_row] - self.linear
 
-    def gap(self, alpha: np.ndarray, score: np.ndarray) -> float:
-        """Duality gap, given ``v`` less the level of its group."""
-        residual = -self.coefficient * score
-        least = np.minimum(residual * self.lower, residual * self.upper)
-        return float(np.maximum(residual * alpha - least, 0.0).sum())
+    def gap(self, beta: np.ndarray, score: np.ndarray) -> float:
+        """Duality gap, given the scores less the levels of their groups."""
+        most = np.maximum(score * self.lower, score * self.upper)
+        return float(np.maximum(most - score * beta, 0.0).sum())
 
-    def started_from(self, alpha: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
-        """Return the same problem with another feasible start, and its ``K beta`` if known."""
-        return replace(self, start=alpha, known_decision=decision)
+    def started_from(self, beta: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
+        """Return the same problem with another feasible start, and its ``K coef`` if known."""
+        return replace(self, start=beta, known_decision=decision)
 
-    def started_near(self, alpha: np.ndarray) -> DualProblem:
-        """Return the same problem started as near to ``alpha`` as the constraints allow.
+    def started_near(self, beta: np.ndarray) -> DualProblem:
+        """Return the same problem started as near to ``beta`` as the constraints allow.
 
         What the box or a constraint forbids is taken back over the variables of a group that are
         between their bounds, and over all of them only where these have not the room. What is at
         a bound but for rounding is put there: else solvers would take it for free.
         """
-        near = np.clip(alpha, self.lower, self.upper)
-        width = np.where(np.isfinite(self.upper), self.upper - self.lower, np.abs(near).max())
+        near = np.clip(beta, self.lower, self.upper)
+        width = self.upper - self.lower
+        width = np.where(np.isfinite(width), width, np.abs(near).max())
         near = np.where(near - self.lower <= _AT_BOUND * width, self.lower, near)
         near = np.where(self.upper - near <= _AT_BOUND * width, self.upper, near)
         for j in range(self.n_groups):
             member = np.flatnonzero(self.group == j)
-            c = self.coefficient[member]
-            drift = float(c @ (near - self.start)[member])
-            up = np.minimum(self.upper[member], np.abs(self.start[member]).sum()) - near[member]
-            down = near[member] - self.lower[member]
-            room = np.maximum(np.where(drift * c > 0, down, up), 0.0)
-            rounding = 1e-12 * float(np.abs(near[member]).sum() + np.abs(self.start[member]).sum())
+            drift = float((near - self.start)[member].sum())
+            mass = float(np.abs(self.start[member]).sum())
+            up = np.minimum(self.upper[member], mass) - near[member]
+            down = near[member] - np.maximum(self.lower[member], -mass)
+            room = np.maximum(down if drift > 0 else up, 0.0)
+            rounding = 1e-12 * (float(np.abs(near[member]).sum()) + mass)
             if abs(drift) > rounding:  # less is left alone: bounds stay exact
-                free = (near > self.lower)[member] & (near < self.upper)[member]
+                free = self.is_free(near)[member]
                 if abs(drift) <= room[free].sum():
                     room = np.where(free, room, 0.0)
                 if abs(drift) > room.sum():
                     return self  # no room: begin where we would have
-                near[member] -= np.sign(drift) * c * (abs(drift) / room.sum()) * room
+                near[member] -= (drift / room.sum()) * room
         return self.started_from(np.clip(near, self.lower, self.upper))
 
     def restricted(self, index: np.ndarray) -> DualProblem:
@@ -188,7 +228,7 @@ class DualProblem:
         Its ``linear`` does not know of the others: gradients are to be carried over.
         """
         arrays: dict[str, Any] = {name: getattr(self, name)[index] for name in _PER_VARIABLE}
-        return replace(self, **arrays, known_decision=None)
+        return replace(self, **arrays, losses=None, known_decision=None)
 
     def renumbered(self, rows: np.ndarray) -> DualProblem:
         """Return the same problem over ``gram.take(rows)``; ``rows`` must be sorted."""
@@ -197,15 +237,15 @@ class DualProblem:
         return replace(self, gram_row=np.searchsorted(rows, self.gram_row))
 
     def normalised(self, rho: float) -> DualProblem:
-        """For the hard margin: the maximum margin problem whose solution is ``alpha / rho``."""
+        """For the hard margin: the maximum margin problem whose solution is ``beta / rho``."""
+        biased = self.n_groups == 2
         return replace(
             self,
-            linear=np.full(len(self.sign), -1.0),
-            coefficient=self.sign if self.n_groups == 2 else np.ones(len(self.sign)),
-            group=np.full(len(self.sign), 0 if self.n_groups == 2 else -1),
+            linear=-self.side,
+            group=np.full(len(self), 0 if biased else -1),
             start=self.start / rho,
-            bias_weights=np.ones(1) if self.n_groups == 2 else np.empty(0),
-            margin_weights=np.empty(0),
+            bias_weights=np.ones(1) if biased else _NONE,
+            margin_weights=_NONE,
             scaled=False,
         )
 
@@ -249,7 +289,7 @@ class DualBatch:
     @classmethod
     def of(cls, problems: Sequence[DualProblem]) -> DualBatch:
         """Stack problems."""
-        sizes = [len(problem.sign) for problem in problems]
+        sizes = [len(problem) for problem in problems]
         return cls(
             offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             arrays={
@@ -279,13 +319,14 @@ class DualBatch:
         return (self[k] for k in range(len(self)))
 
 
-_PER_VARIABLE = ("gram_row", "sign", "coefficient", "linear", "lower", "upper", "start", "group")
+_PER_VARIABLE = ("gram_row", "orientation", "linear", "lower", "upper", "start", "group")
 _PER_PROBLEM = (
     "bias_weights",
     "margin_weights",
     "tube_weights",
     "scaled",
     "hard",
+    "losses",
     "known_decision",
 )
 _NONE = np.empty(0)
@@ -311,21 +352,21 @@ def c_svc(rows: np.ndarray, y: np.ndarray, C: np.ndarray, *, bias: bool = True) 
     >>> from maxmargin.duals import c_svc
     >>> problem = c_svc(np.arange(3), np.array([1.0, -1.0, 1.0]), C=np.ones(3))
     >>> problem.n_groups, problem.linear, problem.upper
-    (1, array([-1., -1., -1.]), array([1., 1., 1.]))
+    (1, array([-1.,  1., -1.]), array([1., 0., 1.]))
     """
     m = len(rows)
     return DualProblem(
         gram_row=rows,
-        sign=y,
-        coefficient=y if bias else np.ones(m),
-        linear=np.full(m, -1.0),
-        lower=np.zeros(m),
-        upper=C,
+        orientation=np.ones(m),
+        linear=-y,
+        lower=np.minimum(y * C, 0.0),
+        upper=np.maximum(y * C, 0.0),
         start=np.zeros(m),
         group=np.full(m, 0 if bias else -1),
         bias_weights=np.ones(1) if bias else _NONE,
         margin_weights=_NONE,
         tube_weights=_NONE,
+        losses=Losses(Hinge(), y, C),
     )
 
 
@@ -343,7 +384,7 @@ def nu_svc(
     >>> from maxmargin.duals import nu_svc
     >>> problem = nu_svc(np.arange(4), np.array([1.0, 1.0, -1.0, -1.0]), np.ones(4), nu=0.5)
     >>> problem.group, problem.start
-    (array([0, 0, 1, 1]), array([1., 0., 1., 0.]))
+    (array([0, 0, 1, 1]), array([ 1.,  0., -1., -0.]))
     """
     total = weight.sum()
     positive, negative = weight[y > 0].sum(), weight[y < 0].sum()
@@ -369,7 +410,7 @@ def hard_margin(
     >>> import numpy as np
     >>> from maxmargin.duals import hard_margin
     >>> hard_margin(np.arange(3), np.array([1.0, -1.0, -1.0]), np.ones(3)).start
-    array([1., 1., 0.])
+    array([ 1., -1., -0.])
     """
     upper = np.where(weight > 0, np.inf, 0.0)
     problem = _unit_sums(rows, y, upper, 2.0 if bias else 1.0, bias=bias)
@@ -386,17 +427,17 @@ def _unit_sums(
     for j in range(2 if bias else 1):
         members = np.flatnonzero(group == j)
         start[members] = _filled(upper[members], total / 2 if bias else total)
+    side = y if bias else np.ones(m)
     return DualProblem(
         gram_row=rows,
-        sign=y,
-        coefficient=np.ones(m),
+        orientation=y * side,
         linear=np.zeros(m),
-        lower=np.zeros(m),
-        upper=upper,
-        start=start,
+        lower=np.where(side < 0, -upper, 0.0),
+        upper=np.where(side > 0, upper, 0.0),
+        start=side * start,
         group=group,
-        bias_weights=np.array([0.5, -0.5]) if bias else _NONE,
-        margin_weights=np.array([-0.5, -0.5]) if bias else np.array([-1.0]),
+        bias_weights=np.array([0.5, 0.5]) if bias else _NONE,
+        margin_weights=np.array([-0.5, 0.5]) if bias else np.array([-1.0]),
         tube_weights=_NONE,
         scaled=True,
     )
@@ -413,22 +454,22 @@ def epsilon_svr(
     >>> from maxmargin.duals import epsilon_svr
     >>> problem = epsilon_svr(np.arange(2), np.array([1.0, 2.0]), C=np.ones(2), epsilon=0.5)
     >>> problem.gram_row, problem.linear
-    (array([0, 1, 0, 1]), array([-0.5, -1.5,  1.5,  2.5]))
+    (array([0, 1, 0, 1]), array([-0.5, -1.5, -1.5, -2.5]))
     """
     m = len(rows)
     sign = np.repeat([1.0, -1.0], m)
     return DualProblem(
         gram_row=np.tile(rows, 2),
-        sign=sign,
-        coefficient=sign if bias else np.ones(2 * m),
-        linear=epsilon - sign * np.tile(target, 2),
-        lower=np.zeros(2 * m),
-        upper=np.tile(C, 2),
+        orientation=np.ones(2 * m),
+        linear=sign * epsilon - np.tile(target, 2),
+        lower=np.concatenate([np.zeros(m), -C]),
+        upper=np.concatenate([C, np.zeros(m)]),
         start=np.zeros(2 * m),
         group=np.full(2 * m, 0 if bias else -1),
         bias_weights=np.ones(1) if bias else _NONE,
         margin_weights=_NONE,
         tube_weights=_NONE,
+        losses=Losses(EpsilonInsensitive(epsilon), target, C),
     )
 
 
@@ -444,23 +485,24 @@ def nu_svr(
     >>> import numpy as np
     >>> from maxmargin.duals import nu_svr
     >>> nu_svr(np.arange(2), np.array([1.0, 2.0]), C=np.ones(2), nu=0.5).start
-    array([0.5, 0. , 0.5, 0. ])
+    array([ 0.5,  0. , -0.5, -0. ])
     """
     m = len(rows)
     sign = np.repeat([1.0, -1.0], m)
     half = _filled(C, nu * C.sum() / 2)
+    side = sign if bias else np.ones(2 * m)
+    upper = np.tile(C, 2)
     return DualProblem(
         gram_row=np.tile(rows, 2),
-        sign=sign,
-        coefficient=np.ones(2 * m),
-        linear=-sign * np.tile(target, 2),
-        lower=np.zeros(2 * m),
-        upper=np.tile(C, 2),
-        start=np.tile(half, 2),
+        orientation=sign * side,
+        linear=-sign * side * np.tile(target, 2),
+        lower=np.where(side < 0, -upper, 0.0),
+        upper=np.where(side > 0, upper, 0.0),
+        start=side * np.tile(half, 2),
         group=np.repeat([0, 1 if bias else 0], m),
-        bias_weights=np.array([0.5, -0.5]) if bias else _NONE,
+        bias_weights=np.array([0.5, 0.5]) if bias else _NONE,
         margin_weights=_NONE,
-        tube_weights=np.array([0.5, 0.5]) if bias else np.ones(1),
+        tube_weights=np.array([0.5, -0.5]) if bias else np.ones(1),
     )
 
 
@@ -477,8 +519,7 @@ def one_class(rows: np.ndarray, weight: np.ndarray, nu: float) -> DualProblem:
     m = len(rows)
     return DualProblem(
         gram_row=rows,
-        sign=np.ones(m),
-        coefficient=np.ones(m),
+        orientation=np.ones(m),
         linear=np.zeros(m),
         lower=np.zeros(m),
         upper=weight,

@@ -59,16 +59,21 @@ class DualProgress(Progress):
         Duality gap, to the solver's working precision.
     support_vectors : int
         Nonzero variables.
-    alpha : float array
-        The variables as they are now; not to be changed.
+    beta : float array
+        The signed variables as they are now; not to be changed. ``alpha`` has them without signs.
     others : callable
         Returns the variables of problems that are solved side by side with it, by their numbers.
     """
 
     gap: float
     support_vectors: int
-    alpha: np.ndarray = field(repr=False)
+    beta: np.ndarray = field(repr=False)
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The lecture's multipliers: the variables without their signs."""
+        return np.abs(self.beta)
 
     def __str__(self) -> str:
         which = f"{self.solved} of {self.problems} solved, " if self.problems > 1 else ""
@@ -275,7 +280,7 @@ class ProblemMonitor:
         violation: float,
         tol: float,
         gap: float,
-        alpha: np.ndarray,
+        beta: np.ndarray,
         others: Callable[[], dict[int, np.ndarray]] = dict,
     ) -> None:
         """Tell the listeners where this problem is."""
@@ -289,8 +294,8 @@ class ProblemMonitor:
                 tol,
                 seconds,
                 gap,
-                int(np.count_nonzero(alpha)),
-                alpha,
+                int(np.count_nonzero(beta)),
+                beta,
                 others,
             )
         )

@@ -69,12 +69,18 @@ _ADVICE = {
 class Solution:
     """A feasible point of a dual problem, and how the solver left it.
 
-    ``decision`` is the solver's own ``K beta`` where it has one, to its working precision;
-    ``exact`` says that it is the one in float64 that a certificate asks for.
+    ``beta`` are the signed variables; ``decision`` is the solver's own ``K coef`` where it has one,
+    to its working precision; ``exact`` says that it is the one in float64 that a certificate asks
+    for.
     """
 
-    alpha: np.ndarray
+    beta: np.ndarray
     n_iter: int
     status: Status
     decision: np.ndarray | None = None
     exact: bool = False
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """The lecture's multipliers: the variables without their signs."""
+        return np.abs(self.beta)

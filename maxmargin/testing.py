@@ -173,7 +173,7 @@ def check_solver(solver: Solver | Auto, tol: float = 1e-3) -> list[Evaluation]:
         assert certificate.status is Status.CONVERGED, f"{name}: {certificate}"
         assert certificate.kkt_violation <= tol, f"{name}: {certificate}"
         assert certificate.gap >= 0, f"{name}: {certificate}"
-        assert certificate.infeasibility <= 1e-9 * max(1.0, np.abs(evaluation.alpha).sum()), name
+        assert certificate.infeasibility <= 1e-9 * max(1.0, np.abs(evaluation.beta).sum()), name
         assert (problem.start == start).all(), f"{name}: the solver changed its input"
         assert steps >= 0
         evaluations.append(evaluation)

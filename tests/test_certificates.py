@@ -218,7 +218,7 @@ def test_problems_share_a_gram_and_keep_their_start():
         alone = SVC(kernel=RBF(gamma=0.5), tol=1e-6).fit(X[rows], y[rows])
         assert evaluation.bias == pytest.approx(alone.intercept_[0], abs=1e-6)
         np.testing.assert_array_equal(evaluation.rows, rows)
-    resumed = problems[0].started_from(together[0].alpha)
+    resumed = problems[0].started_from(together[0].beta)
     _, (count,) = solve_certified(gram, [resumed], SMO(), 1e-6)
     assert count == 0 < steps[0]
 
@@ -246,7 +246,7 @@ def test_shrinking_changes_no_answer(model, cache_size, random, monkeypatch):
 
     def watched(self, violation):
         state = original(self, violation)
-        sizes.append(len(state.alpha))
+        sizes.append(len(state.beta))
         return state
 
     monkeypatch.setattr(SmallBatch, "takes", lambda *_: False)  # nor solved before SMO has them

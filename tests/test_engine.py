@@ -187,12 +187,12 @@ def test_rows_in_any_order_and_among_others():
         if direct:
             batch = duals.DualBatch.of([shuffled])
             (solution,) = WorkingSet().solve(gram, batch, [1e-5], [0])
-            alpha = solution.alpha
+            beta = solution.beta
         else:
             (evaluation,), _ = solve_certified(gram, [shuffled], WorkingSet(), 1e-5)
-            alpha = evaluation.alpha
+            beta = evaluation.beta
         (expected,), _ = solve_certified(gram, [tidy], SMO(), 1e-5)
-        np.testing.assert_allclose(alpha[np.argsort(order)], expected.alpha, atol=1e-2)
+        np.testing.assert_allclose(beta[np.argsort(order)], expected.beta, atol=1e-2)
 
 
 def test_ill_conditioned_problems_end_in_newton_steps(regime):
@@ -210,14 +210,14 @@ def test_far_rows_keep_what_the_solver_found_only_where_it_cannot_matter(random)
     gram = Gram.of(points, RBF(gamma=0.2))
     problem = duals.c_svc(np.arange(n), labels, np.ones(n))
     (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
-    exact = evaluate(gram, problem, Solution(solution.alpha, 0, solution.status), 1e-3, PSD)
+    exact = evaluate(gram, problem, Solution(solution.beta, 0, solution.status), 1e-3, PSD)
     trusted = evaluate(gram, problem, solution, 1e-3, PSD)
     for name in ("primal", "dual", "gap", "kkt_violation"):
         ours, recomputed = getattr(trusted.certificate, name), getattr(exact.certificate, name)
         assert ours == pytest.approx(recomputed, rel=1e-9, abs=1e-9)
     spoilt = solution.decision + 0.05 * random.normal(size=n)
     doubted = evaluate(
-        gram, problem, Solution(solution.alpha, 0, solution.status, spoilt), 1e-3, PSD
+        gram, problem, Solution(solution.beta, 0, solution.status, spoilt), 1e-3, PSD
     )
     assert doubted.certificate.kkt_violation == pytest.approx(exact.certificate.kkt_violation)
     assert doubted.certificate.primal == pytest.approx(exact.certificate.primal)
@@ -248,10 +248,10 @@ def test_a_stop_at_any_time_leaves_a_consistent_state(regime, patience, jobs):
     (solution,) = engine.solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
     if regime == "exchanged":  # a grown problem is over before anyone is asked
         assert solution.status is Status.INTERRUPTED
-    assert (problem.lower <= solution.alpha).all()
-    assert (solution.alpha <= problem.upper).all()
-    assert problem.coefficient @ solution.alpha == pytest.approx(0.0, abs=1e-9)
-    expected = gram.matvec(problem.on_rows(solution.alpha, N))
+    assert (problem.lower <= solution.beta).all()
+    assert (solution.beta <= problem.upper).all()
+    assert solution.beta.sum() == pytest.approx(0.0, abs=1e-9)
+    expected = gram.matvec(problem.on_rows(solution.beta, N))
     own = solution.decision if solution.decision is not None else np.zeros(N)
     np.testing.assert_allclose(own, expected, atol=2e-5)
 
@@ -277,7 +277,7 @@ def test_a_stop_before_the_values_of_the_start_are_known_is_honest(monkeypatch, 
     assert evaluation.certificate.status is Status.INTERRUPTED
     assert evaluation.certificate.gap == np.inf
     assert evaluation.certificate.dual == -np.inf
-    np.testing.assert_array_equal(evaluation.alpha, problem.start)
+    np.testing.assert_array_equal(evaluation.beta, problem.start)
     exact = gram.matvec(problem.on_rows(problem.start, N))
     assert exact.min() < -evaluation.bias < exact.max()
 
@@ -288,7 +288,7 @@ def test_the_word_of_a_stopped_solver_is_not_taken_for_convergence(monkeypatch):
 
     class Stopped:
         def solve(self, gram, batch, tol, spent):
-            fine = -problem.linear / problem.sign  # as if every gradient were zero
+            fine = -problem.linear  # as if every gradient were zero
             return [Solution(problem.start, 0, Status.TIME_LIMIT, fine)]
 
     (evaluation,), _ = solve_certified(gram, [problem], Stopped(), 1e-3)
@@ -312,7 +312,7 @@ def test_an_error_in_a_kernel_leaves_no_half_made_rows(regime):
         WorkingSet().solve(gram, batch, [1e-3], [0])
     (solution,) = WorkingSet().solve(gram, batch, [1e-3], [0])
     assert solution.status is Status.CONVERGED
-    expected = gram.matvec(problem.on_rows(solution.alpha, 300))
+    expected = gram.matvec(problem.on_rows(solution.beta, 300))
     np.testing.assert_allclose(solution.decision, expected, atol=2e-5)
 
 
@@ -414,15 +414,15 @@ def test_the_road_keeps_to_the_limit_on_steps_and_to_one_blas_thread(monkeypatch
 def test_a_start_that_drifts_is_mended_between_the_bounds():
     """Variables at their bounds stay there: else the solver would have hundreds to put back."""
     problem = duals.c_svc(rows, sign, np.full(N, 3.0))
-    alpha = np.where(rows % 3 == 0, 3.0, 0.0)
+    beta = sign * np.where(rows % 3 == 0, 3.0, 0.0)
     free = rows % 50 == 1
-    alpha[free] = 1.5
-    drift = problem.coefficient @ alpha
-    alpha[free] -= problem.coefficient[free] * (drift - 1e-6) / free.sum()
-    rounded = np.where(free, alpha, np.abs(alpha - 1e-14))  # at a bound but for the last digits
+    beta[free] = 1.5 * sign[free]
+    beta[free] -= (beta.sum() - 1e-6) / free.sum()
+    rounded = np.where(free, beta, beta - 1e-14 * np.sign(beta))  # at a bound but for last digits
+    rounded[beta == 0] = 1e-14 * sign[beta == 0]
     start = problem.started_near(rounded).start
-    np.testing.assert_array_equal(start[~free], alpha[~free])
-    assert problem.coefficient @ start == pytest.approx(0.0, abs=1e-10)
+    np.testing.assert_array_equal(start[~free], beta[~free])
+    assert start.sum() == pytest.approx(0.0, abs=1e-10)
 
 
 def test_a_direction_of_rounding_keeps_the_constraint():
@@ -450,7 +450,7 @@ def test_a_solution_off_the_constraint_is_brought_back(monkeypatch):
             calls.append(1)
             if len(calls) == 1:
                 inside = (solution.alpha > 0.1) & (solution.alpha < 2.9)
-                solution.alpha[np.flatnonzero(inside)[0]] += 0.05
+                solution.beta[np.flatnonzero(inside)[0]] += 0.05
             return [solution]
 
     (evaluation,), _ = solve_certified(gram, [problem], Careless(), 1e-3)
@@ -464,7 +464,7 @@ def test_nothing_off_the_constraint_is_called_trivial():
 
     class Zeros:
         def solve(self, gram, batch, tol, spent):
-            return [Solution(np.zeros(len(p.sign)), 1, Status.CONVERGED) for p in batch]
+            return [Solution(np.zeros(len(p)), 1, Status.CONVERGED) for p in batch]
 
     problem = duals.one_class(np.arange(30), np.ones(30), nu=0.5)
     (evaluation,), _ = certified.solve_certified(Gram.of(X[:30], RBF(1.0)), [problem], Zeros(), 1.0)

@@ -153,12 +153,12 @@ def test_starting_near_a_point_is_feasible():
         duals.c_svc(np.arange(8), np.tile([1.0, -1.0], 4), np.ones(8), bias=False),
     ]
     for problem in problems:
-        start = problem.started_near(random.normal(1.0, 1.0, size=len(problem.sign))).start
+        start = problem.started_near(random.normal(0.0, 1.5, size=len(problem))).start
         assert (start >= problem.lower).all()
         assert (start <= problem.upper).all()
         for j in range(problem.n_groups):
             member = problem.group == j
-            drift = problem.coefficient[member] @ (start - problem.start)[member]
+            drift = (start - problem.start)[member].sum()
             assert drift == pytest.approx(0.0, abs=1e-12)
 
 
@@ -346,14 +346,14 @@ def odd_checkpoints(fingerprint, alpha):
         "other than numbers": np.array([None] * len(alpha)),
     }
     for said, array in alphas.items():
-        yield said, lambda file, array=array: np.savez(file, fingerprint=fingerprint, alpha0=array)
+        yield said, lambda file, array=array: np.savez(file, fingerprint=fingerprint, beta0=array)
     yield "single array", lambda file: np.save(file, alpha)
-    yield "alpha0", lambda file: np.savez(file, fingerprint=fingerprint)
+    yield "beta0", lambda file: np.savez(file, fingerprint=fingerprint)
 
     def of_terabytes(file):
         header = {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
         with zipfile.ZipFile(file, "w") as archive:
-            for name, array in (("fingerprint", fingerprint), ("alpha0", None)):
+            for name, array in (("fingerprint", fingerprint), ("beta0", None)):
                 with archive.open(f"{name}.npy", "w") as member:
                     if array is None:
                         np.lib.format.write_array_header_1_0(member, header)
@@ -368,8 +368,8 @@ def test_files_that_are_nearly_checkpoints(tmp_path):
     with pytest.warns(ConvergenceWarning):
         SVC(C=10.0, max_iter=10, checkpoint=path).fit(X, y)
     with np.load(path) as file:
-        fingerprint, alpha = file["fingerprint"], file["alpha0"]
-    for said, write in odd_checkpoints(fingerprint, alpha):
+        fingerprint, beta = file["fingerprint"], file["beta0"]
+    for said, write in odd_checkpoints(fingerprint, beta):
         with path.open("wb") as file:
             write(file)
         with pytest.raises(ValueError, match=f"not a checkpoint.*({said})|{said}"):

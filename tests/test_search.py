@@ -20,7 +20,6 @@ from maxmargin import SVC, SVR, NuSVC, SVCSearchCV, SVRSearchCV, duals
 from maxmargin.backends.cpu.momentum import hastened_steps
 from maxmargin.backends.cpu.steps import BARRED, CONVERGED, pair_steps, single_steps
 from maxmargin.backends.threads import on_one_blas_thread
-from maxmargin.certificate import falling, rising
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
 from maxmargin.progress import Monitor
 from maxmargin.selection import path, sharing
@@ -466,14 +465,13 @@ def test_hard_paths(kind, bias, monkeypatch):
             problem = duals.epsilon_svr(np.arange(n), signal, C * weight, 0.1, bias=bias)
         block = K if kind == "svc" else np.hstack([K, K])
         route = route or path.CPath(block, problem, tol=1e-3)
-        alpha = route.solve(problem)
-        assert (alpha >= 0).all()
-        assert (alpha <= problem.upper).all()
-        assert not bias or abs(alpha @ problem.coefficient) < 1e-6 * C
-        decision = K.astype(np.float64) @ problem.on_rows(alpha, n)
-        v = -problem.coefficient * problem.gradient(decision)
-        highest = v[rising(problem, alpha)].max()
-        lowest = v[falling(problem, alpha)].min()
+        beta = route.solve(problem)
+        assert (beta >= problem.lower).all()
+        assert (beta <= problem.upper).all()
+        assert not bias or abs(beta.sum()) < 1e-6 * C
+        v = problem.scores(K.astype(np.float64) @ problem.on_rows(beta, n))
+        highest = v[problem.may_rise(beta)].max()
+        lowest = v[problem.may_fall(beta)].min()
         violation = highest - lowest if bias else max(highest, -lowest)
         assert violation <= 1e-3
     assert all(used.values()), used
@@ -486,26 +484,24 @@ def test_hastened_steps(constrained):
     X, y = random.normal(size=(n, 2)), np.sign(random.normal(size=n))
     K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2)).astype(np.float32)
     problem = duals.c_svc(np.arange(n), y, np.full(n, 100.0), bias=constrained)
-    c, signs = problem.coefficient, problem.sign * problem.coefficient
-    K *= np.outer(signs, signs).astype(np.float32)
     taken = []
     for hastened in (True, False):
-        alpha, score = problem.start.copy(), (-c * problem.linear).astype(np.float32)
-        rise = np.where(rising(problem, alpha), np.float32(0), -BARRED)[None]
-        fall = np.where(falling(problem, alpha), np.float32(0), BARRED)[None]
-        given = K, np.arange(n), K.diagonal().copy(), score, alpha
-        given += problem.lower, problem.upper, c, rise, fall, np.float32(0.01), 10**6
+        beta, score = problem.start.copy(), -problem.linear.astype(np.float32)
+        rise = np.where(problem.may_rise(beta), np.float32(0), -BARRED)[None]
+        fall = np.where(problem.may_fall(beta), np.float32(0), BARRED)[None]
+        given = K, np.arange(n), K.diagonal().copy(), score, beta
+        given += problem.lower, problem.upper, rise, fall, np.float32(0.01), 10**6
         if hastened:
             code, steps = hastened_steps(constrained, *given)
         else:
             code, steps = (pair_steps if constrained else single_steps)(*given)
         assert code == CONVERGED
-        assert (alpha >= 0).all()
-        assert (alpha <= 100).all()
-        assert not constrained or abs(alpha @ c) < 1e-8
-        v = -c * problem.linear - K.astype(np.float64) @ (c * alpha)
-        highest = v[rising(problem, alpha)].max()
-        lowest = v[falling(problem, alpha)].min()
+        assert (beta >= problem.lower).all()
+        assert (beta <= problem.upper).all()
+        assert not constrained or abs(beta.sum()) < 1e-8
+        v = -problem.linear - K.astype(np.float64) @ beta
+        highest = v[problem.may_rise(beta)].max()
+        lowest = v[problem.may_fall(beta)].min()
         assert (highest - lowest if constrained else max(highest, -lowest)) <= 0.02
         taken.append(steps)
     assert taken[0] < taken[1]
@@ -602,7 +598,7 @@ def test_every_C_starts_from_the_answer_of_the_last(monkeypatch):
     solve = path.CPath.solve
 
     def watched(self, problem):
-        starts.append(bool(self.alpha.any()))
+        starts.append(bool(self.beta.any()))
         return solve(self, problem)
 
     monkeypatch.setattr(path.CPath, "solve", watched)

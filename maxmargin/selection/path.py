@@ -1,10 +1,10 @@
 """One dual problem along a path of rising costs, over a Gram matrix that is already there.
 
 A search solves the same problem (see :mod:`maxmargin.duals`) for one C after the other. Between two
-of them only the upper walls move, from u to ``r u``, and a good start is known:
+of them only the walls away from zero move, from u to ``r u``, and a good start is known:
 
-    a -> r a    where most support vectors are at their wall: there they stay
-    a -> a      where most are free: a solution with none at its wall stays the solution
+    b -> r b    where most support vectors are at their wall: there they stay
+    b -> b      where most are free: a solution with none at its wall stays the solution
 
 From there SMO's steps of two go on. Where they crawl, which a large C and an ill-conditioned matrix
 make them, they are confined to the variables that matter now; and near the end the set F of free
@@ -16,11 +16,11 @@ nothing more:
 
 (the primal-dual active set method; given up where it does not settle quickly).
 
-Kernel values are float32; ``v = -c (Q a + p)`` is kept in float64, and cleared of the rounding of
+Kernel values are float32; ``v = -(K b + p)`` is kept in float64, and cleared of the rounding of
 the steps where that comes near ``tol``. There is no certificate here: the machine that a search
 ends with has one.
 
-References: DeCoste and Wagstaff, KDD 2000 (alpha seeding); Joachims, 1999 (shrinking);
+References: DeCoste and Wagstaff, KDD 2000 (beta seeding); Joachims, 1999 (shrinking);
 Hintermueller, Ito and Kunisch, SIAM J. Optim. 13(3), 2002 (the active set).
 """
 
@@ -38,7 +38,6 @@ from maxmargin.backends.cpu import add_rows
 from maxmargin.backends.cpu.momentum import hastened_steps
 from maxmargin.backends.cpu.steps import BARRED, pair_steps, single_steps
 from maxmargin.backends.threads import StoppedError
-from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualProblem
 
 _PATIENCE = 0.7  # steps per variable, before those that do not matter now are set aside
@@ -92,7 +91,7 @@ class CPath:
     >>> problems = [duals.c_svc(rows, y, np.full(2, C)) for C in (0.1, 10.0)]
     >>> path = CPath(K, problems[0], tol=1e-3)
     >>> [path.solve(problem).round(3).tolist() for problem in problems]
-    [[0.1, 0.1], [0.5, 0.5]]
+    [[-0.1, 0.1], [-0.5, 0.5]]
     """
 
     def __init__(
@@ -107,30 +106,30 @@ class CPath:
         self.constrained = problem.n_groups > 0
         self.K, self.slot = K, problem.gram_row
         self.diagonal = K[self.slot, np.arange(len(self.slot))]
-        orientation = (problem.sign * problem.coefficient).astype(np.float32)
+        orientation = problem.orientation.astype(np.float32)
         if (orientation != orientation[0]).any():
             self.K = orientation[:, None] * K[self.slot] * orientation
             self.slot = np.arange(len(orientation))
         self.scale = float(self.diagonal.max())
-        self.alpha = problem.start.copy()
-        self.v = -problem.coefficient * problem.linear
-        self.cleared_alpha, self.cleared_v = self.alpha.copy(), self.v.copy()
+        self.beta = problem.start.copy()
+        self.v = -problem.linear
+        self.cleared_beta, self.cleared_v = self.beta.copy(), self.v.copy()
         self.inside = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
         self.drift = self.level = self.violation = 0.0
         self.steps = 0
 
     def solve(self, problem: DualProblem) -> np.ndarray:
-        """Return ``alpha`` for another cost, not lower than the last."""
+        """Return ``beta`` for another cost, not lower than the last."""
         self._raise_walls(problem)
         self.steps = 0
         if not self._settle():
             self._insist()
-        if len(self.alpha) < SMALL:
+        if len(self.beta) < SMALL:
             self._clear()
             self._change_faces()
-        if _snap(self.alpha, problem.lower, problem.upper):
+        if _snap(self.beta, problem.lower, problem.upper):
             self._look()
-        return self.alpha.copy()
+        return self.beta.copy()
 
     def _insist(self) -> None:
         """Go on by other means until the problem is solved."""
@@ -151,27 +150,26 @@ class CPath:
     def _raise_walls(self, problem: DualProblem) -> None:
         """Take the new walls, and begin from the last solution or from a multiple of it."""
         before, self.problem = self.problem, problem
-        ratio = multiple(before, self.alpha, problem)
+        ratio = multiple(before, self.beta, problem)
         if ratio > 1.0:
-            base = -problem.coefficient * problem.linear
-            for alpha, v in ((self.alpha, self.v), (self.cleared_alpha, self.cleared_v)):
-                _scale(alpha, v, base, before.upper, problem.upper, ratio)
+            walls = before.lower, before.upper, problem.lower, problem.upper
+            for beta, v in ((self.beta, self.v), (self.cleared_beta, self.cleared_v)):
+                _scale(beta, v, problem.linear, *walls, ratio)
             self.drift *= ratio
 
     def _settle(self) -> bool:
         """Take steps with all variables, for a while; whether that sufficed."""
         problem = self.problem
-        allowed = int(_PATIENCE * len(self.alpha))
+        allowed = int(_PATIENCE * len(self.beta))
         while self.steps < allowed:
             steps, self.level, self.violation = _settle(
                 self.K,
                 self.slot,
                 self.diagonal,
                 self.v,
-                self.alpha,
+                self.beta,
                 problem.lower,
                 problem.upper,
-                problem.coefficient,
                 self.constrained,
                 self.tol,
                 allowed - self.steps,
@@ -186,7 +184,7 @@ class CPath:
     def _go_on_inside(self) -> None:
         """Take steps among the variables that matter now, the others left as they are."""
         problem, v = self.problem, self.v
-        rises, falls = rising(problem, self.alpha), falling(problem, self.alpha)
+        rises, falls = problem.may_rise(self.beta), problem.may_fall(self.beta)
         highest = lowest = 0.0
         if self.constrained:
             highest, lowest = v[rises].max(), v[falls].min()
@@ -196,17 +194,16 @@ class CPath:
         matters |= falls & (v < highest - far)
         chosen, K = self._among(matters)
         q = len(chosen)
-        alpha = self.alpha[chosen]
+        beta = self.beta[chosen]
         _, steps = hastened_steps(
             self.constrained,
             K,
             np.arange(q),
             self.diagonal[chosen],
             (v[chosen] - self.level).astype(np.float32),
-            alpha,
+            beta,
             problem.lower[chosen],
             problem.upper[chosen],
-            problem.coefficient[chosen],
             np.where(rises[chosen], np.float32(0), -BARRED)[None],
             np.where(falls[chosen], np.float32(0), BARRED)[None],
             np.float32(max(0.5 * self.tol, _TIGHTEN * self.violation)),
@@ -214,7 +211,7 @@ class CPath:
         )
         if not steps:
             raise UnsettledError
-        self.alpha[chosen] = alpha
+        self.beta[chosen] = beta
         self._count(steps)
 
     def _among(self, matters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -230,8 +227,7 @@ class CPath:
     def _affordable(self) -> bool:
         """Whether a linear system of the free variables costs no more than the steps so far."""
         problem = self.problem
-        inside = (self.alpha > problem.lower) & (self.alpha < problem.upper)
-        free = int(np.count_nonzero(inside))
+        free = int(np.count_nonzero(problem.is_free(self.beta)))
         return 1 < free <= _FACES_FREE and free**3 <= _AFFORDED * self.steps
 
     def _change_faces(self) -> bool:
@@ -239,9 +235,9 @@ class CPath:
 
         If it does not, everything is as it was.
         """
-        problem, c = self.problem, self.problem.coefficient
-        before = self.alpha.copy(), self.v.copy(), self.level, self.violation
-        free = np.flatnonzero((self.alpha > problem.lower) & (self.alpha < problem.upper))
+        problem = self.problem
+        before = self.beta.copy(), self.v.copy(), self.level, self.violation
+        free = np.flatnonzero(problem.is_free(self.beta))
         self.ridge = _EPSILON * len(free) ** 0.5 * self.scale
         self.factor = np.empty(0, dtype=np.int64), None
         changes: float = np.inf
@@ -250,25 +246,25 @@ class CPath:
             if not 1 < len(free) <= _FACES_FREE:
                 break
             x, level = self._newton(free, missing)
-            self.alpha[free] += c[free] * x
+            self.beta[free] += x
             self._clear()
-            wrong = rising(problem, self.alpha) & (self.v > level + 0.5 * self.tol)
-            wrong |= falling(problem, self.alpha) & (self.v < level - 0.5 * self.tol)
+            wrong = problem.may_rise(self.beta) & (self.v > level + 0.5 * self.tol)
+            wrong |= problem.may_fall(self.beta) & (self.v < level - 0.5 * self.tol)
             wrong[free] = False
-            reached = np.clip(self.alpha[free], problem.lower[free], problem.upper[free])
-            beyond = self.alpha[free] != reached
+            reached = np.clip(self.beta[free], problem.lower[free], problem.upper[free])
+            beyond = self.beta[free] != reached
             changed = int(np.count_nonzero(beyond) + np.count_nonzero(wrong))
             if not changed and self.violation < before[-1]:
                 return True
             if not (changed < _SETTLING * changes or changed <= _FEW):
                 break
             changes = changed
-            self.alpha[free] = reached
+            self.beta[free] = reached
             self._clear()
-            missing = float(c @ (before[0] - self.alpha)) if self.constrained else 0.0
+            missing = float((before[0] - self.beta).sum()) if self.constrained else 0.0
             free = np.concatenate([free[~beyond], np.flatnonzero(wrong)])
-        self.alpha[:], self.v[:], self.level, self.violation = before
-        self.cleared_alpha[:], self.cleared_v[:] = before[:2]
+        self.beta[:], self.v[:], self.level, self.violation = before
+        self.cleared_beta[:], self.cleared_v[:] = before[:2]
         return False
 
     def _newton(self, free: np.ndarray, missing: float) -> tuple[np.ndarray, float]:
@@ -296,7 +292,7 @@ class CPath:
         base, factor = self.factor
         if factor is None:
             return self._factored(free, sides)
-        place = np.full(len(self.alpha), -1)
+        place = np.full(len(self.beta), -1)
         place[base] = np.arange(len(base))
         known = place[free] >= 0
         kept, added = place[free[known]], free[~known]
@@ -340,88 +336,94 @@ class CPath:
     def _count(self, steps: int) -> None:
         """Each step rounds every v, by its own size or by that of what is added to it."""
         self.steps += steps
-        largest = max(float(self.alpha.max()) * self.scale, float(np.abs(self.v).max()))
+        largest = max(float(np.abs(self.beta).max()) * self.scale, float(np.abs(self.v).max()))
         self.drift = float(np.hypot(self.drift, 0.5 * _EPSILON * largest * steps**0.5))
 
     def _clear(self) -> None:
         """Recompute v in float64, from what has moved since the last time, and look at it."""
-        problem = self.problem
-        moved = np.flatnonzero(self.alpha != self.cleared_alpha)
-        change = problem.coefficient[moved] * (self.cleared_alpha[moved] - self.alpha[moved])
+        moved = np.flatnonzero(self.beta != self.cleared_beta)
+        change = self.cleared_beta[moved] - self.beta[moved]
         add_rows(self.K, self.slot[moved], change, 0, len(self.v), self.cleared_v)
-        self.cleared_alpha[:], self.v[:] = self.alpha, self.cleared_v
+        self.cleared_beta[:], self.v[:] = self.beta, self.cleared_v
         self.drift = 0.0
         self._look()
 
     def _look(self) -> None:
         problem = self.problem
         self.level, self.violation = _look(
-            self.alpha,
+            self.beta,
             self.v,
             problem.lower,
             problem.upper,
-            problem.coefficient,
             self.constrained,
         )
 
 
-def multiple(before: DualProblem, alpha: np.ndarray, problem: DualProblem) -> float:
-    """Which multiple of a solution begins the same problem with higher walls."""
-    return _multiple(alpha, before.upper, problem.upper)
+def multiple(before: DualProblem, beta: np.ndarray, problem: DualProblem) -> float:
+    """Which multiple of a solution begins the same problem with walls further from zero."""
+    return _multiple(beta, before.lower, before.upper, problem.lower, problem.upper)
 
 
 @njit(cache=True, nogil=True)
-def _multiple(alpha, before, upper):
-    """Return how much higher the walls are, or one if most of the nonzero variables are free."""
+def _multiple(beta, before_lower, before_upper, lower, upper):
+    """Return how much further the walls are, or one if most of the nonzero variables are free."""
     ratio = np.inf
     nonzero = 0
     at_wall = 0
-    for t in range(alpha.shape[0]):
-        if alpha[t] > 0.0:
+    for t in range(beta.shape[0]):
+        if beta[t] != 0.0:
             nonzero += 1
-            if alpha[t] == before[t]:
+            if beta[t] == before_upper[t]:
                 at_wall += 1
-                ratio = min(ratio, upper[t] / before[t])
+                ratio = min(ratio, upper[t] / before_upper[t])
+            elif beta[t] == before_lower[t]:
+                at_wall += 1
+                ratio = min(ratio, lower[t] / before_lower[t])
     return ratio if 2 * at_wall > nonzero else 1.0
 
 
 @njit(cache=True, nogil=True)
-def _scale(alpha, v, base, before, upper, ratio):
-    """Multiply ``alpha``, and ``v`` less its ``base``; what is at its wall stays there."""
-    for t in range(alpha.shape[0]):
-        alpha[t] = upper[t] if alpha[t] == before[t] else ratio * alpha[t]
-        v[t] = base[t] + ratio * (v[t] - base[t])
+def _scale(beta, v, linear, before_lower, before_upper, lower, upper, ratio):
+    """Multiply ``beta``, and what it adds to ``v``; what is at its wall stays there."""
+    for t in range(beta.shape[0]):
+        if beta[t] == before_upper[t]:
+            beta[t] = upper[t]
+        elif beta[t] == before_lower[t]:
+            beta[t] = lower[t]
+        else:
+            beta[t] *= ratio
+        v[t] = ratio * (v[t] + linear[t]) - linear[t]
 
 
 @njit(cache=True, nogil=True)
-def _snap(alpha, lower, upper):
+def _snap(beta, lower, upper):
     """Put variables to a wall from which only rounding keeps them; returns how many."""
     count = 0
-    for t in range(alpha.shape[0]):
+    for t in range(beta.shape[0]):
         near = 1e-10 * (upper[t] - lower[t])
-        if lower[t] < alpha[t] < upper[t]:
-            if alpha[t] - lower[t] <= near:
-                alpha[t] = lower[t]
+        if lower[t] < beta[t] < upper[t]:
+            if beta[t] - lower[t] <= near:
+                beta[t] = lower[t]
                 count += 1
-            elif upper[t] - alpha[t] <= near:
-                alpha[t] = upper[t]
+            elif upper[t] - beta[t] <= near:
+                beta[t] = upper[t]
                 count += 1
     return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
-def _look(alpha, v, lower, upper, coefficient, constrained):
+def _look(beta, v, lower, upper, constrained):
     """Level and violation; without a free variable the level is in the middle of what may be."""
     highest = -np.inf
     lowest = np.inf
     total = 0.0
     free = 0
     for t in range(v.shape[0]):
-        below = alpha[t] < upper[t]
-        above = alpha[t] > lower[t]
-        if below if coefficient[t] > 0.0 else above:
+        below = beta[t] < upper[t]
+        above = beta[t] > lower[t]
+        if below:
             highest = max(highest, v[t])
-        if above if coefficient[t] > 0.0 else below:
+        if above:
             lowest = min(lowest, v[t])
         if below and above:
             total += v[t]
@@ -435,10 +437,10 @@ def _look(alpha, v, lower, upper, coefficient, constrained):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
-def _settle(K, slot, diagonal, v, alpha, lower, upper, coefficient, constrained, tol, allowed):
-    """Take up to so many steps; returns ``(steps, level, violation)``, changes ``v, alpha``."""
+def _settle(K, slot, diagonal, v, beta, lower, upper, constrained, tol, allowed):
+    """Take up to so many steps; returns ``(steps, level, violation)``, changes ``v, beta``."""
     m = v.shape[0]
-    level, violation = _look(alpha, v, lower, upper, coefficient, constrained)
+    level, violation = _look(beta, v, lower, upper, constrained)
     if violation <= tol:
         return 0, level, violation
     score = np.empty(m, dtype=np.float32)
@@ -447,24 +449,20 @@ def _settle(K, slot, diagonal, v, alpha, lower, upper, coefficient, constrained,
     for t in range(m):
         score[t] = v[t] - level
         v[t] -= np.float64(score[t])
-        below = alpha[t] < upper[t]
-        above = alpha[t] > lower[t]
-        rises = below if coefficient[t] > 0.0 else above
-        falls = above if coefficient[t] > 0.0 else below
-        rise[0, t] = np.float32(0.0) if rises else -BARRED
-        fall[0, t] = np.float32(0.0) if falls else BARRED
+        rise[0, t] = np.float32(0.0) if beta[t] < upper[t] else -BARRED
+        fall[0, t] = np.float32(0.0) if beta[t] > lower[t] else BARRED
     wanted = np.float32(0.9 * tol)
     if constrained:
         _, steps = pair_steps(
-            K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, wanted, allowed
+            K, slot, diagonal, score, beta, lower, upper, rise, fall, wanted, allowed
         )
     else:
         _, steps = single_steps(
-            K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, wanted, allowed
+            K, slot, diagonal, score, beta, lower, upper, rise, fall, wanted, allowed
         )
     for t in range(m):
         v[t] += np.float64(score[t])
-    level, violation = _look(alpha, v, lower, upper, coefficient, constrained)
+    level, violation = _look(beta, v, lower, upper, constrained)
     return steps, level, violation
 
 

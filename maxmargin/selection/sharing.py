@@ -711,13 +711,13 @@ class DataSet:
 
 def _begun_from(last: tuple[DualProblem, Evaluation] | None, problem: DualProblem) -> DualProblem:
     """Begin a problem from the solution of the same one with a lower cost, if there is one."""
-    if last is None or len(problem.sign) < SMALL:
+    if last is None or len(problem) < SMALL:
         return problem  # a small one is as soon solved from zero, and exactly
     before, evaluation = last
-    alpha = evaluation.solution.alpha
-    ratio = multiple(before, alpha, problem)
-    alpha = np.minimum(ratio * alpha, problem.upper)
-    return problem.started_from(alpha, ratio * evaluation.recomputed)
+    beta = evaluation.solution.beta
+    ratio = multiple(before, beta, problem)
+    beta = np.clip(ratio * beta, problem.lower, problem.upper)
+    return problem.started_from(beta, ratio * evaluation.recomputed)
 
 
 def _stretches_of(rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:

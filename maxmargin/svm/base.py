@@ -229,12 +229,12 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
                 monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_: Any = np.array(steps)
-        self._alphas = [_nonzero(e.solution.alpha) for e in evaluations]
+        self._betas = [_nonzero(e.solution.beta) for e in evaluations]
         if checkpoint is not None:
             if self.certificate_.converged:
                 checkpoint.remove()
             else:
-                checkpoint.write([e.solution.alpha for e in evaluations])
+                checkpoint.write([e.solution.beta for e in evaluations])
         self._warn_unfinished(self.certificate_)
         return evaluations
 
@@ -242,16 +242,16 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         self, problems: list[DualProblem], checkpoint: Checkpoint | None
     ) -> list[DualProblem]:
         """Start where a checkpoint or, with ``warm_start``, the last fit has left off."""
-        alphas = None if checkpoint is None else checkpoint.read()
-        sizes = [len(problem.sign) for problem in problems]
-        if alphas is None and self.warm_start and hasattr(self, "_alphas"):
-            known = [size for size, _, _ in self._alphas]
-            alphas = [_scattered(*part) for part in self._alphas] if known == sizes else None
-        if alphas is None:
+        betas = None if checkpoint is None else checkpoint.read()
+        sizes = [len(problem) for problem in problems]
+        if betas is None and self.warm_start and hasattr(self, "_betas"):
+            known = [size for size, _, _ in self._betas]
+            betas = [_scattered(*part) for part in self._betas] if known == sizes else None
+        if betas is None:
             return problems
         return [
-            problem if problem.hard else problem.started_near(alpha)
-            for problem, alpha in zip(problems, alphas, strict=True)
+            problem if problem.hard else problem.started_near(beta)
+            for problem, beta in zip(problems, betas, strict=True)
         ]
 
     def _warn_unfinished(self, certificate: Certificate, where: str = "") -> None:
@@ -402,14 +402,14 @@ def _taken(X: Any, rows: np.ndarray, workers: Workers) -> Any:
     return taken
 
 
-def _nonzero(alpha: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
+def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     """Length, places and values of a sparse vector."""
-    places = np.flatnonzero(alpha)
-    return len(alpha), places, alpha[places]
+    places = np.flatnonzero(beta)
+    return len(beta), places, beta[places]
 
 
 def _scattered(size: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Undo :func:`_nonzero`."""
-    alpha = np.zeros(size)
-    alpha[places] = values
-    return alpha
+    beta = np.zeros(size)
+    beta[places] = values
+    return beta

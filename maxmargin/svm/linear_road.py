@@ -18,7 +18,6 @@ from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.duals import DualProblem
 from maxmargin.kernels import Kernel, Linear
-from maxmargin.losses import EpsilonInsensitive, Hinge
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solvers.risk.multipliers import Multipliers
@@ -31,11 +30,10 @@ def pays(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
     """Whether a problem is one of C-SVC or SVR with the linear kernel on tall data."""
     if type(kernel) is not Linear:
         return False
-    rows = len(problem.rows)
     known = isinstance(X, np.ndarray) or sp.issparse(X)
-    fixed_margin = not problem.hard and not problem.margin_weights.size
-    tall = known and rows >= max(_ROWS, _TALL * X.shape[1]) and X.shape[1] <= _FEATURES
-    return fixed_margin and tall and not problem.tube_weights.size
+    if problem.losses is None or not known or X.shape[1] > _FEATURES:
+        return False
+    return len(problem.losses.cost) >= max(_ROWS, _TALL * X.shape[1])
 
 
 @on_one_blas_thread
@@ -46,21 +44,14 @@ def started(
 
     A limit on the steps of a fit limits its passes over the data, too.
     """
-    rows = problem.rows
-    m = len(rows)
-    whole = m == X.shape[0]
-    cost = problem.upper[:m]
-    design = Design(X if whole else X[rows], float(problem.n_groups), workers)
-    if rows is problem.gram_row:
-        risk = RegularisedRisk(design, problem.sign, cost, Hinge())
-    else:  # two variables on a row, above and below the tube
-        above, below = problem.linear[:m], problem.linear[m:]
-        loss = EpsilonInsensitive(0.5 * float(above[0] + below[0]))
-        risk = RegularisedRisk(design, 0.5 * (below - above), cost, loss)
+    assert problem.losses is not None
+    loss, target, cost = problem.losses
+    rows = problem.gram_row[: len(cost)]
+    everything = len(rows) == X.shape[0] and bool((np.diff(rows) == 1).all())
+    design = Design(X if everything else X[rows], float(problem.n_groups), workers)
+    risk = RegularisedRisk(design, target, cost, loss)
     solution = Multipliers(_GAP, max_iter, monitor).solve(risk)
     beta = risk.beta(risk.feasible(solution.s))
-    if rows is problem.gram_row:
-        alpha = problem.sign * beta
-    else:
-        alpha = np.concatenate([np.maximum(beta, 0.0), np.maximum(-beta, 0.0)])
-    return problem.started_near(alpha)
+    if problem.paired:  # above and below the tube
+        beta = np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)])
+    return problem.started_near(beta)

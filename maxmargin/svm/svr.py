@@ -274,15 +274,15 @@ class SVR(KernelRegressor):
         spread = float(np.abs(y - centre)[counted > 0].max()) or 1.0
         unit = float(np.abs(gram.diagonal).max()) or 1.0
         left = None if self.time_limit is None else self.time_limit - solver.monitor.seconds
-        solver, alpha = replace(solver, monitor=Monitor(left)), None
+        solver, beta = replace(solver, monitor=Monitor(left)), None
         for cost in spread / unit * _COSTS:
             problem = self._with_costs(y, cost * counted)
-            problem = problem if alpha is None else problem.started_near(alpha)
+            problem = problem if beta is None else problem.started_near(beta)
             (evaluation,), _ = solve_certified(gram, [problem], solver, self.tol, self._workers())
-            alpha = evaluation.solution.alpha
-            free = bool((alpha[problem.upper > 0] < _BELOW * cost).all())
+            beta = evaluation.solution.beta
+            free = bool((np.abs(beta) < _BELOW * cost).all())
             if free or solver.monitor.stopped() is not None:
-                return problem.started_near(alpha)
+                return problem.started_near(beta)
         residual = np.abs(evaluation.decision + evaluation.bias - y) - self.epsilon
         worst = int(np.argmax(residual * counted))
         longer = max(2.0 * evaluation.certificate.dual, 0.0) ** 0.5  # a bound for every such w

@@ -38,8 +38,8 @@ class Balance(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def balance(variables, n_groups, alpha, start, decision, diagonal):
-    """Weigh a point of a dual problem, given its decision ``D = K beta`` in float64."""
+def balance(variables, n_groups, beta, start, decision, diagonal):
+    """Weigh a point of a dual problem, given its decision ``D = K coef`` in float64."""
     groups = max(n_groups, 1)
     highest = np.full(groups, -np.inf)
     lowest = np.full(groups, np.inf)
@@ -47,40 +47,37 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
     free = np.zeros(groups)
     drift = np.zeros(groups)
     amount = np.zeros(groups)
-    beta = np.zeros(decision.shape[0])
+    coef = np.zeros(decision.shape[0])
     cost = np.zeros(decision.shape[0])  # of the two variables of a row, which may cancel
     outside = 0.0
-    for t in range(alpha.shape[0]):
-        a = alpha[t]
-        c = variables.coefficient[t]
+    for t in range(beta.shape[0]):
+        a = beta[t]
+        o = variables.orientation[t]
         row = variables.gram_row[t]
-        turned = variables.sign[t] * decision[row]
-        v = -c * (turned + variables.linear[t])
+        v = -o * decision[row] - variables.linear[t]
         below = a < variables.upper[t]
         above = a > variables.lower[t]
         g = variables.group[t] if n_groups > 0 else 0
-        if below if c > 0.0 else above:
+        if below:
             highest[g] = max(highest[g], v)
-        if above if c > 0.0 else below:
+        if above:
             lowest[g] = min(lowest[g], v)
         if below and above:
             total[g] += v
             free[g] += 1.0
-        drift[g] += c * (a - start[t])
+        drift[g] += a - start[t]
         amount[g] += abs(a)
-        beta[row] += variables.sign[t] * a
+        coef[row] += o * a
         cost[row] += a * variables.linear[t]
-        outside = max(outside, variables.lower[t] - a)
-        if variables.upper[t] < np.inf:
-            outside = max(outside, a - variables.upper[t])
+        outside = max(outside, variables.lower[t] - a, a - variables.upper[t])
     squared_norm = 0.0
     linear = 0.0
     size = 0.0
     for i in range(decision.shape[0]):
         linear += cost[i]
-        if beta[i] != 0.0:
-            squared_norm += beta[i] * decision[i]
-            size += abs(beta[i]) * math.sqrt(abs(diagonal[i]))
+        if coef[i] != 0.0:
+            squared_norm += coef[i] * decision[i]
+            size += abs(coef[i]) * math.sqrt(abs(diagonal[i]))
     levels = np.zeros(n_groups)
     off = 0.0
     violation = 0.0 if n_groups > 0 else max(highest[0], -lowest[0], 0.0)
@@ -101,20 +98,20 @@ def balance(variables, n_groups, alpha, start, decision, diagonal):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gap(variables, alpha, decision, levels, error):
-    """``sum_t r_t a_t - min(r_t lower_t, r_t upper_t)`` with ``r = Q a + p + c l``.
+def gap(variables, beta, decision, levels, error):
+    """``sum_t r_t b_t - min(r_t lower_t, r_t upper_t)`` with r the gradient plus the level.
 
     Also how much larger it may be where each entry of the decision may be off by its ``error``.
     """
     total = 0.0
     doubt = 0.0
-    for t in range(alpha.shape[0]):
+    for t in range(beta.shape[0]):
         offset = levels[variables.group[t]] if levels.shape[0] > 0 else 0.0
-        residual = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
-        residual += variables.coefficient[t] * offset
+        residual = variables.orientation[t] * decision[variables.gram_row[t]] + variables.linear[t]
+        residual += offset
         off = error[variables.gram_row[t]] + 2.0 * _EPS * (abs(variables.linear[t]) + abs(offset))
-        above = alpha[t] - variables.lower[t]
-        below = variables.upper[t] - alpha[t]
+        above = beta[t] - variables.lower[t]
+        below = variables.upper[t] - beta[t]
         term = max(residual * above, -residual * below, 0.0)
         total += term
         doubt += max((residual + off) * above, (off - residual) * below, 0.0) - term
@@ -153,27 +150,31 @@ class Account(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def weigh(variables, n_groups, readings, alpha, start, beta, decision, diagonal, rounding):
-    """Account for a point, given its decision ``D = K beta`` in float64.
+def weigh(variables, n_groups, readings, beta, start, coef, decision, diagonal, rounding):
+    """Account for a point, given its decision ``D = K coef`` in float64.
 
     ``rounding`` is that of a kernel value (``Gram.rounding``). The formula of the gap is at the top
     of :mod:`maxmargin.certificate`.
     """
-    known = balance(variables, n_groups, alpha, start, decision, diagonal)
+    known = balance(variables, n_groups, beta, start, decision, diagonal)
     levels = known.levels
     tube = reading(readings.tube_weights, levels, 0.0)
     if tube < 0.0:  # it cannot be narrower than nothing: that is rounding
+        weights = readings.tube_weights
+        length = 0.0
         for g in range(levels.shape[0]):
-            levels[g] -= tube
+            length += weights[g] * weights[g]
+        for g in range(levels.shape[0]):
+            levels[g] -= tube * (weights[g] / length)
         tube = reading(readings.tube_weights, levels, 0.0)
-    error = errors(beta, decision, diagonal, known.size, rounding)
+    error = errors(coef, decision, diagonal, known.size, rounding)
     dual = -(0.5 * known.squared_norm + known.linear)
-    between, doubt = gap(variables, alpha, decision, levels, error)
+    between, doubt = gap(variables, beta, decision, levels, error)
     primal = dual + between
     doubt += known.drift + _EPS * (abs(primal) + abs(dual))
     noise = 0.0  # only a margin that is not fixed is compared with it
     if readings.margin_weights.shape[0] > 0:
-        noise = _noise(variables, alpha, diagonal, known.size)
+        noise = _noise(variables, beta, diagonal, known.size)
     return Account(
         primal,
         dual,
@@ -204,14 +205,14 @@ def reading(weights, levels, fixed):
 
 
 @njit(cache=True, nogil=True)
-def errors(beta, decision, diagonal, size, rounding):
-    """Bound on the rounding of each entry of ``K beta``: of the kernel's values, and of the sum.
+def errors(coef, decision, diagonal, size, rounding):
+    """Bound on the rounding of each entry of ``K coef``: of the kernel's values, and of the sum.
 
     A sum is one of at most ``SUMMED`` terms at a time.
     """
     terms = 0.0
-    for i in range(beta.shape[0]):
-        terms += beta[i] != 0.0
+    for i in range(coef.shape[0]):
+        terms += coef[i] != 0.0
     roundings = rounding + min(terms, SUMMED) + terms / SUMMED + 2.0
     out = np.empty(decision.shape[0])
     for i in range(decision.shape[0]):
@@ -229,8 +230,8 @@ def relative(gap, primal, dual):
 
 
 @njit(cache=True, nogil=True)
-def _noise(variables, alpha, diagonal, size):
-    """Rounding of a decision value ``sum_t s_t a_t K_tx`` at the support vectors.
+def _noise(variables, beta, diagonal, size):
+    """Rounding of a decision value ``sum_t o_t b_t K_tx`` at the support vectors.
 
     At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
     few rows with huge values do not count.
@@ -239,19 +240,19 @@ def _noise(variables, alpha, diagonal, size):
     longest = 0.0
     common = 0.0
     total = 0.0
-    for t in range(alpha.shape[0]):
+    for t in range(beta.shape[0]):
         own = abs(diagonal[variables.gram_row[t]])
-        total += abs(alpha[t])
-        if alpha[t] != 0.0:
+        total += abs(beta[t])
+        if beta[t] != 0.0:
             longest = max(longest, own)
-        if variables.upper[t] > 0.0:
+        if variables.upper[t] > variables.lower[t]:
             common = max(common, own)
             count += 1
     for _ in range(_HALVINGS):  # to what most rows are below
         above = 0
-        for t in range(alpha.shape[0]):
+        for t in range(beta.shape[0]):
             own = abs(diagonal[variables.gram_row[t]])
-            above += variables.upper[t] > 0.0 and own > 0.5 * common
+            above += variables.upper[t] > variables.lower[t] and own > 0.5 * common
         if above > _FEW * count:
             break
         common *= 0.5
@@ -259,29 +260,26 @@ def _noise(variables, alpha, diagonal, size):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def distances(variables, n_groups, alpha, decision):
+def distances(variables, n_groups, beta, decision):
     """By how much each variable's v could change before it took part in a violation."""
     groups = max(n_groups, 1)
     total = np.zeros(groups)
     free = np.zeros(groups)
-    v = np.empty(alpha.shape[0])
-    for t in range(alpha.shape[0]):
-        gradient = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
-        v[t] = -variables.coefficient[t] * gradient
-        if n_groups > 0 and variables.lower[t] < alpha[t] < variables.upper[t]:
+    v = np.empty(beta.shape[0])
+    for t in range(beta.shape[0]):
+        v[t] = -variables.orientation[t] * decision[variables.gram_row[t]] - variables.linear[t]
+        if n_groups > 0 and variables.lower[t] < beta[t] < variables.upper[t]:
             total[variables.group[t]] += v[t]
             free[variables.group[t]] += 1.0
-    out = np.full(alpha.shape[0], np.inf)
-    for t in range(alpha.shape[0]):
+    out = np.full(beta.shape[0], np.inf)
+    for t in range(beta.shape[0]):
         g = variables.group[t] if n_groups > 0 else 0
         if n_groups > 0 and free[g] == 0.0:
             out[t] = 0.0  # no level to measure from
             continue
         level = total[g] / free[g] if n_groups > 0 else 0.0
-        below = alpha[t] < variables.upper[t]
-        above = alpha[t] > variables.lower[t]
-        if below if variables.coefficient[t] > 0.0 else above:
+        if beta[t] < variables.upper[t]:
             out[t] = level - v[t]
-        if above if variables.coefficient[t] > 0.0 else below:
+        if beta[t] > variables.lower[t]:
             out[t] = min(out[t], v[t] - level)
     return out

@@ -28,10 +28,9 @@ def hastened_steps(
     slot,
     diagonal,
     score,
-    alpha,
+    beta,
     lower,
     upper,
-    coefficient,
     rise,
     fall,
     tol,
@@ -43,9 +42,9 @@ def hastened_steps(
     rounding of ``score``, which should be recomputed afterwards.
     """
     q = score.shape[0]
-    before_alpha = alpha.copy()
+    before_beta = beta.copy()
     before_score = score.copy()
-    ahead = np.zeros(q)  # the direction, in terms of c a, and what it does to the scores
+    ahead = np.zeros(q)  # the direction, and what it does to the scores
     change = np.zeros(q, dtype=np.float32)
     bend = 0.0
     steps = 0
@@ -55,10 +54,9 @@ def hastened_steps(
             slot,
             diagonal,
             score,
-            alpha,
+            beta,
             lower,
             upper,
-            coefficient,
             rise,
             fall,
             tol,
@@ -73,13 +71,13 @@ def hastened_steps(
             return code, steps
         overlap = 0.0
         for t in range(q):
-            overlap += coefficient[t] * (alpha[t] - before_alpha[t]) * change[t]
+            overlap += (beta[t] - before_beta[t]) * change[t]
         keep = overlap / bend if bend > 0.0 else 0.0
         for t in range(q):
-            ahead[t] = coefficient[t] * (alpha[t] - before_alpha[t]) + keep * ahead[t]
+            ahead[t] = beta[t] - before_beta[t] + keep * ahead[t]
             change[t] = score[t] - before_score[t] + np.float32(keep) * change[t]
         left = _turn_aside(
-            constrained, K, slot, alpha, lower, upper, rise[0], fall[0], ahead, change
+            constrained, K, slot, beta, lower, upper, rise[0], fall[0], ahead, change
         )
         slope = 0.0
         bend = 0.0
@@ -92,22 +90,21 @@ def hastened_steps(
             _advance(
                 slope / bend,
                 score,
-                alpha,
+                beta,
                 lower,
                 upper,
-                coefficient,
                 rise[0],
                 fall[0],
                 ahead,
                 change,
             )
         for t in range(q):
-            before_alpha[t] = alpha[t]
+            before_beta[t] = beta[t]
             before_score[t] = score[t]
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def _turn_aside(constrained, K, slot, alpha, lower, upper, rise, fall, ahead, change):
+def _turn_aside(constrained, K, slot, beta, lower, upper, rise, fall, ahead, change):
     """Take what cannot move out of a direction; the variable with most room makes up for it.
 
     That is where there is a constraint. It makes up for rounding, too: a direction of the last
@@ -122,8 +119,8 @@ def _turn_aside(constrained, K, slot, alpha, lower, upper, rise, fall, ahead, ch
             _subtract_row(np.float32(-ahead[t]), K[slot[t]], change)
             ahead[t] = 0.0
         total += ahead[t]
-        if min(upper[t] - alpha[t], alpha[t] - lower[t]) > room:
-            room = min(upper[t] - alpha[t], alpha[t] - lower[t])
+        if min(upper[t] - beta[t], beta[t] - lower[t]) > room:
+            room = min(upper[t] - beta[t], beta[t] - lower[t])
             roomy = t
     if not constrained or total == 0.0:
         return 0.0
@@ -141,13 +138,13 @@ def _subtract_row(weight, row, out):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def _advance(step, score, alpha, lower, upper, coefficient, rise, fall, ahead, change):
+def _advance(step, score, beta, lower, upper, rise, fall, ahead, change):
     """Go along a direction, up to the nearest wall."""
     q = ahead.shape[0]
     nearest = -1
     for t in range(q):
-        move = coefficient[t] * ahead[t]
-        room = upper[t] - alpha[t] if move > 0.0 else lower[t] - alpha[t]
+        move = ahead[t]
+        room = upper[t] - beta[t] if move > 0.0 else lower[t] - beta[t]
         if move != 0.0 and step * abs(move) >= abs(room):
             step = abs(room / move)
             nearest = t
@@ -155,13 +152,8 @@ def _advance(step, score, alpha, lower, upper, coefficient, rise, fall, ahead, c
         score[t] += np.float32(step) * change[t]
         if ahead[t] == 0.0:
             continue
-        move = coefficient[t] * ahead[t]
-        alpha[t] = min(max(alpha[t] + step * move, lower[t]), upper[t])
+        beta[t] = min(max(beta[t] + step * ahead[t], lower[t]), upper[t])
         if t == nearest:
-            alpha[t] = upper[t] if move > 0.0 else lower[t]
-        below = alpha[t] < upper[t]
-        above = alpha[t] > lower[t]
-        rises = below if coefficient[t] > 0.0 else above
-        falls = above if coefficient[t] > 0.0 else below
-        rise[t] = np.float32(0.0) if rises else -BARRED
-        fall[t] = np.float32(0.0) if falls else BARRED
+            beta[t] = upper[t] if ahead[t] > 0.0 else lower[t]
+        rise[t] = np.float32(0.0) if beta[t] < upper[t] else -BARRED
+        fall[t] = np.float32(0.0) if beta[t] > lower[t] else BARRED

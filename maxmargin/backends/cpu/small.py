@@ -5,7 +5,7 @@ So a whole batch of them (pairs of classes, folds) crosses to compiled code toge
 variable that moves, its row of the Gram matrix is made or gathered once, in float64; steps of two
 (:mod:`maxmargin.backends.cpu.steps`) go down to ``tol``; descents from face to face, as in
 :mod:`maxmargin.solvers.dual.face`, shorten the way and end it exactly on the support set; then
-``K beta`` is summed anew and everything that a certificate says is computed from it
+``K coef`` is summed anew and everything that a certificate says is computed from it
 (:mod:`maxmargin.backends.cpu.certificate`).
 What does not end that way is left to the solvers of larger problems, from where it is.
 """
@@ -85,13 +85,13 @@ class Batch(NamedTuple):
 class Answers(NamedTuple):
     """What is found for each problem: ragged arrays like those of the batch, and a row of numbers.
 
-    ``alpha`` comes as the point to begin at, ``beta`` and ``steps`` as zeros. ``code`` is
+    ``beta`` comes as the point to begin at, ``coef`` and ``steps`` as zeros. ``code`` is
     CONVERGED, PAUSED after too many steps or too much work, or STUCK where no step can be taken;
     the columns of ``account`` are the fields of Account.
     """
 
-    alpha: np.ndarray
     beta: np.ndarray
+    coef: np.ndarray
     decision: np.ndarray
     code: np.ndarray
     steps: np.ndarray
@@ -128,26 +128,25 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
         c, d = batch.row_offset[k], batch.row_offset[k + 1]
         variables = Variables(
             batch.variables.gram_row[a:b],
-            batch.variables.sign[a:b],
-            batch.variables.coefficient[a:b],
+            batch.variables.orientation[a:b],
             batch.variables.linear[a:b],
             batch.variables.lower[a:b],
             batch.variables.upper[a:b],
             batch.variables.group[a:b],
         )
-        alpha = answers.alpha[a:b]
+        beta = answers.beta[a:b]
         diagonal = batch.diagonal[c:d]
-        (slot, row, column, orientation, points), bend, tame = _begin(
+        (slot, row, column, points), bend, tame = _begin(
             values, variables, batch.row[c:d], batch.column[c:d], diagonal
         )
-        places = Places(room, slot, row, column, orientation, points)
-        m = alpha.shape[0]
+        places = Places(room, slot, row, column, variables.orientation, points)
+        m = beta.shape[0]
         used = np.int64(0)  # as a literal it would have code of its own
         for t in range(m):
-            if alpha[t] != 0.0:
+            if beta[t] != 0.0:
                 used = _fetch(values, places, used, t)
-        score = _scores(variables, places, alpha)
-        rise, fall = _walls(variables, n_groups, alpha)
+        score = _scores(variables, places, beta)
+        rise, fall = _walls(variables, n_groups, beta)
         answers.code[k] = PAUSED
         entries = 0
         steps = 0
@@ -161,10 +160,9 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
                 places.slot,
                 bend,
                 score,
-                alpha,
+                beta,
                 variables.lower,
                 variables.upper,
-                variables.coefficient,
                 rise,
                 fall,
                 goal,
@@ -185,17 +183,17 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
                 break
             polished = found == CONVERGED and not loose
             face = _SMALL_FACE if loose else _FACE
-            if _descend(places, variables, n_groups, alpha, score, face) == 0 and polished:
+            if _descend(places, variables, n_groups, beta, score, face) == 0 and polished:
                 break
-            rise, fall = _walls(variables, n_groups, alpha)
+            rise, fall = _walls(variables, n_groups, beta)
             if loose:
                 goal = batch.tol[k]
             else:
                 weary = steps + _WEARY * m
         answers.steps[k] = steps
-        beta = answers.beta[c:d]
+        coef = answers.coef[c:d]
         decision = answers.decision[c:d]
-        _decide(variables, places, alpha, beta, decision)
+        _decide(variables, places, beta, coef, decision)
         known = weigh(
             variables,
             n_groups,
@@ -204,9 +202,9 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
                 batch.readings.margin_weights[k],
                 batch.readings.tube_weights[k],
             ),
-            alpha,
-            batch.start[a:b],
             beta,
+            batch.start[a:b],
+            coef,
             decision,
             diagonal,
             rounding,
@@ -225,11 +223,10 @@ def _begin(values, variables, row, column, diagonal):
 
     Also whether no score can become so large that a barred variable would be within its reach.
     """
-    m = variables.sign.shape[0]
+    m = variables.linear.shape[0]
     slot = np.empty(m, dtype=np.int64)
     rows = np.empty(m, dtype=np.int64)
     columns = np.empty(m, dtype=np.int64)
-    orientation = np.empty(m)
     bend = np.empty(m)
     points = np.empty((values.X.shape[1], m))
     largest = 0.0
@@ -239,7 +236,6 @@ def _begin(values, variables, row, column, diagonal):
         slot[t] = -1
         rows[t] = row[own]
         columns[t] = column[own]
-        orientation[t] = variables.sign[t] * variables.coefficient[t]
         bend[t] = diagonal[own]
         largest = max(largest, abs(diagonal[own]))
         extent += max(abs(variables.upper[t]), abs(variables.lower[t]))
@@ -247,7 +243,7 @@ def _begin(values, variables, row, column, diagonal):
         for f in range(points.shape[0]):
             points[f, t] = values.X[row[own], f]
     tame = extent < _TAME and largest * extent < _TAME
-    return (slot, rows, columns, orientation, points), bend, tame
+    return (slot, rows, columns, points), bend, tame
 
 
 @njit(**_INNER)
@@ -288,19 +284,19 @@ def _gaussian_row(points, t, rate, out):
 
 
 @njit(**_INNER)
-def _decide(variables, places, alpha, beta, decision):
-    """Write beta, and ``K beta`` anew from the rows of the support vectors.
+def _decide(variables, places, beta, coef, decision):
+    """Write coef, and ``K coef`` anew from the rows of the support vectors.
 
-    Two variables on a row may cancel; beta knows.
+    Two variables on a row may cancel; coef knows.
     """
     weight = np.zeros(places.slot.shape[0])
     for t in range(weight.shape[0]):
-        beta[variables.gram_row[t]] += variables.sign[t] * alpha[t]
-    weighed = np.zeros(beta.shape[0], dtype=np.bool_)
+        coef[variables.gram_row[t]] += variables.orientation[t] * beta[t]
+    weighed = np.zeros(coef.shape[0], dtype=np.bool_)
     for t in range(weight.shape[0]):
         row = variables.gram_row[t]
         if places.slot[t] >= 0 and not weighed[row]:
-            weight[t] = places.orientation[t] * beta[row]
+            weight[t] = places.orientation[t] * coef[row]
             weighed[row] = True
     sums = _sums(places, weight)
     for t in range(weight.shape[0]):
@@ -337,21 +333,18 @@ def _carry(part, out):
 
 
 @njit(**_INNER)
-def _scores(variables, places, alpha):
-    """``v = -c (Q a + p)``."""
-    weight = np.empty(alpha.shape[0])
-    for t in range(alpha.shape[0]):
-        weight[t] = variables.coefficient[t] * alpha[t]
-    score = _sums(places, weight)
-    for t in range(alpha.shape[0]):
-        score[t] = -score[t] - variables.coefficient[t] * variables.linear[t]
+def _scores(variables, places, beta):
+    """Minus the gradient."""
+    score = _sums(places, beta)
+    for t in range(beta.shape[0]):
+        score[t] = -score[t] - variables.linear[t]
     return score
 
 
 @njit(**_INNER)
-def _walls(variables, n_groups, alpha):
+def _walls(variables, n_groups, beta):
     """What each variable may do, as numbers to add: see cpu_steps."""
-    m = alpha.shape[0]
+    m = beta.shape[0]
     barred = np.float64(BARRED)
     rise = np.empty((max(n_groups, 1), m))
     fall = np.empty((max(n_groups, 1), m))
@@ -359,36 +352,33 @@ def _walls(variables, n_groups, alpha):
         for g in range(rise.shape[0]):
             rise[g, t] = -barred
             fall[g, t] = barred
-        below = alpha[t] < variables.upper[t]
-        above = alpha[t] > variables.lower[t]
-        up = variables.coefficient[t] > 0.0
         g = variables.group[t] if n_groups > 0 else 0
-        if below if up else above:
+        if beta[t] < variables.upper[t]:
             rise[g, t] = 0.0
-        if above if up else below:
+        if beta[t] > variables.lower[t]:
             fall[g, t] = 0.0
     return rise, fall
 
 
 @njit(**_INNER)
-def _descend(places, variables, n_groups, alpha, score, largest):
+def _descend(places, variables, n_groups, beta, score, largest):
     """Newton steps from face to face until one ends inside its own; returns their number.
 
-    The method of :mod:`maxmargin.solvers.dual.face`. Changes ``alpha`` and ``score`` in place; does
+    The method of :mod:`maxmargin.solvers.dual.face`. Changes ``beta`` and ``score`` in place; does
     nothing on a face that is too large.
     """
-    m = alpha.shape[0]
+    m = beta.shape[0]
     free = np.empty(m, dtype=np.int64)
     count = 0
     for t in range(m):
-        if variables.lower[t] < alpha[t] < variables.upper[t]:
+        if variables.lower[t] < beta[t] < variables.upper[t]:
             free[count] = t
             count += 1
     if count < 2 or count > largest:
         return 0
     before = np.empty(m)
     for t in range(m):
-        before[t] = alpha[t]
+        before[t] = beta[t]
     v = np.empty(count)
     inside = np.empty(count, dtype=np.int64)  # variables of the face, and their places in v
     place = np.empty(count, dtype=np.int64)
@@ -424,18 +414,17 @@ def _descend(places, variables, n_groups, alpha, score, largest):
         wall = -1
         for i in range(k):
             t = inside[i]
-            change = x[i] * variables.coefficient[t]
-            limit = variables.upper[t] if change > 0.0 else variables.lower[t]
-            if change != 0.0 and (limit - alpha[t]) / change < nearest:
-                nearest = (limit - alpha[t]) / change
+            limit = variables.upper[t] if x[i] > 0.0 else variables.lower[t]
+            if x[i] != 0.0 and (limit - beta[t]) / x[i] < nearest:
+                nearest = (limit - beta[t]) / x[i]
                 wall = i
         length = min(1.0, nearest) if curvature > 0.0 else nearest
         if not length < np.inf:
             break
         for i in range(k):
             t = inside[i]
-            value = alpha[t] + length * x[i] * variables.coefficient[t]
-            alpha[t] = min(max(value, variables.lower[t]), variables.upper[t])
+            value = beta[t] + length * x[i]
+            beta[t] = min(max(value, variables.lower[t]), variables.upper[t])
         for i in range(count):
             row = places.kept[places.slot[free[i]]]
             for j in range(k):
@@ -444,60 +433,59 @@ def _descend(places, variables, n_groups, alpha, score, largest):
         if length < nearest:
             break
         t = inside[wall]
-        rises = x[wall] * variables.coefficient[t] > 0.0
-        alpha[t] = variables.upper[t] if rises else variables.lower[t]
+        beta[t] = variables.upper[t] if x[wall] > 0.0 else variables.lower[t]
         for i in range(wall, k - 1):
             inside[i] = inside[i + 1]
             place[i] = place[i + 1]
         inside = inside[: k - 1]
     if steps > 0:
-        _restore_sums(variables, n_groups, alpha, before, inside)
+        _restore_sums(variables, n_groups, beta, before, inside)
         gain = 0.0  # twice the decrease of the objective
         for i in range(count):
             t = free[i]
-            gain += variables.coefficient[t] * (alpha[t] - before[t]) * score[t]
-        _move(places, variables, alpha, before, score)
+            gain += (beta[t] - before[t]) * score[t]
+        _move(places, beta, before, score)
         for i in range(count):
             t = free[i]
-            gain += variables.coefficient[t] * (alpha[t] - before[t]) * score[t]
+            gain += (beta[t] - before[t]) * score[t]
         if not gain > 0.0:  # rounding on a flat face: as it was
-            _move(places, variables, before, alpha, score)
+            _move(places, before, beta, score)
             for t in range(m):
-                alpha[t] = before[t]
+                beta[t] = before[t]
             return 0
     return steps
 
 
 @njit(fastmath={"contract"}, **_INNER)
-def _move(places, variables, alpha, before, score):
+def _move(places, beta, before, score):
     """Bring the scores up to date with variables that have moved."""
-    for t in range(alpha.shape[0]):
-        if alpha[t] != before[t]:
-            moved = variables.coefficient[t] * (alpha[t] - before[t])
+    for t in range(beta.shape[0]):
+        if beta[t] != before[t]:
+            moved = beta[t] - before[t]
             row = places.kept[places.slot[t]]
-            for s in range(alpha.shape[0]):
+            for s in range(beta.shape[0]):
                 score[s] -= moved * row[s]
 
 
 @njit(**_INNER)
-def _restore_sums(variables, n_groups, alpha, before, inside):
+def _restore_sums(variables, n_groups, beta, before, inside):
     """Give back to each group the rounding that a long step took from its sum."""
     for g in range(n_groups):
         drift = 0.0
-        for t in range(alpha.shape[0]):
+        for t in range(beta.shape[0]):
             if variables.group[t] == g:
-                drift += variables.coefficient[t] * (alpha[t] - before[t])
+                drift += beta[t] - before[t]
         roomiest = -1
         most = -np.inf
         for t in inside:
-            room = min(alpha[t] - variables.lower[t], variables.upper[t] - alpha[t])
+            room = min(beta[t] - variables.lower[t], variables.upper[t] - beta[t])
             if variables.group[t] == g and room > most:
                 most = room
                 roomiest = t
         if roomiest >= 0:
-            value = alpha[roomiest] - variables.coefficient[roomiest] * drift
+            value = beta[roomiest] - drift
             low, high = variables.lower[roomiest], variables.upper[roomiest]
-            alpha[roomiest] = min(max(value, low), high)
+            beta[roomiest] = min(max(value, low), high)
 
 
 @njit(**_INNER)

@@ -17,13 +17,12 @@ def smo_steps(
     clock,
     gram_row,
     orientation,
-    coefficient,
     lower,
     upper,
     group,
     n_groups,
     diagonal,
-    alpha,
+    beta,
     v,
     may_rise,
     may_fall,
@@ -35,10 +34,10 @@ def smo_steps(
 
     Unless ``turn``, the steps before these, is negative, every other one has its i by the gain.
 
-    Changes ``alpha``, ``v``, ``may_rise``, ``may_fall`` and the store's ``stamp`` and ``clock`` in
+    Changes ``beta``, ``v``, ``may_rise``, ``may_fall`` and the store's ``stamp`` and ``clock`` in
     place. Comes back early when a row of K is not resident, to be called again with it.
     """
-    m = alpha.shape[0]
+    m = beta.shape[0]
     tiny = 1e-12
     violation = 0.0
     highest = np.empty(max(n_groups, 1))
@@ -99,19 +98,19 @@ def smo_steps(
         clock[0] += 1
         stamp[row_i] = clock[0]
         if n_groups == 0:
-            before_i = alpha[i]
+            before_i = beta[i]
             if v[i] > 0.0:
-                room = upper[i] - alpha[i]
+                room = upper[i] - beta[i]
                 step = min(v[i] / max(diagonal[i], tiny), room)
-                alpha[i] = upper[i] if step == room else alpha[i] + step
+                beta[i] = upper[i] if step == room else beta[i] + step
             else:
-                room = alpha[i] - lower[i]
+                room = beta[i] - lower[i]
                 step = -min(-v[i] / max(diagonal[i], tiny), room)
-                alpha[i] = lower[i] if -step == room else alpha[i] + step
-            if alpha[i] == before_i:
+                beta[i] = lower[i] if -step == room else beta[i] + step
+            if beta[i] == before_i:
                 return STUCK, taken, -1, violation
-            may_rise[i] = alpha[i] < upper[i]
-            may_fall[i] = alpha[i] > lower[i]
+            may_rise[i] = beta[i] < upper[i]
+            may_fall[i] = beta[i] > lower[i]
             pull = step * orientation[i]
             for t in range(m):
                 v[t] -= pull * orientation[t] * Ki[gram_row[t]]
@@ -135,26 +134,18 @@ def smo_steps(
         stamp[row_j] = clock[0]
         bend = 2.0 * orientation[i] * orientation[j] * Ki[gram_row[j]]
         step = (v[i] - v[j]) / max(diagonal[i] + diagonal[j] - bend, tiny)
-        room_i = upper[i] - alpha[i] if coefficient[i] > 0.0 else alpha[i] - lower[i]
-        room_j = alpha[j] - lower[j] if coefficient[j] > 0.0 else upper[j] - alpha[j]
+        room_i = upper[i] - beta[i]
+        room_j = beta[j] - lower[j]
         step = min(step, min(room_i, room_j))
-        before_i, before_j = alpha[i], alpha[j]
+        before_i, before_j = beta[i], beta[j]
         # a wall that is reached is reached exactly: "at bound" is then a comparison, not a guess
-        if coefficient[i] > 0.0:
-            alpha[i] = upper[i] if step == room_i else alpha[i] + step
-        else:
-            alpha[i] = lower[i] if step == room_i else alpha[i] - step
-        if coefficient[j] > 0.0:
-            alpha[j] = lower[j] if step == room_j else alpha[j] - step
-        else:
-            alpha[j] = upper[j] if step == room_j else alpha[j] + step
-        if alpha[i] == before_i and alpha[j] == before_j:
+        beta[i] = upper[i] if step == room_i else beta[i] + step
+        beta[j] = lower[j] if step == room_j else beta[j] - step
+        if beta[i] == before_i and beta[j] == before_j:
             return STUCK, taken, -1, violation
         for t in (i, j):
-            below = alpha[t] < upper[t]
-            above = alpha[t] > lower[t]
-            may_rise[t] = below if coefficient[t] > 0.0 else above
-            may_fall[t] = above if coefficient[t] > 0.0 else below
+            may_rise[t] = beta[t] < upper[t]
+            may_fall[t] = beta[t] > lower[t]
         pull_i = step * orientation[i]
         pull_j = step * orientation[j]
         for t in range(m):

@@ -1,11 +1,11 @@
 """The compiled steps of the engines: pairs of variables inside one block of the Gram matrix.
 
-``K[slot[t]]`` is the row of variable t in the block, with the signs of the variables folded in
-(``o_t o_s K_ts``, ``o = s c``); where ``slot[t]`` is negative it has to be made first. ``score`` is
-``v = -c (Q a + p)``, less the level of its group where float32 needs that; it is of the type of K,
-float32 or float64. What a variable may do is kept as a number to add: ``rise[g, t]`` is 0 where
-variable t of group g may move along ``+c`` and hugely negative elsewhere, ``fall[g, t]`` is 0 or
-hugely positive. Selection is then a plain maximum, and the compiler uses the whole width of the
+``K[slot[t]]`` is the row of variable t in the block, with the orientation of the variables folded
+in (``o_t o_s K_ts``); where ``slot[t]`` is negative it has to be made first. ``score`` is minus the
+gradient, less the level of its group where float32 needs that; it is of the type of K, float32 or
+float64. What a variable may do is kept as a number to add: ``rise[g, t]`` is 0 where variable t of
+group g is below its upper bound and hugely negative elsewhere, ``fall[g, t]`` is 0 or hugely
+positive. Selection is then a plain maximum, and the compiler uses the whole width of the
 vector unit: in float32 a step costs about half a nanosecond an entry, a fifth of the branching
 form.
 """
@@ -55,24 +55,20 @@ smaller = _selecting("<")
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def pair_steps(
-    K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
-):
+def pair_steps(K, slot, diagonal, score, beta, lower, upper, rise, fall, tol, max_steps):
     """Take up to ``max_steps`` steps of two variables; returns ``(code, steps)``.
 
-    The rule is SMO's (:mod:`maxmargin.solvers.dual.smo`). Changes ``score``, ``alpha``, ``rise``
+    The rule is SMO's (:mod:`maxmargin.solvers.dual.smo`). Changes ``score``, ``beta``, ``rise``
     and ``fall`` in place. All variables must have their rows.
     """
     code, taken, _ = pair_steps_or_row(
-        K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
+        K, slot, diagonal, score, beta, lower, upper, rise, fall, tol, max_steps
     )
     return code, taken
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def pair_steps_or_row(
-    K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
-):
+def pair_steps_or_row(K, slot, diagonal, score, beta, lower, upper, rise, fall, tol, max_steps):
     """Do what :func:`pair_steps` does, until a variable has no row; returns which, too.
 
     The code is then ROWS: the caller makes that row and comes back.
@@ -178,41 +174,29 @@ def pair_steps_or_row(
         Kj = K[slot[j]]
         bend = larger(bend_i + diagonal[j] - (Ki[j] + Ki[j]), least_bend)
         step = np.float64(top - score[j]) / np.float64(bend)
-        room_i = upper[i] - alpha[i] if coefficient[i] > 0.0 else alpha[i] - lower[i]
-        room_j = alpha[j] - lower[j] if coefficient[j] > 0.0 else upper[j] - alpha[j]
+        room_i = upper[i] - beta[i]
+        room_j = beta[j] - lower[j]
         step = min(step, min(room_i, room_j))
-        before_i = alpha[i]
-        before_j = alpha[j]
+        before_i = beta[i]
+        before_j = beta[j]
         # a wall that is reached is reached exactly: "at bound" is then a comparison, not a guess
-        if coefficient[i] > 0.0:
-            alpha[i] = upper[i] if step == room_i else alpha[i] + step
-        else:
-            alpha[i] = lower[i] if step == room_i else alpha[i] - step
-        if coefficient[j] > 0.0:
-            alpha[j] = lower[j] if step == room_j else alpha[j] - step
-        else:
-            alpha[j] = upper[j] if step == room_j else alpha[j] + step
-        if alpha[i] == before_i and alpha[j] == before_j:
+        beta[i] = upper[i] if step == room_i else beta[i] + step
+        beta[j] = lower[j] if step == room_j else beta[j] - step
+        if beta[i] == before_i and beta[j] == before_j:
             return STUCK, taken, -1
         for side in range(2):
             t = i if side == 0 else j
-            below = alpha[t] < upper[t]
-            above = alpha[t] > lower[t]
-            rises = below if coefficient[t] > 0.0 else above
-            falls = above if coefficient[t] > 0.0 else below
-            rise[widest, t] = zero if rises else -barred
-            fall[widest, t] = zero if falls else barred
+            rise[widest, t] = zero if beta[t] < upper[t] else -barred
+            fall[widest, t] = zero if beta[t] > lower[t] else barred
         moved = real(step)
     return PAUSED, max_steps, -1
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def single_steps(
-    K, slot, diagonal, score, alpha, lower, upper, coefficient, rise, fall, tol, max_steps
-):
+def single_steps(K, slot, diagonal, score, beta, lower, upper, rise, fall, tol, max_steps):
     """Take up to ``max_steps`` steps of one variable, for problems without a constraint.
 
-    Takes, returns and changes what :func:`pair_steps` does; every ``coefficient`` is one.
+    Takes, returns and changes what :func:`pair_steps` does.
     """
     q = score.shape[0]
     n_blocks = (q + _BLOCK - 1) // _BLOCK
@@ -263,19 +247,19 @@ def single_steps(
         for t in range(start, stop):
             first = min(first, np.int32(t) if gains[t - start] >= best else nowhere)
         i = int(first)
-        before = alpha[i]
+        before = beta[i]
         step = np.float64(score[i]) / np.float64(larger(diagonal[i], least_bend))
-        if step >= upper[i] - alpha[i]:
-            alpha[i] = upper[i]
-        elif -step >= alpha[i] - lower[i]:
-            alpha[i] = lower[i]
+        if step >= upper[i] - beta[i]:
+            beta[i] = upper[i]
+        elif -step >= beta[i] - lower[i]:
+            beta[i] = lower[i]
         else:
-            alpha[i] += step
-        if alpha[i] == before:
+            beta[i] += step
+        if beta[i] == before:
             return STUCK, taken
-        up[i] = zero if alpha[i] < upper[i] else -barred
-        down[i] = zero if alpha[i] > lower[i] else barred
-        moved = real(alpha[i] - before)
+        up[i] = zero if beta[i] < upper[i] else -barred
+        down[i] = zero if beta[i] > lower[i] else barred
+        moved = real(beta[i] - before)
         Ki = K[slot[i]]
     return PAUSED, max_steps
 
@@ -288,8 +272,7 @@ class Variables(NamedTuple):
     """The arrays of a dual problem (:mod:`maxmargin.duals`), as the compiled loops take them."""
 
     gram_row: np.ndarray
-    sign: np.ndarray
-    coefficient: np.ndarray
+    orientation: np.ndarray
     linear: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
@@ -317,7 +300,7 @@ class Findings(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def survey(variables, n_groups, alpha, decision, found):
+def survey(variables, n_groups, beta, decision, found):
     """Look at every variable; returns the largest violation of a pair (or of one, without groups).
 
     Fills ``found``.
@@ -329,14 +312,11 @@ def survey(variables, n_groups, alpha, decision, found):
     lowest = np.full(groups, np.inf)
     total = np.zeros(groups)
     free = np.zeros(groups)
-    for t in range(alpha.shape[0]):
-        c = variables.coefficient[t]
-        gradient = variables.sign[t] * decision[variables.gram_row[t]] + variables.linear[t]
-        value = -c * gradient
-        below = alpha[t] < variables.upper[t]
-        above = alpha[t] > variables.lower[t]
-        rises = below if c > 0.0 else above
-        falls = above if c > 0.0 else below
+    for t in range(beta.shape[0]):
+        turned = variables.orientation[t] * decision[variables.gram_row[t]]
+        value = -turned - variables.linear[t]
+        rises = beta[t] < variables.upper[t]
+        falls = beta[t] > variables.lower[t]
         g = variables.group[t] if n_groups > 0 else 0
         if rises and value > highest[g]:
             highest[g] = value
@@ -361,7 +341,7 @@ def survey(variables, n_groups, alpha, decision, found):
             middle = total[g] / free[g] if free[g] > 0.0 else 0.5 * (highest[g] + lowest[g])
             floor = min(lowest[g], highest[g])
             level[g] = min(max(middle, floor), max(lowest[g], highest[g]))
-    for t in range(alpha.shape[0]):
+    for t in range(beta.shape[0]):
         found.v[t] -= level[variables.group[t] if n_groups > 0 else 0]
         rise = found.v[t] if found.may_rise[t] else -np.inf
         fall = -found.v[t] if found.may_fall[t] else -np.inf
@@ -398,7 +378,7 @@ class Growth(NamedTuple):
 def grow(
     variables,
     n_groups,
-    alpha,
+    beta,
     decision,
     growth,
     used,
@@ -415,22 +395,22 @@ def grow(
     the code is CONVERGED; STUCK where no step can be taken; PAUSED after ``max_steps`` or about
     ``max_entries`` entries of work; or, where the rows of ``points`` (one for each variable) cannot
     be made here, ROWS: the caller makes those of ``growth.members[used : used + joining]``, lets
-    them in (:func:`admit`) and comes back. Changes ``alpha`` and ``decision`` in place.
+    them in (:func:`admit`) and comes back. Changes ``beta`` and ``decision`` in place.
     """
-    m = alpha.shape[0]
+    m = beta.shape[0]
     found = Findings(
         np.empty(m), np.empty(m), np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_)
     )
     steps = 0
     entries = 0
     while True:
-        violation = survey(variables, n_groups, alpha, decision, found)
+        violation = survey(variables, n_groups, beta, decision, found)
         if violation <= tol:
             return CONVERGED, steps, used, 0
         if steps >= max_steps or entries >= max_entries:
             return PAUSED, steps, used, 0
         joining = growth.members[used : min(used + at_once, m)]
-        count = _choose(found, alpha, growth.slot, used, 0.5 * tol, joining)
+        count = _choose(found, beta, growth.slot, used, 0.5 * tol, joining)
         if count > 0:
             if points.X.shape[0] == 0:
                 return ROWS, steps, used, count
@@ -441,7 +421,7 @@ def grow(
         code, taken = _steps_among(
             variables,
             n_groups,
-            alpha,
+            beta,
             decision,
             growth,
             used,
@@ -465,9 +445,7 @@ def wanted(tol, violation):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _steps_among(
-    variables, n_groups, alpha, decision, growth, used, diagonal, found, goal, allowed
-):
+def _steps_among(variables, n_groups, beta, decision, growth, used, diagonal, found, goal, allowed):
     """Take steps among the members of a growing set, and bring all decisions up to date."""
     groups = max(n_groups, 1)
     members = growth.members[:used]
@@ -477,7 +455,6 @@ def _steps_among(
     a = np.empty(used)
     low = np.empty(used)
     high = np.empty(used)
-    c = np.empty(used)
     rise = np.empty((groups, used), dtype=np.float32)
     fall = np.empty((groups, used), dtype=np.float32)
     for k in range(used):
@@ -485,37 +462,35 @@ def _steps_among(
         score[k] = found.v[t]
         bend[k] = diagonal[t]
         place[k] = k
-        a[k] = alpha[t]
+        a[k] = beta[t]
         low[k] = variables.lower[t]
         high[k] = variables.upper[t]
-        c[k] = variables.coefficient[t]
         for g in range(groups):
             own = n_groups < 2 or variables.group[t] == g
             rise[g, k] = np.float32(0.0) if own and found.may_rise[t] else -BARRED
             fall[g, k] = np.float32(0.0) if own and found.may_fall[t] else BARRED
     if n_groups > 0:
         code, taken = pair_steps(
-            growth.block, place, bend, score, a, low, high, c, rise, fall, goal, allowed
+            growth.block, place, bend, score, a, low, high, rise, fall, goal, allowed
         )
     else:
         code, taken = single_steps(
-            growth.block, place, bend, score, a, low, high, c, rise, fall, goal, allowed
+            growth.block, place, bend, score, a, low, high, rise, fall, goal, allowed
         )
-    moved = np.zeros(alpha.shape[0])
+    moved = np.zeros(beta.shape[0])
     slots = np.empty(used, dtype=np.int64)
     weights = np.empty(used)
     count = 0
     for k in range(used):
         t = members[k]
-        if a[k] != alpha[t]:
+        if a[k] != beta[t]:
             slots[count] = k
-            weights[count] = c[k] * (a[k] - alpha[t])
+            weights[count] = a[k] - beta[t]
             count += 1
-            alpha[t] = a[k]
+            beta[t] = a[k]
     add_rows(growth.rows, slots[:count], weights[:count], 0, moved.shape[0], moved)
     for t in range(moved.shape[0]):
-        turned = variables.sign[t] * variables.coefficient[t] * moved[t]
-        decision[variables.gram_row[t]] += turned
+        decision[variables.gram_row[t]] += variables.orientation[t] * moved[t]
     return code, taken
 
 
@@ -525,10 +500,10 @@ def admit(variables, growth, used, count):
     for k in range(used, used + count):
         t = growth.members[k]
         growth.slot[t] = k
-        own = np.float32(variables.sign[t] * variables.coefficient[t])
+        own = np.float32(variables.orientation[t])
         row = growth.rows[k]
         for s in range(row.shape[0]):
-            row[s] *= own * np.float32(variables.sign[s] * variables.coefficient[s])
+            row[s] *= own * np.float32(variables.orientation[s])
     for k in range(used + count):
         row = growth.rows[k]
         for j in range(used if k < used else 0, used + count):
@@ -536,19 +511,19 @@ def admit(variables, growth, used, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _choose(found, alpha, slot, used, floor, joining):
+def _choose(found, beta, slot, used, floor, joining):
     """Write the worst violators outside the set into ``joining``; returns their number.
 
     An empty set begins with variables that are not zero, if any, or else with some that are spread
     over all, half of them able to rise and half to fall. (Plain loops: they compile in a tenth of
     the time of the array functions that would say the same.)
     """
-    m = alpha.shape[0]
+    m = beta.shape[0]
     room = joining.shape[0]
     count = 0
     if used == 0:
         for t in range(m):
-            if alpha[t] != 0.0 and count < room:
+            if beta[t] != 0.0 and count < room:
                 joining[count] = t
                 count += 1
         if count > 0:

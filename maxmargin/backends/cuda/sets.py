@@ -2,9 +2,9 @@
 
 The policy is in :mod:`maxmargin.solvers.dual.parallel_sets`; here are its verbs. Problems lie side
 by side in arrays (problems, variables), filled up with variables that cannot move; the last one
-always is of that kind, and stands for nobody where a working set is not full. A variable is signed,
-``b = c a``, and ``orientation = s c`` is the sign of its kernel row, so that moving b by d changes
-the scores by ``-orientation K (orientation d)``.
+always is of that kind, and stands for nobody where a working set is not full. The orientation of a
+variable is the sign of its kernel row, so that moving b by d changes the scores by ``-orientation K
+(orientation d)``.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Variables:
         ----------
         matrix : Matrix
         arrays : dict of arrays
-            Those of a :class:`maxmargin.duals.DualBatch`, and ``decision``: ``K beta`` at the start
+            Those of a :class:`maxmargin.duals.DualBatch`, and ``decision``: ``K coef`` at the start
             on the row of each variable. Problem k has ``offset[k]:offset[k + 1]``.
         offset : int array
         n_groups : int
@@ -120,19 +120,17 @@ class Variables:
         def filled_up(name: str, value: float) -> torch.Tensor:
             return torch.where(inside, matrix.brought(arrays[name])[index], value)
 
-        c, sign = filled_up("coefficient", 1.0), filled_up("sign", 1.0)
-        lower, upper = filled_up("lower", 0.0), filled_up("upper", 0.0)
-        gradient = sign * filled_up("decision", 0.0) + filled_up("linear", 0.0)
+        orientation, v_at_zero = filled_up("orientation", 1.0), -filled_up("linear", 0.0)
         return cls(
             matrix,
             row=filled_up("gram_row", -1),
-            orientation=(sign * c).float(),
+            orientation=orientation.float(),
             group=filled_up("group", 0).clamp(min=0).to(torch.int8),
-            b=c * filled_up("start", 0.0),
-            lower=torch.where(c > 0, lower, -upper),
-            upper=torch.where(c > 0, upper, -lower),
-            v=-c * gradient,
-            v_at_zero=-c * filled_up("linear", 0.0),
+            b=filled_up("start", 0.0),
+            lower=filled_up("lower", 0.0),
+            upper=filled_up("upper", 0.0),
+            v=v_at_zero - orientation * filled_up("decision", 0.0),
+            v_at_zero=v_at_zero,
             n_groups=n_groups,
         )
 

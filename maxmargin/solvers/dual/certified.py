@@ -86,7 +86,7 @@ class Auto:
             if engine and k < _DEVICE_ROUNDS:
                 return ParallelSets(self.max_iter, self.monitor, [monitor.problem])
             k -= _DEVICE_ROUNDS
-        if engine and k < _ENGINE_ROUNDS and len(problem.sign) >= _ENGINE_FROM:
+        if engine and k < _ENGINE_ROUNDS and len(problem) >= _ENGINE_FROM:
             return WorkingSet(self.max_iter, monitor, workers, pace)
         gram.forget_narrow_rows()
         gram.scratch.release()
@@ -171,7 +171,7 @@ def _solve_each(
     if not attempts:
         return
     threads = min(workers.count, len(attempts))
-    if any(len(attempt.problem.sign) >= _ENGINE_FROM for attempt in attempts):
+    if any(len(attempt.problem) >= _ENGINE_FROM for attempt in attempts):
         gram.narrow()  # before the threads that share it
 
     def solve(attempt: _Attempt, workers: Workers, memory: int) -> None:
@@ -183,7 +183,7 @@ def _solve_each(
         if isinstance(solver, Auto):
             solver.monitor.finished()
 
-    sizes = np.array([len(attempt.problem.sign) for attempt in attempts])
+    sizes = np.array([len(attempt.problem) for attempt in attempts])
     order = np.argsort(-sizes, kind="stable")
     large = sizes[order] >= _SHARED_FROM
     enough = np.count_nonzero(large) >= _ENOUGH * threads
@@ -315,7 +315,7 @@ class _Attempt:
 
     def _allowed(self, times: int) -> int:
         """Return the steps in all that may be spent on knowing better what is known already."""
-        return self.steps + max(times * self.steps, _LEAST * len(self.problem.sign))
+        return self.steps + max(times * self.steps, _LEAST * len(self.problem))
 
     def judge(self, method: Solver, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
@@ -331,8 +331,8 @@ class _Attempt:
                 answer.solution,
                 answer.decision,
                 True,
-                answer.solution.alpha,
-                answer.beta,
+                answer.solution.beta,
+                answer.coef,
                 answer.decision,
                 answer.account,
                 self.tol,
@@ -382,7 +382,7 @@ class _Attempt:
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
         earlier, self.evaluation = getattr(self, "evaluation", evaluation), evaluation
         certificate = evaluation.certificate
-        feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + np.abs(solution.alpha).sum())
+        feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + np.abs(solution.beta).sum())
         if certificate.status is Status.TRIVIAL and feasible:
             return True
         reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
@@ -412,14 +412,14 @@ class _Attempt:
             self._take_note(method, certificate)
             self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
             if self._is_below_rounding(evaluation):
-                some = int(_TRIED / len(self.problem.sign))
+                some = int(_TRIED / len(self.problem))
                 self.pace, self.worth = Pace(), self.steps + max(self.steps, some)
             elif self.worth < 0 and not evaluation.resolved and not self.problem.hard:
                 self.worth = self._allowed(_MARGIN)
         if feasible or self.problem.hard:
-            self.current = self.problem.started_from(solution.alpha, evaluation.recomputed)
+            self.current = self.problem.started_from(solution.beta, evaluation.recomputed)
         else:  # steps along the constraint cannot bring it back
-            self.current = self.problem.started_near(solution.alpha)
+            self.current = self.problem.started_near(solution.beta)
         return False
 
 
@@ -446,7 +446,7 @@ def _worth_refining(evaluation: Evaluation) -> bool:
     """
     certificate = evaluation.certificate
     return (
-        len(evaluation.alpha) < _ENGINE_FROM
+        len(evaluation.beta) < _ENGINE_FROM
         and certificate.relative_gap > _REFINED
         and certificate.gap > certificate.rounding
     )
@@ -460,8 +460,8 @@ def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
     """
     if not problem.hard:
         return tol
-    beta = problem.on_rows(problem.start, gram.n)
-    squared = float(beta @ problem.decision_at_start(gram))
+    coef = problem.on_rows(problem.start, gram.n)
+    squared = float(coef @ problem.decision_at_start(gram))
     return max(0.5 * tol * squared, np.finfo(np.float64).tiny)
 
 

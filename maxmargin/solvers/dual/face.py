@@ -2,7 +2,7 @@
 
 Pairwise steps crawl where the kernel matrix is ill-conditioned, as with unscaled features and a
 large C. There the set F of free variables soon stays the same, and on that face of the box the
-problem is a quadratic without walls: with x the moves along ``c``, H the curvature between them,
+problem is a quadratic without walls: with x the moves, H the curvature between them,
 
     minimise  1/2 x' H x - v_F' x    subject to  sum of x = 0 in each group,
 
@@ -27,16 +27,16 @@ _STEPS = 32
 _FLOPS = 2 * 10**8  # for the factorisations of one descent: some milliseconds
 
 
-def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.ndarray) -> int:
+def descend_faces(gram: Gram, problem: DualProblem, beta: np.ndarray, v: np.ndarray) -> int:
     """Newton steps from face to face until one ends inside its own; returns their number.
 
-    Changes ``alpha`` and ``v`` in place. Does nothing on a face that is too large.
+    Changes ``beta`` and ``v`` in place. Does nothing on a face that is too large.
     """
-    free = face_of(gram, problem, alpha)
+    free = face_of(gram, problem, beta)
     if not len(free):
         return 0
-    start = alpha.copy()
-    orientation = problem.sign * problem.coefficient
+    start = beta.copy()
+    orientation = problem.orientation
     rows = problem.gram_row[free]
     H = orientation[free][:, None] * gram.block(rows, rows) * orientation[free]
     score, inside, steps = v[free].copy(), np.ones(len(free), dtype=bool), 0
@@ -48,52 +48,51 @@ def descend_faces(gram: Gram, problem: DualProblem, alpha: np.ndarray, v: np.nda
         slope, curvature = float(score[k] @ x), float(x @ bend)
         if not slope > 0:
             break
-        change = x * problem.coefficient[free[k]]
-        a, low, high = alpha[free[k]], problem.lower[free[k]], problem.upper[free[k]]
+        b, low, high = beta[free[k]], problem.lower[free[k]], problem.upper[free[k]]
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(change > 0, (high - a) / change, (low - a) / change)
-        room[change == 0] = np.inf
+            room = np.where(x > 0, (high - b) / x, (low - b) / x)
+        room[x == 0] = np.inf
         wall = int(np.argmin(room))
         length = min(1.0, room[wall]) if curvature > 0 else room[wall]
         if not np.isfinite(length):
             break
-        alpha[free[k]] = np.clip(a + length * change, low, high)
+        beta[free[k]] = np.clip(b + length * x, low, high)
         score -= length * (H[:, k] @ x)
         steps += 1
         if length < room[wall]:
             break
-        alpha[free[k[wall]]] = high[wall] if change[wall] > 0 else low[wall]
+        beta[free[k[wall]]] = high[wall] if x[wall] > 0 else low[wall]
         inside[k[wall]] = False
     if steps:
-        _restore_sums(problem, alpha, start, free[inside])
-        decision = problem.decision(gram, problem.on_rows(alpha - start, gram.n))
+        _restore_sums(problem, beta, start, free[inside])
+        decision = problem.decision(gram, problem.on_rows(beta - start, gram.n))
         v -= orientation * decision[problem.gram_row]
     return steps
 
 
-def face_of(gram: Gram, problem: DualProblem, alpha: np.ndarray) -> np.ndarray:
+def face_of(gram: Gram, problem: DualProblem, beta: np.ndarray) -> np.ndarray:
     """Return the free variables; none if they are too few to move or too many to solve for.
 
     Too many is more than ``MAX_FREE``, or four matrices of them more than the memory.
     """
-    free = np.flatnonzero((alpha > problem.lower) & (alpha < problem.upper))
+    free = np.flatnonzero(problem.is_free(beta))
     affordable = 32 * len(free) ** 2 <= max(gram.memory, _ALWAYS)
     return free if 1 < len(free) <= MAX_FREE and affordable else free[:0]
 
 
 def _restore_sums(
-    problem: DualProblem, alpha: np.ndarray, start: np.ndarray, inside: np.ndarray
+    problem: DualProblem, beta: np.ndarray, start: np.ndarray, inside: np.ndarray
 ) -> None:
     """Give back to each group the rounding that a long step took from its sum."""
     for j in range(problem.n_groups):
         member = problem.group == j
         members = inside[problem.group[inside] == j]
         if len(members):
-            drift = float(problem.coefficient[member] @ (alpha - start)[member])
-            low, high = alpha[members] - problem.lower[members], problem.upper[members]
-            roomiest = members[np.argmax(np.minimum(low, high - alpha[members]))]
-            value = alpha[roomiest] - problem.coefficient[roomiest] * drift
-            alpha[roomiest] = np.clip(value, problem.lower[roomiest], problem.upper[roomiest])
+            drift = float((beta - start)[member].sum())
+            low, high = beta[members] - problem.lower[members], problem.upper[members]
+            roomiest = members[np.argmax(np.minimum(low, high - beta[members]))]
+            value = beta[roomiest] - drift
+            beta[roomiest] = np.clip(value, problem.lower[roomiest], problem.upper[roomiest])
 
 
 def _newton(H: np.ndarray, v: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

@@ -131,9 +131,9 @@ class _Looks(NamedTuple):
 class NearLevel:
     """One problem in the variables of :func:`maxmargin.backends.interior_point.minimise`.
 
-    These are ``x = c a``, or ``x = s a`` where no constraint wants it otherwise. Two variables of
-    support vector regression that sit on a row, and differ in nothing but their bounds (without a
-    tube), are one here, with the bounds of their sum. Where there is no bound (the hard margin) a
+    These are the variables of the problem; but two of support vector regression that sit on a row,
+    and differ in nothing but their bounds (without a tube), are one here, with the bounds of their
+    sum. Where there is no bound (the hard margin) a
     sum that is fixed is one.
     """
 
@@ -144,21 +144,11 @@ class NearLevel:
         self.counted = len(problem.rows)  # rows that the last cost was for
 
     @cached_property
-    def towards(self) -> np.ndarray:
-        """Sign of each variable in x."""
-        return self.problem.coefficient if self.problem.n_groups else self.problem.sign
-
-    @cached_property
     def parts(self) -> np.ndarray:
         """Which variables each is the sum of, (1 or 2, count)."""
         problem = self.problem
         order = np.argsort(problem.gram_row, kind="stable")
-        same = (
-            problem.gram_row,
-            problem.group,
-            problem.sign * self.towards,
-            problem.linear * self.towards,
-        )
+        same = problem.gram_row, problem.group, problem.orientation, problem.linear
         if len(problem.rows) * 2 == len(order):
             first, second = order.reshape(-1, 2).T
             if all(np.array_equal(array[first], array[second]) for array in same):
@@ -169,9 +159,9 @@ class NearLevel:
     def ends(self) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper bound of each variable's part in x."""
         problem = self.problem
-        upper = np.where(np.isinf(problem.upper), 2.0 * problem.start.sum(), problem.upper)
-        ends = self.towards * problem.lower, self.towards * upper
-        return np.minimum(*ends), np.maximum(*ends)
+        most = 2.0 * float(np.abs(problem.start).sum())
+        lower = np.where(np.isinf(problem.lower), -most, problem.lower)
+        return lower, np.where(np.isinf(problem.upper), most, problem.upper)
 
     @cached_property
     def box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -185,14 +175,14 @@ class NearLevel:
         lower, upper = self.box
         return np.flatnonzero(lower < upper)
 
-    def cost(self, alpha: np.ndarray, v: np.ndarray, budget: float) -> float:
+    def cost(self, beta: np.ndarray, v: np.ndarray, budget: float) -> float:
         """Entries of steps of two that take as long as a solution, given the scores less levels.
 
         That is some fifteen factorisations; fifty of their flops take as long as an entry. With a
         factor of low rank it is much less; that is looked for as far as it would fit the budget, at
         a twentieth of that.
         """
-        size, active = self._most(self._look(alpha, v)), int(np.count_nonzero(alpha))
+        size, active = self._most(self._look(beta, v)), int(np.count_nonzero(beta))
         self.counted = size
         solution = size**3 / 10 if MATRICES * size**2 <= self._room else np.inf
         if self._has_low_rank(min(solution, budget)):
@@ -229,32 +219,31 @@ class NearLevel:
         most, everyone = int(_BAND * looks.movable) + _MORE, len(self.problem.rows)
         return most if most < _MANY * everyone else everyone
 
-    def _look(self, alpha: np.ndarray, v: np.ndarray) -> _Looks:
-        x = (self.towards * alpha)[self.parts].sum(0)
-        v = (self.towards * self.problem.coefficient * v)[self.parts[0]]
+    def _look(self, beta: np.ndarray, v: np.ndarray) -> _Looks:
+        x, v = beta[self.parts].sum(0), v[self.parts[0]]
         lower, upper = self.box
         rises, falls = x < upper, x > lower
         excess = np.maximum(np.where(rises, v, -np.inf), np.where(falls, -v, -np.inf))
         return _Looks(x, v, excess, rises & falls)
 
     def descend(
-        self, alpha: np.ndarray, decision: np.ndarray, goal: float
+        self, beta: np.ndarray, decision: np.ndarray, goal: float
     ) -> tuple[np.ndarray, float, int]:
-        """Solve for the variables near their level, given ``K beta`` in float64.
+        """Solve for the variables near their level, given ``K coef`` in float64.
 
-        Returns ``alpha``, the violation before, and the steps taken: none if the matrices have no
+        Returns ``beta``, the violation before, and the steps taken: none if the matrices have no
         room, are not positive semidefinite, or float64 is too coarse for them.
         """
         problem = self.problem
-        found = cpu_steps.Findings.empty(len(alpha))
-        violation = cpu_steps.survey(problem.variables, problem.n_groups, alpha, decision, found)
-        looks = self._look(alpha, found.v)
+        found = cpu_steps.Findings.empty(len(beta))
+        violation = cpu_steps.survey(problem.variables, problem.n_groups, beta, decision, found)
+        looks = self._look(beta, found.v)
         if self.low_rank and violation > _TWICE * max(self.promised, goal):
             self.tolerance = max(_FINER * self.tolerance, _FINE)
             self._has_low_rank(_AGAIN * _LOW_RANK * len(self.problem.rows) * self.factor.rank**2)
         near = self._near(looks, _WIDE * violation + _MARGIN * goal)
         if not self.low_rank and MATRICES * self.counted**2 > self._room:
-            return alpha, violation, 0
+            return beta, violation, 0
         target = max(_TIGHTEN * violation, _BELOW * goal)
         if len(near) == len(self._loose):  # and a factor's answer is only as good as the factor
             target = (_BELOW if self.low_rank else _ONCE) * goal
@@ -273,14 +262,14 @@ class NearLevel:
         )
         self.promised = np.inf if minimum is None else minimum.violation
         if minimum is None or not minimum.violation < _BETTER * violation:
-            return alpha, violation, 0
+            return beta, violation, 0
         unit = np.sqrt(self.gram.diagonal[self.problem.gram_row[self.parts[0, near]]])
         x = _evened(minimum, looks.x[near], lower, upper, unit, member)
-        signed, (lowest, highest) = self.towards * alpha, self.ends
+        beta, (lowest, highest) = beta.copy(), self.ends
         for part in self.parts[:, near]:
-            signed[part] = np.clip(x, lowest[part], highest[part])
-            x = x - signed[part]
-        return self.towards * signed, violation, minimum.steps
+            beta[part] = np.clip(x, lowest[part], highest[part])
+            x = x - beta[part]
+        return beta, violation, minimum.steps
 
     def _near(self, looks: _Looks, width: float) -> np.ndarray:
         """Variables to solve for: those on rows with one near its level, or all, by their rank.
@@ -305,7 +294,7 @@ class NearLevel:
         """Kernel values among the rows of some variables, and the variables on them."""
         first = self.parts[0, near]
         rows, row = np.unique(self.problem.gram_row[first], return_inverse=True)
-        orientation = (self.problem.sign * self.towards)[first]
+        orientation = self.problem.orientation[first]
         if self.low_rank:
             factor = self.factor
             return OnRows(LowRank(factor.L[rows], factor.rest[rows]), row, orientation)

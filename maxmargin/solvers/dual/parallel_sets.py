@@ -125,12 +125,12 @@ def _parts(problems: list[DualProblem], gram: DeviceGram) -> list[list[int]]:
     The longest come first, so that those solved together are about as long.
     """
     parts: dict[tuple, list[int]] = {}
-    for k in sorted(range(len(problems)), key=lambda k: -len(problems[k].sign)):
-        large = len(problems[k].sign) > _TOGETHER
+    for k in sorted(range(len(problems)), key=lambda k: -len(problems[k])):
+        large = len(problems[k]) > _TOGETHER
         parts.setdefault((problems[k].n_groups, k if large else None), []).append(k)
     cut = []
     for part in parts.values():
-        size = len(problems[part[0]].sign)
+        size = len(problems[part[0]])
         q = min(_SET, 2 * size)
         each = q * (16 * q + gram.matrix.points.bytes_per_row) + 128 * size + 16 * gram.n
         room = int(np.clip(_TOGETHER_SHARE * gram.matrix.memory // each, 1, _MOST_TOGETHER))
@@ -214,7 +214,7 @@ class _Run:
         self.limit = np.full(len(batch), 1 << 62) if max_iter < 0 else max_iter - spent
         self.status = [Status.CONVERGED] * len(batch)
         self.at_work = np.ones(len(batch), dtype=bool)
-        self.large = len(batch) == 1 and len(batch[0].sign) > _TOGETHER
+        self.large = len(batch) == 1 and len(batch[0]) > _TOGETHER
         self.variables = _variables(gram, batch, batch[0].n_groups)
         self.most_free = gram.matrix.largest_system
 
@@ -229,13 +229,13 @@ class _Run:
         steps, b = on_host(variables.steps), on_host(variables.b)
         known = on_host(variables.decisions() if exact else variables.v)
         for k, (problem, status) in enumerate(zip(self.problems, self.status, strict=True)):
-            own, c = slice(0, len(problem.sign)), problem.coefficient
+            own = slice(0, len(problem))
             decision = known[k, own]
             if not exact:
-                decision = problem.sign * (-c * decision - problem.linear)
+                decision = -problem.orientation * (decision + problem.linear)
             if problem.rows is not problem.gram_row:
                 decision = decision[np.unique(problem.gram_row, return_index=True)[1]]
-            solutions.append(Solution(c * b[k, own], int(steps[k]), status, decision, exact))
+            solutions.append(Solution(b[k, own], int(steps[k]), status, decision, exact))
         return solutions
 
     def _all_together(self) -> None:
@@ -423,18 +423,17 @@ class _Run:
         if not self.monitor.due():
             return
         problem = self.problems[k]
-        alpha = self._alpha(k)
-        gap = problem.gap(alpha, on_host(self.variables.score[k, : len(problem.sign)]))
+        beta = self._beta(k)
+        gap = problem.gap(beta, on_host(self.variables.score[k, : len(problem)]))
         monitor = ProblemMonitor(self.monitor, self.numbers[k])
         taken = int(self.spent[k]) + steps
-        monitor.report(taken, violation, float(self.tol[k]), gap, alpha, self._alphas)
+        monitor.report(taken, violation, float(self.tol[k]), gap, beta, self._betas)
 
-    def _alpha(self, k: int) -> np.ndarray:
-        own = self.problems[k].coefficient
-        return own * on_host(self.variables.b[k, : len(own)])
+    def _beta(self, k: int) -> np.ndarray:
+        return on_host(self.variables.b[k, : len(self.problems[k])])
 
-    def _alphas(self) -> dict[int, np.ndarray]:
-        return {number: self._alpha(k) for k, number in enumerate(self.numbers)}
+    def _betas(self) -> dict[int, np.ndarray]:
+        return {number: self._beta(k) for k, number in enumerate(self.numbers)}
 
 
 def _variables(gram: DeviceGram, batch: DualBatch, n_groups: int) -> Variables:

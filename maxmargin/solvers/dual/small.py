@@ -52,7 +52,7 @@ class Answer(NamedTuple):
     """The solution of one problem, and what its evaluation is made of."""
 
     solution: Solution
-    beta: np.ndarray
+    coef: np.ndarray
     decision: np.ndarray
     account: Account
 
@@ -76,8 +76,8 @@ class SmallBatch:
     >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
     >>> task = Task(problem, np.array([0, 2]), 0, problem.start, tol=1e-3, allowed=-1)
     >>> (answer,) = SmallBatch().solve(gram, [task])
-    >>> answer.solution.alpha.round(6), round(answer.account.bias, 6)
-    (array([0.222222, 0.222222]), -0.333333)
+    >>> answer.solution.beta.round(6), round(answer.account.bias, 6)
+    (array([-0.222222,  0.222222]), -0.333333)
     """
 
     monitor: Monitor = field(default_factory=Monitor)
@@ -88,7 +88,7 @@ class SmallBatch:
 
         A kernel that calls Python functions is asked for as few rows as possible by others.
         """
-        size = len(problem.sign)
+        size = len(problem)
         room = 16 * threads * size * size <= gram.memory
         soft = not problem.hard and problem.n_groups > 0
         return size < cpu_small.LARGEST and room and soft and not gram.program.calls_python
@@ -141,9 +141,9 @@ class SmallBatch:
 
     def _report(self, task: Task, batch: Batch, found: Answers, k: int) -> None:
         answer = _answer(task, batch, found, k)
-        alpha, account = answer.solution.alpha.copy(), answer.account
+        beta, account = answer.solution.beta.copy(), answer.account
         monitor = ProblemMonitor(self.monitor, task.number)
-        monitor.report(answer.solution.n_iter, account.violation, task.tol, account.gap, alpha)
+        monitor.report(answer.solution.n_iter, account.violation, task.tol, account.gap, beta)
 
 
 def _side_by_side(gram: Gram, tasks: Sequence[Task]) -> tuple[Batch, Answers]:
@@ -184,9 +184,9 @@ def _answer(task: Task, batch: Batch, found: Answers, k: int) -> Answer:
     status = Status.CONVERGED if code == CONVERGED else Status.STALLED
     if code == PAUSED and 0 <= task.allowed <= steps:
         status = Status.MAX_ITER
-    solution = Solution(found.alpha[own], steps, status)
+    solution = Solution(found.beta[own], steps, status)
     account = Account(*found.account[k].tolist())
-    return Answer(solution, found.beta[on], found.decision[on], account)
+    return Answer(solution, found.coef[on], found.decision[on], account)
 
 
 def _shared(gram: Gram, problems: int, entries: int, workers: Workers) -> Values | None:

@@ -2,11 +2,11 @@
 
 The problem (see :mod:`maxmargin.duals`)
 
-    minimise  1/2 a' Q a + p' a    subject to  lower <= a <= upper,  sum c_t a_t fixed per group
+    minimise  1/2 b' K b + p' b    subject to  lower <= b <= upper,  sum of b fixed per group
 
-Move ``a_i`` along ``+c_i`` and ``a_j`` along ``-c_j`` by the same step: the constraint of their
-group stays as it is. With ``v_t = -c_t (Q a + p)_t`` the objective changes along this line with
-slope ``-(v_i - v_j)`` and curvature ``K_ii + K_jj - 2 o_i o_j K_ij``, where ``o = s c``:
+Let ``b_i`` rise and ``b_j`` fall by the same step: the constraint of their group stays as it is.
+With ``v = -(K b + p)`` the objective changes along this line with slope ``-(v_i - v_j)`` and
+curvature ``K_ii + K_jj - 2 K_ij``:
 
     repeat
         i  =  the v that is largest among the variables that may rise, in the group where the
@@ -14,7 +14,7 @@ slope ``-(v_i - v_j)`` and curvature ``K_ii + K_jj - 2 o_i o_j K_ij``, where ``o
         j  =  among those that may fall in i's group, the one with the largest decrease of the
               objective, ``(v_i - v_j)^2 / curvature``            (second order selection)
         step to the minimum on the line, or to the wall of the box before it
-        v  =  v - step * o * (o_i K_i - o_j K_j)
+        v  =  v - step * (K_i - K_j)
     until  v_i - (the smallest v that may fall)  <  tol
 
 Where steps crawl and the K_ii differ by far, the largest v is that of an outlying row again and
@@ -43,7 +43,6 @@ import numpy as np
 from maxmargin.backends.cpu.smo import CONVERGED, MISSING, PAUSED, STUCK, smo_steps
 from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import StoppedError, Workers
-from maxmargin.certificate import falling, rising
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.kernels.base import Validity
@@ -86,8 +85,8 @@ class SMO:
     >>> gram = Gram.of(np.array([[-1.0], [1.0]]), Linear())
     >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
     >>> (solution,) = SMO().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
-    >>> solution.alpha
-    array([0.5, 0.5])
+    >>> solution.beta
+    array([-0.5,  0.5])
     """
 
     max_iter: int = -1
@@ -116,7 +115,7 @@ class SMO:
 
     def _solve_one(self, gram: Gram, problem: DualProblem, tol: float, spent: int) -> Solution:
         whole = state = _State.begin(gram, problem)
-        size = len(problem.sign)
+        size = len(problem)
         steps, status, violation = 0, Status.CONVERGED, np.inf
         slice_steps = max(_FIRST_SLICE // size, 1)
         stall, proven = _StallWatch(size), gram.kernel.validity is Validity.VALID
@@ -139,7 +138,7 @@ class SMO:
             )
             now = time.monotonic()
             steps += done
-            pace.spent += _ENTRIES * done * len(state.alpha)
+            pace.spent += _ENTRIES * done * len(state.beta)
             if code == CONVERGED and state is not whole:
                 state = whole.absorb(gram, state)  # what was set aside may violate by now
                 next_shrinking = steps + max(size, _SHRINK_AFTER)
@@ -184,40 +183,39 @@ class SMO:
                     # looking again costs products with rows that moved: cheap while resident
                     state = whole.absorb(gram, state).shrunk(violation)
             if self.monitor.due():
-                gap, alpha = whole.absorb(gram, state).gap(), whole.alpha
-                self.monitor.report(spent + steps, violation, tol, gap, alpha)
+                gap, beta = whole.absorb(gram, state).gap(), whole.beta
+                self.monitor.report(spent + steps, violation, tol, gap, beta)
                 state = whole
-        return Solution(whole.absorb(gram, state).alpha, steps, status)
+        return Solution(whole.absorb(gram, state).beta, steps, status)
 
 
 @dataclass
 class _State:
-    """Where a solve is: ``alpha``, the scores ``v`` and what each variable may do.
+    """Where a solve is: ``beta``, the scores ``v`` and what each variable may do.
 
     A *shrunk* state holds the variables at ``index`` of the whole one. The others are at a wall and
     far from leaving it; they wait until the smaller problem is solved.
     """
 
     problem: DualProblem
-    alpha: np.ndarray
+    beta: np.ndarray
     v: np.ndarray
     diagonal: np.ndarray
     index: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         self.n_groups = self.problem.n_groups
-        self.orientation = self.problem.sign * self.problem.coefficient
         self._look()
 
     def _look(self) -> None:
-        self.may_rise = rising(self.problem, self.alpha)
-        self.may_fall = falling(self.problem, self.alpha)
+        self.may_rise = self.problem.may_rise(self.beta)
+        self.may_fall = self.problem.may_fall(self.beta)
 
     @classmethod
     def begin(cls, gram: Gram, problem: DualProblem) -> _State:
         """Begin at the problem's start, with its gradient."""
         decision = problem.decision_at_start(gram)
-        v = -problem.coefficient * problem.gradient(decision)
+        v = problem.scores(decision)
         return cls(problem, problem.start.copy(), v, gram.diagonal[problem.gram_row])
 
     def advance(
@@ -231,14 +229,13 @@ class _State:
             store.stamp,
             store.clock,
             problem.gram_row,
-            self.orientation,
-            problem.coefficient,
+            problem.orientation,
             problem.lower,
             problem.upper,
             problem.group,
             self.n_groups,
             self.diagonal,
-            self.alpha,
+            self.beta,
             self.v,
             self.may_rise,
             self.may_fall,
@@ -249,14 +246,13 @@ class _State:
 
     def renew(self, gram: Gram) -> None:
         """Compute the scores anew: steps add their rounding to them, one after the other."""
-        decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
-        self.v = -self.problem.coefficient * self.problem.gradient(decision)
+        decision = gram.matvec(self.problem.on_rows(self.beta, gram.n))
+        self.v = self.problem.scores(decision)
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
-        gradient = -self.problem.coefficient * self.v
-        quadratic = 0.5 * float(self.alpha @ (gradient - self.problem.linear))
-        linear = float(self.alpha @ self.problem.linear)
+        quadratic = -0.5 * float(self.beta @ (self.v + self.problem.linear))
+        linear = float(self.beta @ self.problem.linear)
         return quadratic + linear, abs(quadratic) + abs(linear)
 
     def possible(self) -> bool:
@@ -265,23 +261,23 @@ class _State:
         It is nowhere below that of a machine with w = 0. With huge kernel values the matrix as
         rounded can be indefinite, and steps then go down for ever.
         """
-        gain = np.maximum(-self.problem.linear, 0.0)
-        upper = np.where(gain > 0, self.problem.upper, 0.0)
-        value, size = self.objective()
-        return value >= -2.0 * float(gain @ upper) - 1e-6 * size
+        problem, (value, size) = self.problem, self.objective()
+        furthest = np.where(problem.linear < 0, problem.upper, problem.lower)
+        slopes = problem.linear != 0
+        return value >= 2.0 * float(problem.linear[slopes] @ furthest[slopes]) - 1e-6 * size
 
     def descend(self, gram: Gram) -> None:
         """Take Newton steps on the face of the free variables."""
-        descend_faces(gram, self.problem, self.alpha, self.v)
+        descend_faces(gram, self.problem, self.beta, self.v)
         self._look()
 
     def newton(self, gram: Gram, near_level: NearLevel, pace: Pace, tol: float) -> int:
         """Solve for all variables near their level, if that costs no more than steps have."""
         try:
-            if not pace.crawls(near_level.cost(self.alpha, self.score(), pace.budget)):
+            if not pace.crawls(near_level.cost(self.beta, self.score(), pace.budget)):
                 return 0
-            decision = gram.matvec(self.problem.on_rows(self.alpha, gram.n))
-            self.alpha, violation, steps = near_level.descend(self.alpha, decision, tol)
+            decision = gram.matvec(self.problem.on_rows(self.beta, gram.n))
+            self.beta, violation, steps = near_level.descend(self.beta, decision, tol)
         except StoppedError:
             return 0
         pace.judge(violation, steps)
@@ -303,11 +299,11 @@ class _State:
             return self
         index = np.flatnonzero(keep)
         problem = self.problem.restricted(index)
-        return _State(problem, self.alpha[index], v[index], self.diagonal[index], index)
+        return _State(problem, self.beta[index], v[index], self.diagonal[index], index)
 
     def gap(self) -> float:
         """Duality gap at levels in the middle of what the groups allow."""
-        return self.problem.gap(self.alpha, self.score())
+        return self.problem.gap(self.beta, self.score())
 
     def score(self) -> np.ndarray:
         """``v`` less the levels, in the middle of what the groups allow."""
@@ -324,15 +320,15 @@ class _State:
         """Take a shrunk state's progress into this whole one, and return it."""
         if part.index is None:
             return self
-        before = self.alpha[part.index]
-        waiting = np.ones(len(self.alpha), dtype=bool)
+        before = self.beta[part.index]
+        waiting = np.ones(len(self.beta), dtype=bool)
         waiting[part.index] = False
-        self.alpha[part.index], self.v[part.index] = part.alpha, part.v
+        self.beta[part.index], self.v[part.index] = part.beta, part.v
         others = self.problem.restricted(np.flatnonzero(waiting))
-        moved = part.problem.on_rows(part.alpha - before, gram.n)
-        if moved.any() and len(others.sign):
+        moved = part.problem.on_rows(part.beta - before, gram.n)
+        if moved.any() and len(others):
             decision = others.decision(gram, moved)
-            self.v[waiting] -= self.orientation[waiting] * decision[others.gram_row]
+            self.v[waiting] -= others.orientation * decision[others.gram_row]
         self._look()
         return self
 

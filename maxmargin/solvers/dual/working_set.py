@@ -9,7 +9,7 @@ Here
         block    their part of the Gram matrix, in float32, next to each other in memory
         solve    the problem of these variables alone, by steps of two inside the block, and now
                  and then one along what these have done
-        update   D = K beta on all rows, by the rows of the variables that moved
+        update   D = K coef on all rows, by the rows of the variables that moved
     until no pair of variables violates the KKT conditions by more than tol
 
 so that a row of the whole matrix is computed once or twice and read a handful of times. Where
@@ -84,8 +84,8 @@ class WorkingSet:
     >>> gram = Gram.of(np.array([[-1.0], [1.0]]), Linear())
     >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
     >>> (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
-    >>> solution.alpha
-    array([0.5, 0.5])
+    >>> solution.beta
+    array([-0.5,  0.5])
     """
 
     max_iter: int = -1
@@ -115,7 +115,7 @@ class WorkingSet:
         while True:
             violation = state.survey()
             if self.monitor.due():
-                self.monitor.report(spent + steps, violation, tol, state.gap(), state.alpha)
+                self.monitor.report(spent + steps, violation, tol, state.gap(), state.beta)
             stop = self.monitor.stopped()
             goal = max(0.5 * tol, tol - state.rounding())
             if violation <= goal:
@@ -132,35 +132,34 @@ class WorkingSet:
             if not moved or idle == _STALL_ROUNDS or done:
                 status = Status.STALLED  # in float32: the certificate sees further
                 break
-        return Solution(state.alpha, steps, status, state.decision)
+        return Solution(state.beta, steps, status, state.decision)
 
 
 class _State:
-    """Where a solve is: ``alpha``, the decision ``D = K beta``, and the rows computed so far."""
+    """Where a solve is: ``beta``, the decision ``D = K coef``, and the rows computed so far."""
 
     def __init__(self, gram: Gram, problem: DualProblem, workers: Workers, pace: Pace) -> None:
         self.gram, self.problem, self.workers, self.pace = gram, problem, workers, pace
         self.points = gram.narrow().gathered() if gram.narrow_bytes else gram.narrow()
         self.n_groups = problem.n_groups
-        self.paired = len(problem.rows) < len(problem.sign)  # two variables sit on a row
-        self.orientation = (problem.sign * problem.coefficient).astype(np.float32)
+        self.orientation = problem.orientation.astype(np.float32)
         self.same_orientation = bool((self.orientation == self.orientation[0]).all())
         self.diagonal = gram.diagonal.astype(np.float32)
-        self.alpha = problem.start.copy()
+        self.beta = problem.start.copy()
         self.decision = problem.decision_at_start(gram, workers)
         self.fresh = not self.decision.any()
         self.random = np.random.default_rng(0)
-        size = len(problem.sign)
+        size = len(problem)
         self.variables, self.found = problem.variables, cpu_steps.Findings.empty(size)
         memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * size
         memory = max(memory - workers.count * 4 * cpu.TILE_BYTES, 0)
         side = max(self._side(_BLOCK_SHARE * memory), LEAST)
         self.largest = min(side, LARGEST, size)
-        self.grows = size <= min(side / 2**0.5, _WHOLE) and not self.paired  # two blocks then
+        self.grows = size <= min(side / 2**0.5, _WHOLE) and not problem.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
         cheap = self.points.entry_time < _CHEAP
         self.store = gram.narrow_rows(0 if cheap else int(np.clip(left // (4 * gram.n), 0, gram.n)))
-        self._moved = problem.on_rows(self.alpha, gram.n) != 0
+        self._moved = problem.on_rows(self.beta, gram.n) != 0
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
@@ -185,9 +184,7 @@ class _State:
 
     def survey(self) -> float:
         """Look at every variable; returns the largest violation."""
-        return cpu_steps.survey(
-            self.variables, self.n_groups, self.alpha, self.decision, self.found
-        )
+        return cpu_steps.survey(self.variables, self.n_groups, self.beta, self.decision, self.found)
 
     def select(self, tol: float) -> np.ndarray:
         """Choose the variables to solve for: all that are free, and some violators.
@@ -212,19 +209,19 @@ class _State:
             violators = np.concatenate([worst, rest])
         chosen = np.concatenate([free, violators])
         if len(chosen) < _FEWEST:
-            chosen = np.arange(len(self.alpha))
+            chosen = np.arange(len(self.beta))
             chosen = _highest(chosen, self.found.excess, min(_FEWEST, self.largest))
         return self._one_per_row(chosen)
 
     def _sample(self) -> np.ndarray:
         """Begin with a random part, half able to rise and half to fall, and with the worst pair."""
         least, most = _FIRST
-        count = min(max(len(self.alpha) // _FIRST_SHARE, least), most, self.largest - 2)
+        count = min(max(len(self.beta) // _FIRST_SHARE, least), most, self.largest - 2)
         halves = [np.flatnonzero(self.found.may_rise), np.flatnonzero(self.found.may_fall)]
         sample = [
             self.random.choice(half, min(count // 2, len(half)), replace=False) for half in halves
         ]
-        worst = _highest(np.arange(len(self.alpha)), self.found.excess, 2)
+        worst = _highest(np.arange(len(self.beta)), self.found.excess, 2)
         return np.unique(np.concatenate([*sample, worst]))
 
     def _one_per_row(self, chosen: np.ndarray) -> np.ndarray:
@@ -232,7 +229,7 @@ class _State:
 
         Without a bias the two of nu-SVR share a group and may be the worst pair: both stay.
         """
-        if not self.paired or (self.n_groups == 1 and not self.same_orientation):
+        if not self.problem.paired or (self.n_groups == 1 and not self.same_orientation):
             return chosen
         chosen = chosen[np.argsort(-self.found.excess[chosen], kind="stable")]
         _, first = np.unique(self.problem.gram_row[chosen], return_index=True)
@@ -242,7 +239,7 @@ class _State:
         self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
     ) -> tuple[int, bool]:
         """One round; returns the steps taken and whether anything moved."""
-        before = self.alpha.copy(), self.decision.copy()
+        before = self.beta.copy(), self.decision.copy()
         try:
             steps = self._descend(tol, violation, allowed)
             if self.pace.exhausted:
@@ -255,9 +252,9 @@ class _State:
             self.gram.forget_narrow_rows()  # some may be half made
             if not isinstance(error, StoppedError):
                 raise
-            self.alpha, self.decision = before
+            self.beta, self.decision = before
             return 0, True
-        return steps, not np.array_equal(before[0], self.alpha)
+        return steps, not np.array_equal(before[0], self.beta)
 
     def _exchange(self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor) -> int:
         """Select, block, solve, update; returns the steps."""
@@ -265,8 +262,8 @@ class _State:
         inside = self._inside(chosen)
         wanted = cpu_steps.wanted(tol, violation)
         steps = inside.solve(self._block(chosen), wanted, allowed, monitor)
-        change = self.problem.sign[chosen] * (inside.alpha - self.alpha[chosen])
-        self.alpha[chosen] = inside.alpha
+        change = self.problem.orientation[chosen] * (inside.beta - self.beta[chosen])
+        self.beta[chosen] = inside.beta
         moved = np.flatnonzero(change)
         self._update(self.problem.gram_row[chosen[moved]], change[moved])
         self.pace.spent += len(chosen) * (steps + len(chosen)) + self.gram.n * len(moved)
@@ -274,7 +271,7 @@ class _State:
 
     def _grow(self, tol: float, allowed: int, monitor: ProblemMonitor) -> int:
         """Solve a small problem in compiled code: see :func:`cpu_steps.grow`; returns the steps."""
-        m = len(self.alpha)
+        m = len(self.beta)
         if self._growth is None:
             self._growth = cpu_steps.Growth.empty(m, self.gram.scratch.floats(2 * m * m))
             order = self.problem.gram_row
@@ -288,7 +285,7 @@ class _State:
             code, taken, self._used, joining = cpu_steps.grow(
                 self.variables,
                 self.n_groups,
-                self.alpha,
+                self.beta,
                 self.decision,
                 self._growth,
                 self._used,
@@ -325,11 +322,11 @@ class _State:
         pace, near_level = self.pace, self._near_level
         if not pace.tired(violation) or allowed < MOST_STEPS:
             return 0
-        if not pace.crawls(near_level.cost(self.alpha, self.found.v, pace.budget)):
+        if not pace.crawls(near_level.cost(self.beta, self.found.v, pace.budget)):
             return 0
         if not self._exact:
             self._renew()
-        self.alpha, violation, steps = near_level.descend(self.alpha, self.decision, tol)
+        self.beta, violation, steps = near_level.descend(self.beta, self.decision, tol)
         pace.judge(violation, steps)
         self._renew()
         self._exact = pace.newton
@@ -337,25 +334,25 @@ class _State:
 
     def _renew(self) -> None:
         """Compute the decision anew, in float64."""
-        beta = self.problem.on_rows(self.alpha, self.gram.n)
-        self.decision = self.gram.matvec(beta, workers=self.workers)
+        coef = self.problem.on_rows(self.beta, self.gram.n)
+        self.decision = self.gram.matvec(coef, workers=self.workers)
 
     def rounding(self) -> float:
         """By how much float32 kernel values may be wrong about the violation."""
-        size = float(np.linalg.norm(self.alpha) * self.diagonal.max())
+        size = float(np.linalg.norm(self.beta) * self.diagonal.max())
         return _DEVIATIONS * cpu.DEVIATION32 * size
 
     def gap(self) -> float:
         """Duality gap at the levels of the last survey, to working precision."""
-        return self.problem.gap(self.alpha, self.found.v)
+        return self.problem.gap(self.beta, self.found.v)
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
-        beta = self.problem.on_rows(self.alpha, self.gram.n)
-        quadratic = 0.5 * float(beta @ self.decision)
+        coef = self.problem.on_rows(self.beta, self.gram.n)
+        quadratic = 0.5 * float(coef @ self.decision)
         if quadratic < 0 and self.gram.kernel.validity is Validity.VALID:
             self.pace.led_astray()  # there is none such: rounding has overgrown it
-        linear = float(self.problem.linear @ self.alpha)
+        linear = float(self.problem.linear @ self.beta)
         return quadratic + linear, abs(quadratic) + abs(linear)
 
     def _block(self, chosen: np.ndarray) -> np.ndarray:
@@ -383,10 +380,9 @@ class _State:
             slot=np.arange(len(chosen)),
             diagonal=self.diagonal[problem.gram_row[chosen]],
             score=self.found.v[chosen].astype(np.float32),
-            alpha=self.alpha[chosen],
+            beta=self.beta[chosen],
             lower=problem.lower[chosen],
             upper=problem.upper[chosen],
-            coefficient=problem.coefficient[chosen],
             rise=np.where(member & self.found.may_rise[chosen], np.float32(0), -barred),
             fall=np.where(member & self.found.may_fall[chosen], np.float32(0), barred),
             constrained=self.n_groups > 0,
@@ -395,7 +391,7 @@ class _State:
 
     def _patience(self, q: int) -> int:
         """Steps in a block before Newton steps are tried: they must be worth a new decision."""
-        renewal = self.gram.n * int(np.count_nonzero(self.alpha))
+        renewal = self.gram.n * int(np.count_nonzero(self.beta))
         return max(_PATIENCE * q, _RENEWAL * renewal // q)
 
     def _update(self, rows: np.ndarray, weights: np.ndarray) -> None:
@@ -426,7 +422,7 @@ class _State:
         before. One that went straight to its wall most likely stays there, and new memory is slow.
         """
         store, problem = self.store, self.problem
-        inside = (self.alpha > problem.lower) & (self.alpha < problem.upper)
+        inside = problem.is_free(self.beta)
         free = np.zeros(self.gram.n, dtype=bool)
         free[problem.gram_row[inside]] = True
         wanting = np.flatnonzero(self._moved[new] | free[new])
@@ -448,10 +444,9 @@ class _Inside:
     slot: np.ndarray
     diagonal: np.ndarray
     score: np.ndarray
-    alpha: np.ndarray
+    beta: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    coefficient: np.ndarray
     rise: np.ndarray
     fall: np.ndarray
     constrained: bool
@@ -470,10 +465,9 @@ class _Inside:
                 self.slot,
                 self.diagonal,
                 self.score,
-                self.alpha,
+                self.beta,
                 self.lower,
                 self.upper,
-                self.coefficient,
                 self.rise,
                 self.fall,
                 np.float32(wanted),
