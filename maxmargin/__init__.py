@@ -38,6 +38,7 @@ _HOME = {
     "Certificate": "maxmargin.certificate",
     "InseparableError": "maxmargin.certificate",
     "Gram": "maxmargin.gram",
+    "Trace": "maxmargin.trace",
     "check_valid": "maxmargin.kernels",
 }
 _SUBMODULES = (
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     )
     from maxmargin.selection import SVCSearchCV, SVRSearchCV
     from maxmargin.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+    from maxmargin.trace import Trace
 
 
 def __getattr__(name: str) -> object:

@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 
 from maxmargin.duals import DualProblem
-from maxmargin.progress import DualProgress
+from maxmargin.progress import Progress
 
 _UNREADABLE = (OSError, EOFError, BadZipFile, zlib.error, KeyError, MemoryError, RuntimeError)
 
@@ -65,9 +65,9 @@ class Checkpoint:
             ) from error
         self.written = 0.0
 
-    def __call__(self, progress: DualProgress) -> None:
+    def __call__(self, progress: Progress) -> None:
         """Take the state of one problem in, and write all of them if it is time."""
-        self.betas[progress.problem] = progress.beta
+        self.betas[progress.problem] = progress.variables
         if progress.seconds - self.written >= self.interval:
             self.written = progress.seconds
             for k, beta in progress.others().items():

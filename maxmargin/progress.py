@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,68 +19,81 @@ from maxmargin.solution import Status
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a fit is; handed to every listener a few times a second.
-
-    Every kind of solver adds what it knows: see :class:`DualProgress`,
-    :class:`~maxmargin.solvers.risk.risk_solver.RiskProgress`,
-    :class:`~maxmargin.solvers.risk.gradient_descent.DescentProgress` and
-    :class:`~maxmargin.solvers.perceptron.passes.PassProgress`.
+    """Where a fit is; handed to every listener a few times a second, and to a trace.
 
     Attributes
     ----------
-    solved, problems : int
-        Problems finished, and in all (one for each pair of classes, class or start).
     problem : int
         The problem that reports, counted from 0.
+    method : str
+        The method at work on it.
     steps : int
         Steps taken on it.
     violation, tol : float
-        What has to become small, and how small.
+        What has to become small, and how small: the violation of the KKT conditions, a relative
+        duality gap, the largest entry of a gradient, or the share of mistakes.
+    objective, dual, gap : float
+        Value of what is minimised, a lower bound on its least value, and their difference, to the
+        method's working precision; nan where it does not know them.
+    variables : float array or None
+        The signed variables of a dual problem, or the weights; not to be changed.
+    working_set : int array or None
+        Which of them the last step was about.
+    solved, problems : int
+        Problems finished, and in all (one for each pair of classes, class or start).
     seconds : float
         Since the fit began.
-    """
-
-    solved: int
-    problems: int
-    problem: int
-    steps: int
-    violation: float
-    tol: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class DualProgress(Progress):
-    """Where the solver of a dual problem is; ``violation`` is that of the KKT conditions.
-
-    Attributes
-    ----------
-    gap : float
-        Duality gap, to the solver's working precision.
-    support_vectors : int
-        Nonzero variables.
-    beta : float array
-        The signed variables as they are now; not to be changed. ``alpha`` has them without signs.
+    words : str
+        What the progress bar says, a format of these attributes.
     others : callable
         Returns the variables of problems that are solved side by side with it, by their numbers.
     """
 
-    gap: float
-    support_vectors: int
-    beta: np.ndarray = field(repr=False)
+    problem: int
+    method: str
+    steps: int
+    violation: float
+    tol: float
+    objective: float = math.nan
+    dual: float = math.nan
+    gap: float = math.nan
+    variables: np.ndarray | None = field(default=None, repr=False)
+    working_set: np.ndarray | None = field(default=None, repr=False)
+    solved: int = 0
+    problems: int = 1
+    seconds: float = 0.0
+    words: str = "violation {violation:.2g}"
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
 
     @property
     def alpha(self) -> np.ndarray:
         """The lecture's multipliers: the variables without their signs."""
-        return np.abs(self.beta)
+        return np.abs(np.zeros(0) if self.variables is None else self.variables)
+
+    @property
+    def support_vectors(self) -> int:
+        """Nonzero variables."""
+        return 0 if self.variables is None else int(np.count_nonzero(self.variables))
+
+    @property
+    def loss(self) -> float:
+        """The objective of a descent."""
+        return self.objective
 
     def __str__(self) -> str:
         which = f"{self.solved} of {self.problems} solved, " if self.problems > 1 else ""
-        return (
-            f"{which}KKT violation {self.violation:.2g}, gap {self.gap:.2g}, "
-            f"{self.support_vectors} support vectors"
-        )
+        return which + self.words.format_map(_Attributes(self))
+
+
+class _Attributes(dict):
+    """The attributes of an object by name, for a format."""
+
+    def __init__(self, owner: Any) -> None:
+        super().__init__()
+        self.owner = owner
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(self.owner, name)
 
 
 Listener = Callable[[Any], Any]  # of a Progress
@@ -160,15 +173,26 @@ class Monitor:
         """Whether someone listens and the last report is long enough ago."""
         return bool(self.listeners) and self.seconds - self._reported >= self.interval
 
-    def report(self, progress: Callable[[int, int, float], Progress]) -> None:
-        """Tell the listeners; the report is made from solved, problems and seconds."""
+    def report(self, progress: Callable[[], Progress]) -> None:
+        """Tell the listeners where a problem is, if a report is due."""
+        if not self.due():
+            return
         with self._lock:
             if self.due():
                 self._reported = self.seconds
-                told = progress(self.solved, self.problems, self.seconds)
+                told = self.placed(progress())
                 for listener in self.listeners:  # all of them, also after one that says stop
                     if listener(told) is True:
                         self.reason = self.reason or Status.INTERRUPTED
+
+    def placed(self, progress: Progress) -> Progress:
+        """Return a report with what the fit knows: problems solved, and the time."""
+        return replace(progress, solved=self.solved, problems=self.problems, seconds=self.seconds)
+
+    @property
+    def trace(self) -> Any:
+        """Listener that wants to see every step, if there is one."""
+        return next((one for one in self.listeners if hasattr(one, "steps_until_next")), None)
 
     def finished(self, count: int = 1) -> None:
         """Count one more problem as solved, or several; or fewer, where one was not after all."""
@@ -274,31 +298,14 @@ class ProblemMonitor:
         """Whether a report is wanted."""
         return self.fit.due()
 
-    def report(
-        self,
-        steps: int,
-        violation: float,
-        tol: float,
-        gap: float,
-        beta: np.ndarray,
-        others: Callable[[], dict[int, np.ndarray]] = dict,
-    ) -> None:
-        """Tell the listeners where this problem is."""
-        self.fit.report(
-            lambda solved, problems, seconds: DualProgress(
-                solved,
-                problems,
-                self.problem,
-                steps,
-                violation,
-                tol,
-                seconds,
-                gap,
-                int(np.count_nonzero(beta)),
-                beta,
-                others,
-            )
-        )
+    def report(self, progress: Callable[[], Progress]) -> None:
+        """Tell the listeners where this problem is, if a report is due."""
+        self.fit.report(progress)
+
+    @property
+    def trace(self) -> Any:
+        """Listener that wants to see every step, if there is one."""
+        return self.fit.trace
 
 
 class ProgressBar:

@@ -36,7 +36,7 @@ from maxmargin import (
     duals,
 )
 from maxmargin.checkpoint import Checkpoint
-from maxmargin.progress import DualProgress, Monitor, ProgressBar, watched
+from maxmargin.progress import Monitor, Progress, ProgressBar, watched
 from maxmargin.solution import Status
 from maxmargin.solvers.dual import small
 from maxmargin.svm import classification
@@ -63,7 +63,7 @@ def test_a_callback_sees_the_work_and_can_stop_it(rows, monkeypatch):
     monkeypatch.setattr(small.SmallBatch, "takes", lambda *_: False)
     seen = []
     SVC(**{**SLOW, "tol": 1e-4}, callback=seen.append).fit(X[:rows], y[:rows])
-    assert all(isinstance(progress, DualProgress) for progress in seen)
+    assert all("KKT violation" in str(progress) for progress in seen)
     assert seen[-1].violation < seen[0].violation
     assert seen[-1].support_vectors > 0
     assert seen[-1].gap >= 0
@@ -497,7 +497,8 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     bar = ProgressBar()
     for k, violation in enumerate([2.0, 4.0, 0.5, 0.02, 0.001]):
-        bar(DualProgress(0, 1, 0, k, violation, 1e-3, float(2 * k), 1.0, 7, np.ones(7)))
+        words = "violation {violation:.2g}, {support_vectors} support vectors"
+        bar(Progress(0, "", k, violation, 1e-3, variables=np.ones(7), seconds=2.0 * k, words=words))
     assert bar.share[0] == pytest.approx(1.0)
     bar.close("converged", whole=True)
     shown = capsys.readouterr()
@@ -508,7 +509,8 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
 def test_a_bar_is_full_only_at_the_end_and_cuts_no_number(capsys):
     pytest.importorskip("tqdm")
     sentence = "converged: optimal to a relative gap of 0.000123456789"
-    progress = DualProgress(0, 1, 0, 1, 0.03, 1e-3, 1.0, 1.0, 123456789, np.ones(7))
+    words = "violation {violation:.2g}, 123456789 support vectors"
+    progress = Progress(0, "", 1, 0.03, 1e-3, seconds=1.0, words=words)
     for whole in (False, True):
         bar = ProgressBar()
         bar.bar.ncols = 60

@@ -17,7 +17,7 @@ LAYERS = [
     {"gram", "risk"},
     {"duals"},
     {"certificate", "progress"},
-    {"callbacks", "checkpoint"},
+    {"callbacks", "checkpoint", "trace"},
     {"solvers"},
     {"expansion", "multiclass"},
     {"bounds"},

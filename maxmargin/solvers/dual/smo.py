@@ -46,7 +46,7 @@ from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
 from maxmargin.kernels.base import Validity
-from maxmargin.progress import ProblemMonitor
+from maxmargin.progress import ProblemMonitor, Progress
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.dual.face import descend_faces
 from maxmargin.solvers.dual.near_level import NearLevel, Pace
@@ -184,7 +184,17 @@ class SMO:
                     state = whole.absorb(gram, state).shrunk(violation)
             if self.monitor.due():
                 gap, beta = whole.absorb(gram, state).gap(), whole.beta
-                self.monitor.report(spent + steps, violation, tol, gap, beta)
+                self.monitor.report(
+                    lambda: Progress(
+                        self.monitor.problem,
+                        "SMO",
+                        spent + steps,
+                        violation,
+                        tol,
+                        gap=gap,
+                        variables=beta,
+                    )
+                )
                 state = whole
         return Solution(whole.absorb(gram, state).beta, steps, status)
 

@@ -15,7 +15,7 @@ References: seeds 000, 002; Gallant, IEEE Trans. Neural Networks 1, 1990 (pocket
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -65,27 +65,7 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True)
-class PassProgress(Progress):
-    """Where a perceptron is: ``violation`` is the share of mistakes in the last part of a pass.
-
-    Attributes
-    ----------
-    passes : int
-        The pass that it is in.
-    support_vectors : int
-        Rows that have made a step.
-    alpha : float array
-        How much step each row was used with, as it is now; not to be changed.
-    """
-
-    passes: int
-    support_vectors: int
-    alpha: np.ndarray = field(repr=False)
-
-    def __str__(self) -> str:
-        which = f"{self.solved} of {self.problems} done, " if self.problems > 1 else ""
-        return f"{which}pass {self.passes}, {self.steps} updates, {self.violation:.2%} mistakes"
+_WORDS = "pass {method}, {steps} updates, {violation:.2%} mistakes"
 
 
 class Step(NamedTuple):
@@ -237,18 +217,16 @@ class Passes:
         return self.pocket
 
     def _report(self, walk: Walk, monitor: Monitor, problem: int, mistakes: float) -> None:
+        each, words = 1.0 / len(self.rows), _WORDS.replace("{method}", str(self.n_iter))
         monitor.report(
-            lambda solved, problems, seconds: PassProgress(
-                solved,
-                problems,
+            lambda: Progress(
                 problem,
+                "Perceptron",
                 walk.n_updates,
                 mistakes,
-                1.0 / len(self.rows),
-                seconds,
-                self.n_iter,
-                int(np.count_nonzero(walk.dual)),
-                walk.dual,
+                each,
+                variables=walk.dual,
+                words=words,
             )
         )
 

@@ -34,39 +34,14 @@ DIVERGED = 100.0  # times the first value
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class DescentProgress(Progress):
-    """Where a descent is; ``violation`` is the largest entry of the gradient.
-
-    Attributes
-    ----------
-    loss : float
-        The function's value; nan where it is not known on the way.
-    name : str
-        What ``violation`` is, where it is something else.
-    """
-
-    loss: float
-    name: str = "gradient"
-
-    def __str__(self) -> str:
-        which = f"start {self.problem + 1} of {self.problems}, " if self.problems > 1 else ""
-        loss = "" if math.isnan(self.loss) else f"loss {self.loss:.5g}, "
-        return f"{which}{loss}{self.name} {self.violation:.2g}"
-
-
 def report(
-    monitor: Monitor, steps: int, violation: float, tol: float, loss: float, **name: str
+    monitor: Monitor, steps: int, violation: float, tol: float, loss: float, name: str = "gradient"
 ) -> None:
     """Tell the listeners of a fit where it is, if a report is due."""
-
-    def told(solved: int, problems: int, seconds: float) -> DescentProgress:
-        return DescentProgress(
-            solved, problems, solved, steps, violation, tol, seconds, loss, **name
-        )
-
-    if monitor.due():
-        monitor.report(told)
+    words = f"{name} {{violation:.2g}}"
+    if not math.isnan(loss):
+        words = "loss {objective:.5g}, " + words
+    monitor.report(lambda: Progress(monitor.solved, "", steps, violation, tol, loss, words=words))
 
 
 def ended(monitor: Monitor, largest: float, tol: float, steps: int, max_iter: int) -> Status | None:

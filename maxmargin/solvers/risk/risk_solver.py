@@ -10,33 +10,14 @@ import numpy as np
 from maxmargin.progress import ProblemMonitor, Progress
 from maxmargin.risk import LinearSolution, RegularisedRisk
 
-
-@dataclass(frozen=True)
-class RiskProgress(Progress):
-    """Where the solver of a regularised risk is; ``violation`` is the gap over the objective.
-
-    Attributes
-    ----------
-    gap : float
-        Duality gap, or what the solver takes for it on the way.
-    """
-
-    gap: float
-
-    def __str__(self) -> str:
-        which = f"{self.solved} of {self.problems} solved, " if self.problems > 1 else ""
-        return f"{which}pass {self.steps}, relative gap {self.violation:.2g}"
+WORDS = "pass {steps}, relative gap {violation:.2g}"
 
 
 def report(monitor: ProblemMonitor, passes: int, gap: float, objective: float, tol: float) -> None:
     """Tell the listeners of a fit where a problem is, if a report is due."""
-    if not monitor.due():
-        return
     over = gap / max(abs(objective), np.finfo(np.float64).tiny)
-    monitor.fit.report(
-        lambda solved, problems, seconds: RiskProgress(
-            solved, problems, monitor.problem, passes, over, tol, seconds, gap
-        )
+    monitor.report(
+        lambda: Progress(monitor.problem, "", passes, over, tol, objective, gap=gap, words=WORDS)
     )
 
 

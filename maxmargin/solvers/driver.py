@@ -1,0 +1,213 @@
+"""One driver for every iterative method: it owns limits, stops, reports and traces.
+
+A *method* says which problems it takes and begins a *run* on one of them. A run is the method's
+loop, which yields wherever it may be looked at; it can be measured, and has an answer, at any time.
+All that happens around it happens here, the same for every method:
+
+    run = method.begin(problem, watch)
+    while the run has not ended, nobody has stopped it and its steps are not used up:
+        report and record where it is, if someone wants to know
+        run.advance(steps it may take now)
+
+A new method is a class of its own with those few functions: see CONTRIBUTING.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.progress import ProblemMonitor, Progress
+from maxmargin.solution import Status
+
+NO_LIMIT = 1 << 62
+_END = object()
+
+Problem = TypeVar("Problem", contravariant=True)
+Answer = TypeVar("Answer", covariant=True)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How far a run has come, in its working precision.
+
+    Attributes
+    ----------
+    violation : float
+        What has to become small, in the units of ``tol``.
+    objective, dual, gap : float
+        Value of what is minimised, a lower bound on its least value, and their difference; nan
+        where a method does not know them.
+    """
+
+    violation: float
+    objective: float = np.nan
+    dual: float = np.nan
+    gap: float = np.nan
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is asked of a run, and who looks on.
+
+    Parameters
+    ----------
+    tol : float
+        Violation to reach.
+    max_iter : int, default=-1
+        Steps that are allowed; -1 for no limit.
+    monitor : ProblemMonitor
+        Is told of the progress, and asked when to stop.
+    workers : Workers
+        Threads that the run may use.
+    spent : int, default=0
+        Steps that were taken on the problem before; they count.
+    """
+
+    tol: float = 1e-3
+    max_iter: int = -1
+    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
+    workers: Workers = ALONE
+    spent: int = 0
+
+    @property
+    def stopped(self) -> Callable[[], Status | None]:
+        """Why to stop now, or None; for a run to ask in the middle of something long."""
+        return self.monitor.stopped
+
+    def left(self, n_iter: int) -> int:
+        """Steps that a run may still take after so many."""
+        return NO_LIMIT if self.max_iter < 0 else max(self.max_iter - self.spent - n_iter, 0)
+
+    def allowed(self, run: Run) -> int:
+        """Steps that a run may take before it is looked at again."""
+        trace = self.monitor.trace
+        at_once = NO_LIMIT if trace is None else trace.steps_until_next(self.monitor.problem)
+        return min(self.left(run.n_iter), at_once)
+
+    def look(self, run: Run) -> Status | None:
+        """Report and record where a run is; returns why it ends here, or None.
+
+        The driver does so between two advances. A run whose loop is another library's does it
+        itself, at every step.
+        """
+        ended = run.status
+        trace = self.monitor.trace
+        if trace is not None and trace.wants(self.monitor.problem, run.n_iter, ended is not None):
+            trace.record(self.monitor.fit.placed(self.progress(run)))
+        self.monitor.report(lambda: self.progress(run))
+        if ended is not None:
+            return ended
+        stop = self.monitor.stopped()
+        return stop or (Status.MAX_ITER if not self.left(run.n_iter) else None)
+
+    def progress(self, run: Run) -> Progress:
+        """Where a run is, for who wants to know."""
+        measure = run.measure()
+        return Progress(
+            problem=self.monitor.problem,
+            method=run.name,
+            steps=self.spent + run.n_iter,
+            violation=measure.violation,
+            tol=self.tol,
+            objective=measure.objective,
+            dual=measure.dual,
+            gap=measure.gap,
+            variables=run.variables,
+            working_set=run.working_set,
+            words=run.words,
+        )
+
+
+class Run(ABC):
+    """A method at work on a problem.
+
+    Attributes
+    ----------
+    n_iter : int
+        Steps taken so far; what a step is, the method says.
+    status : Status or None
+        Why the run has ended by itself: converged, or stalled; None while it goes on.
+    allowed : int
+        Steps that it may take before it yields again.
+    words : str
+        What a progress bar says of it, a format of the attributes of Progress.
+    """
+
+    words: ClassVar[str] = "violation {violation:.2g}"
+    n_iter: int = 0
+    status: Status | None = None
+    allowed: int = NO_LIMIT
+    _loop: Iterator[None] | None = None
+
+    @abstractmethod
+    def steps(self) -> Iterator[None]:
+        """The loop of the method: yields wherever it may be looked at, and ends when it is done.
+
+        That is at least some ten times a second. Between two yields it takes at most ``allowed``
+        steps, and counts them in ``n_iter``. Where it does not set a status, an end means that it
+        has converged.
+        """
+
+    def advance(self, allowed: int) -> None:
+        """Let the loop go on to where it yields next, by so many steps at most."""
+        self.allowed = allowed
+        if self._loop is None:
+            self._loop = self.steps()
+        if next(self._loop, _END) is _END and self.status is None:
+            self.status = Status.CONVERGED
+
+    @abstractmethod
+    def measure(self) -> Measure:
+        """How far it has come."""
+
+    @abstractmethod
+    def solution(self, status: Status) -> Any:
+        """Return the answer as it is, with why the run has ended."""
+
+    @property
+    def name(self) -> str:
+        """Name of the method."""
+        return type(self).__name__.strip("_").removesuffix("Run")
+
+    @property
+    def variables(self) -> np.ndarray | None:
+        """What is solved for, as it is now: not to be changed."""
+        return None
+
+    @property
+    def working_set(self) -> np.ndarray | None:
+        """Which of them the last step was about."""
+        return None
+
+
+class Method(ABC, Generic[Problem, Answer]):
+    """A way to solve some kind of problem, with its own options and nothing else."""
+
+    @abstractmethod
+    def accepts(self, problem: Problem) -> str | None:
+        """None where the method takes the problem; else a sentence that says why not."""
+
+    @abstractmethod
+    def begin(self, problem: Problem, watch: Watch) -> Run:
+        """Begin at the problem's start."""
+
+    def solve(self, problem: Problem, watch: Watch | None = None) -> Answer:
+        """Solve a problem, as far as the watch allows."""
+        refused = self.accepts(problem)
+        if refused is not None:
+            raise ValueError(refused)
+        watch = Watch() if watch is None else watch
+        return drive(self.begin(problem, watch), watch)
+
+
+def drive(run: Run, watch: Watch) -> Any:
+    """Let a run go on until it ends or has to; returns its answer."""
+    while (status := watch.look(run)) is None:
+        run.advance(watch.allowed(run))
+    return run.solution(status)
