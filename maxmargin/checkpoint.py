@@ -67,7 +67,8 @@ class Checkpoint:
 
     def __call__(self, progress: Progress) -> None:
         """Take the state of one problem in, and write all of them if it is time."""
-        self.betas[progress.problem] = progress.variables
+        if progress.variables is not None:
+            self.betas[progress.problem] = progress.variables
         if progress.seconds - self.written >= self.interval:
             self.written = progress.seconds
             for k, beta in progress.others().items():

@@ -90,6 +90,8 @@ class DualProblem:
         The primal's losses, where these are all that it has beside the penalty (C-SVC, SVR).
     known_decision : float array, one entry per row of the Gram matrix, optional
         ``K coef`` at the start, where it is known.
+    matrix : Gram, optional
+        The Gram matrix: see :meth:`over`.
     """
 
     gram_row: np.ndarray
@@ -106,6 +108,18 @@ class DualProblem:
     hard: bool = False
     losses: Losses | None = None
     known_decision: np.ndarray | None = None
+    matrix: Gram | None = None
+
+    def over(self, gram: Gram) -> DualProblem:
+        """Return the problem with the Gram matrix whose rows it is about."""
+        return self if self.matrix is gram else replace(self, matrix=gram)
+
+    @property
+    def gram(self) -> Gram:
+        """The Gram matrix."""
+        if self.matrix is None:
+            raise ValueError("This problem has no Gram matrix yet: say problem.over(gram).")
+        return self.matrix
 
     def __len__(self) -> int:
         """Number of variables."""
@@ -159,26 +173,30 @@ class DualProblem:
         """Variables between their bounds."""
         return (beta > self.lower) & (beta < self.upper)
 
-    def on_rows(self, beta: np.ndarray, n: int) -> np.ndarray:
+    def on_rows(self, beta: np.ndarray, n: int | None = None) -> np.ndarray:
         """Return the coefficients of ``w`` on the n rows: the sum of ``o_t b_t`` on each."""
+        n = self.gram.n if n is None else n
         if not self._ascending:
             return np.bincount(self.gram_row, weights=self.orientation * beta, minlength=n)
         coef = np.zeros(n)
         coef[self.gram_row] = self.orientation * beta + 0.0  # no negative zeros
         return coef
 
-    def decision(self, gram: Gram, coef: np.ndarray) -> np.ndarray:
-        """``K coef`` on this problem's rows of the Gram matrix, nan on the others."""
-        rows = self.rows
-        decision = np.full(gram.n, np.nan)
-        decision[rows] = gram.matvec(coef, rows)
-        return decision
+    def decision(self, beta: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``K coef`` of some variables, on all rows of the Gram matrix."""
+        return self.gram.matvec(self.on_rows(beta), workers=workers)
 
-    def decision_at_start(self, gram: Gram, workers: Workers = ALONE) -> np.ndarray:
+    def values(self, coef: np.ndarray) -> np.ndarray:
+        """``K coef`` on the problem's own rows of the Gram matrix, nan on the others."""
+        values = np.full(self.gram.n, np.nan)
+        values[self.rows] = self.gram.matvec(coef, self.rows)
+        return values
+
+    def decision_at_start(self, workers: Workers = ALONE) -> np.ndarray:
         """``K coef`` at the start."""
         if self.known_decision is not None:
             return self.known_decision.copy()
-        return gram.matvec(self.on_rows(self.start, gram.n), workers=workers)
+        return self.decision(self.start, workers)
 
     def scores(self, decision: np.ndarray) -> np.ndarray:
         """Minus the gradient, from ``decision = K coef``: which way each variable wants to go."""

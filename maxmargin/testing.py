@@ -22,7 +22,7 @@ from maxmargin.gram import Gram
 from maxmargin.kernels import RBF, Input, Kernel, Linear, Polynomial, Validity, check_valid
 from maxmargin.losses import Loss, MarginLoss, ResidualLoss, Shape
 from maxmargin.solution import Status
-from maxmargin.solvers import Auto, Solver, solve_certified
+from maxmargin.solvers import Auto, DualMethod, solve_certified
 
 
 def check_kernel(kernel: Kernel, X: Any = None) -> None:
@@ -153,7 +153,7 @@ def problem_bank(seed: int = 0) -> Iterator[tuple[str, Gram, duals.DualProblem]]
     yield "hard margin", Gram.of(X, RBF(gamma=2.0)), duals.hard_margin(rows, y, ones)
 
 
-def check_solver(solver: Solver | Auto, tol: float = 1e-3) -> list[Evaluation]:
+def check_solver(solver: DualMethod | Auto, tol: float = 1e-3) -> list[Evaluation]:
     """Hold a solver to its contract: every problem of the bank ends feasible and certified.
 
     Returns the evaluations, for further comparison.

@@ -64,7 +64,7 @@ def test_answers_and_accounts_are_those_of_one_at_a_time(form, kind):
             assert account.violation <= tol
             assert account.dual == pytest.approx(certificate.dual, rel=1e-7, abs=1e-9)
         part = gram.take(task.rows)
-        again = evaluate(part, task.problem, answer.solution, tol, gram.spectrum)
+        again = evaluate(task.problem.over(part), answer.solution, tol, gram.spectrum)
         np.testing.assert_allclose(answer.decision, again.recomputed, rtol=1e-9, atol=1e-9)
         assert account.dual == pytest.approx(again.certificate.dual, rel=1e-9, abs=1e-9)
         assert account.primal == pytest.approx(again.certificate.primal, rel=1e-9, abs=1e-9)

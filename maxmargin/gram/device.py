@@ -39,6 +39,8 @@ class DeviceGram(Gram):
         The points that belong, for a part of the matrix.
     """
 
+    on_device = True
+
     def __init__(
         self, kernel: Kernel, X: Any, matrix: Any, *, memory: int, index: np.ndarray | None = None
     ) -> None:
@@ -94,6 +96,11 @@ class DeviceGram(Gram):
         if self.whole is None or self.index is None:
             return cpu.Operand.prepare(self.program, self.X)
         return self.whole.points.take(self.index)
+
+    def forget(self) -> None:
+        """Give back the room of rows that a solver has made for itself, on the host."""
+        self.forget_narrow_rows()
+        self.forget_rows()
 
     def forget_rows(self) -> None:
         """Give back the memory of the rows on the host."""

@@ -134,6 +134,8 @@ class Gram:
         points = self.points.under(program) if self.primitives is None else self.points
         return Gram(kernel, program, points, memory=self.memory, primitives=self.primitives)
 
+    on_device = False  # whether a GPU has the matrix
+
     @property
     def resident(self) -> bool:
         """Whether the whole matrix fits the budget."""
@@ -282,6 +284,10 @@ class Gram:
         if self._narrow_rows is None or self._narrow_rows.capacity != capacity:
             self._narrow_rows = RowStore(self.n, (self.n,), capacity, np.float32)
         return self._narrow_rows
+
+    def forget(self) -> None:
+        """Give back the room of rows that a solver has made for itself."""
+        self.forget_narrow_rows()
 
     def forget_narrow_rows(self) -> None:
         """Give back the memory of :meth:`narrow_rows`."""
