@@ -39,7 +39,7 @@ Reference: Chang and Lin, LIBSVM, ACM TIST 2011; Keerthi et al., IEEE TNN 11(1),
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -285,24 +285,20 @@ def read_levels(problem: DualProblem, levels: np.ndarray) -> Levels:
     )
 
 
-@dataclass(frozen=True)
-class DualBatch:
-    """Several problems over one Gram matrix as ragged arrays: problem k is ``offset[k:k+2]``.
-
-    This is what crosses to a solver: pairs of classes and folds are solved together.
+class DualBatch(NamedTuple):
+    """The arrays of several problems, one after the other: problem k has ``offset[k:k+2]``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from maxmargin.duals import DualBatch, one_class
     >>> batch = DualBatch.of([one_class(np.arange(n), np.ones(n), nu=0.5) for n in (2, 4)])
-    >>> len(batch), batch.offset, batch[1].start
-    (2, array([0, 2, 6]), array([1., 1., 0., 0.]))
+    >>> batch.offset, batch.arrays["start"]
+    (array([0, 2, 6]), array([1., 0., 1., 1., 0., 0.]))
     """
 
     offset: np.ndarray
     arrays: dict[str, np.ndarray]
-    readings: tuple[dict[str, Any], ...]
 
     @classmethod
     def of(cls, problems: Sequence[DualProblem]) -> DualBatch:
@@ -314,39 +310,10 @@ class DualBatch:
                 name: np.concatenate([getattr(problem, name) for problem in problems])
                 for name in _PER_VARIABLE
             },
-            readings=tuple({name: getattr(p, name) for name in _PER_PROBLEM} for p in problems),
         )
-
-    def some(self, chosen: Sequence[int]) -> DualBatch:
-        """Return a batch of some of the problems; of all in their order, this one."""
-        if list(chosen) == list(range(len(self))):
-            return self
-        return DualBatch.of([self[k] for k in chosen])
-
-    def __len__(self) -> int:
-        return len(self.offset) - 1
-
-    def __getitem__(self, k: int) -> DualProblem:
-        if not 0 <= k < len(self):
-            raise IndexError(k)
-        span = slice(self.offset[k], self.offset[k + 1])
-        views: dict[str, Any] = {name: array[span] for name, array in self.arrays.items()}
-        return DualProblem(**views, **self.readings[k])
-
-    def __iter__(self) -> Iterator[DualProblem]:
-        return (self[k] for k in range(len(self)))
 
 
 _PER_VARIABLE = ("gram_row", "orientation", "linear", "lower", "upper", "start", "group")
-_PER_PROBLEM = (
-    "bias_weights",
-    "margin_weights",
-    "tube_weights",
-    "scaled",
-    "hard",
-    "losses",
-    "known_decision",
-)
 _NONE = np.empty(0)
 
 

@@ -154,9 +154,10 @@ def problem_bank(seed: int = 0) -> Iterator[tuple[str, Gram, duals.DualProblem]]
 
 
 def check_solver(solver: DualMethod | Auto, tol: float = 1e-3) -> list[Evaluation]:
-    """Hold a solver to its contract: every problem of the bank ends feasible and certified.
+    """Hold a solver to its contract: every problem that it takes ends feasible and certified.
 
-    Returns the evaluations, for further comparison.
+    Problems are those of :func:`problem_bank`; one that a method does not take it refuses with a
+    sentence. Returns the evaluations, for further comparison.
 
     Examples
     --------
@@ -167,6 +168,11 @@ def check_solver(solver: DualMethod | Auto, tol: float = 1e-3) -> list[Evaluatio
     """
     evaluations = []
     for name, gram, problem in problem_bank():
+        if isinstance(solver, DualMethod):
+            refused = solver.accepts(problem.over(gram))
+            assert refused is None or refused.endswith("."), f"{name}: {refused!r} is no sentence"
+            if refused is not None:
+                continue
         start = problem.start.copy()
         (evaluation,), (steps,) = solve_certified(gram, [problem], solver, tol)
         certificate = evaluation.certificate
@@ -177,6 +183,7 @@ def check_solver(solver: DualMethod | Auto, tol: float = 1e-3) -> list[Evaluatio
         assert (problem.start == start).all(), f"{name}: the solver changed its input"
         assert steps >= 0
         evaluations.append(evaluation)
+    assert evaluations, "the solver takes none of the problems"
     return evaluations
 
 

@@ -97,6 +97,9 @@ class Auto:
     def for_round(self, problem: DualProblem, k: int) -> DualMethod:
         """Method for the k-th round on a problem."""
         if self.method is not None:
+            refused = self.method.accepts(problem)
+            if refused is not None:
+                raise ValueError(refused)
             return self.method
         chosen = choose_method(problem, k, self.shrinking).method
         if isinstance(chosen, SMO):

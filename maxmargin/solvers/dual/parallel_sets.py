@@ -218,13 +218,13 @@ class _Run(DualRun):
 
     def __init__(self, problems: Sequence[DualProblem], watches: Sequence[Watch]) -> None:
         self.problems, self.watches = problems, watches
-        gram, batch = cast(DeviceGram, problems[0].gram), DualBatch.of(problems)
+        gram = cast(DeviceGram, problems[0].gram)
         self.tol = np.array([watch.tol for watch in watches])
         self.limit = np.array([watch.left(0) for watch in watches])
         self.ended: list[Status | None] = [None] * len(problems)
         self.at_work = np.ones(len(problems), dtype=bool)
         self.large = len(problems) == 1 and len(problems[0]) > _TOGETHER
-        self.sets = _variables(gram, batch, problems[0].n_groups)
+        self.sets = _variables(gram, problems)
         self.start = self.sets.b.clone()
         self.most_free = gram.matrix.largest_system
         self.told = 0, np.inf, 0  # problem, violation and steps, as of the last look
@@ -466,14 +466,15 @@ class _Run(DualRun):
         return bool(done.all())
 
 
-def _variables(gram: DeviceGram, batch: DualBatch, n_groups: int) -> Variables:
+def _variables(gram: DeviceGram, problems: Sequence[DualProblem]) -> Variables:
     """Bring problems to the device, with the decisions at their start."""
     from maxmargin.backends.cuda.sets import Variables
 
+    batch = DualBatch.of(problems)
     decision = np.zeros(batch.offset[-1])
-    for k, problem in enumerate(batch):
+    for k, problem in enumerate(problems):
         if problem.known_decision is not None or problem.start.any():
             own = problem.decision_at_start()[problem.gram_row]
             decision[batch.offset[k] : batch.offset[k + 1]] = own
     arrays = {**batch.arrays, "decision": decision}
-    return Variables.on_device(gram.matrix, arrays, batch.offset, n_groups)
+    return Variables.on_device(gram.matrix, arrays, batch.offset, problems[0].n_groups)
