@@ -28,7 +28,7 @@ _TEMPORAL = ("date", "time", "duration")  # how the names of such types of polar
 
 
 class CheckedParameters:
-    """A machine whose parameters and weights are checked as scikit-learn does, and for their size."""
+    """A machine that checks parameters and weights as scikit-learn does, and for their size."""
 
     @classmethod
     @cache

@@ -1,4 +1,4 @@
-"""A fitted machine as its pairs of classes, or of sides, with the numbers that theorems on it take."""
+"""A fitted SVC as its machines for two classes, with the numbers that theorems on them take."""
 
 from __future__ import annotations
 

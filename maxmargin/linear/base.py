@@ -137,7 +137,8 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         -------
         labels : array of shape (n_samples,)
         """
-        return self.classes_[self._scheme.decode(self._values(X))]
+        values = self._values(X)
+        return self.classes_[self._scheme.decode(values)]
 
 
 class LinearRegressor(RegressorMixin, LinearMachine):

@@ -23,7 +23,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin import memory
@@ -434,9 +433,7 @@ def _validated(
     labelled = isinstance(machine, SVC)
     X, y = machine._validated(X, y, candidate.kernel, **({} if labelled else {"y_numeric": True}))
     y = column_or_1d(y)
-    if labelled:
-        check_classification_targets(y)
-    else:
+    if not labelled:
         y = y.astype(np.float64)
     weight = machine._validated_weight(sample_weight, X)
     return X, y, weight, getattr(machine, "feature_names_in_", None)

@@ -39,8 +39,8 @@ class Fold:
 class Targets(ABC):
     """Targets of the rows of a data set, which its folds share.
 
-    A row has ``columns`` coefficients. ``stretches`` cuts the rows where ``combine`` wants sums over
-    them apart: those of each class, where each has coefficients against the others.
+    A row has ``columns`` coefficients. ``stretches`` cuts the rows where ``combine`` wants sums
+    apart: of each class, where each has coefficients against the others.
     """
 
     stretches: list[tuple[int, int]]

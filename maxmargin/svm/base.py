@@ -18,7 +18,6 @@ from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_le
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _num_samples,
     check_is_fitted,
 )

@@ -149,7 +149,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     @property
     def slack_(self) -> np.ndarray:
-        """``max(0, 1 - y_i f(x_i))`` of the training rows in each machine; nan where it has not seen the row."""
+        """``max(0, 1 - y_i f(x_i))`` of each machine's training rows; nan for rows not in it."""
         self._check_is_fitted()
         slack = np.full((len(self._slack), self.shape_fit_[0]), np.nan)
         for k, (rows, values) in enumerate(self._slack):
@@ -207,8 +207,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """Return class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
 
         From Platt's sigmoid on each machine's value and, for several classes, pairwise coupling
-        (one-vs-one) or scaling to a sum of one (one-vs-rest). The sigmoids are fitted to out-of-fold values, so the most probable class and :meth:`predict`,
-        which follows the margins, can differ near the boundary and on very small data.
+        (one-vs-one) or scaling to a sum of one (one-vs-rest). The sigmoids are fitted to
+        out-of-fold values, so the most probable class and :meth:`predict`, which follows the
+        margins, can differ near the boundary and on very small data.
         """
         self._check_is_fitted()
         if not len(self.probA_):
