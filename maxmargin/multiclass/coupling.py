@@ -27,11 +27,13 @@ def couple(r: np.ndarray, code: np.ndarray) -> np.ndarray:
     array([[0.82, 0.09, 0.09]])
     """
     n, n_classes = len(r), code.shape[1]
-    system = np.zeros((n, n_classes + 1, n_classes + 1))
-    for k, codes in enumerate(code):
+    Q = np.zeros((n_classes, n_classes, n))
+    for codes, own in zip(code, r.T, strict=True):
         seen = np.flatnonzero(codes)
-        terms = np.where(codes[seen] > 0, (1 - r[:, k])[:, None], -r[:, k][:, None])
-        system[:, seen[:, None], seen] += terms[:, :, None] * terms[:, None, :]
+        terms = np.where(codes[seen, None] > 0, 1 - own, -own)
+        Q[seen[:, None], seen] += terms[:, None] * terms
+    system = np.zeros((n, n_classes + 1, n_classes + 1))
+    system[:, :n_classes, :n_classes] = Q.transpose(2, 0, 1)
     system[:, :n_classes, -1] = system[:, -1, :n_classes] = 1.0
     right = np.zeros((n, n_classes + 1, 1))
     right[:, -1] = 1.0

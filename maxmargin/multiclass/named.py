@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from maxmargin.multiclass.one_vs_one import OneVsOne
@@ -27,13 +28,18 @@ def as_scheme(multiclass: Any, n_classes: int) -> Scheme:
     >>> as_scheme("ovr", 3)
     OneVsRest(n_classes=3)
     """
-    scheme = multiclass
-    if not isinstance(multiclass, Scheme):
-        make = NAMED[multiclass] if isinstance(multiclass, str) else multiclass
-        scheme = make(n_classes)
+    if isinstance(multiclass, str):
+        return _named(multiclass, n_classes)
+    scheme = multiclass if isinstance(multiclass, Scheme) else multiclass(n_classes)
     if not isinstance(scheme, Scheme) or scheme.n_classes != n_classes:
         raise ValueError(
             f"multiclass={multiclass!r} gives {scheme!r}, and y has {n_classes} classes: pass a "
             "scheme for so many, or the class of the scheme itself."
         )
     return scheme
+
+
+@lru_cache(maxsize=8)
+def _named(name: str, n_classes: int) -> Scheme:
+    """Make a scheme once: small fits are many, and its code takes as long as their checks."""
+    return NAMED[name](n_classes)

@@ -40,8 +40,8 @@ class OneVsOne(Scheme):
         return first, second
 
     def _code(self) -> np.ndarray:
-        (first, second), classes = self.pairs, np.arange(self.n_classes)
-        return 1 * (first[:, None] == classes) - 1 * (second[:, None] == classes)
+        (first, second), one = self.pairs, np.eye(self.n_classes, dtype=np.int64)
+        return one[first] - one[second]
 
     @cached_property
     def layout(self) -> np.ndarray:
@@ -70,6 +70,6 @@ class OneVsOne(Scheme):
         return self._votes(values) + total / (3 * (np.abs(total) + 1))
 
     def _votes(self, values: np.ndarray) -> np.ndarray:
-        first, second = np.arange(self.n_classes) == np.array(self.pairs)[..., None]
+        (first, second), one = self.pairs, np.eye(self.n_classes)
         for_first = self.sign * values > 0
-        return for_first @ first.astype(float) + ~for_first @ second.astype(float)
+        return for_first @ one[first] + ~for_first @ one[second]

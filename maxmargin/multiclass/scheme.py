@@ -74,15 +74,17 @@ class Scheme(ABC):
         """The code, int array (tasks, classes)."""
         if self.n_classes == 2:
             return np.array([[-1, 1]])
-        code = np.asarray(self._code())
-        if code.ndim != 2 or code.shape[1] != self.n_classes or not np.isin(code, (-1, 0, 1)).all():
+        given = np.asarray(self._code())
+        code = given.astype(np.int64)
+        wrong = (code != given).any() or (np.abs(code) > 1).any()
+        if code.ndim != 2 or code.shape[1] != self.n_classes or wrong:
             raise ValueError(
                 f"The code of {self!r} must be a matrix of -1, 0 and 1 with {self.n_classes} "
-                f"columns, one for each class; got\n{code}"
+                f"columns, one for each class; got\n{given}"
             )
-        if not ((code == 1).any(axis=1) & (code == -1).any(axis=1)).all():
+        if code.max(axis=1).min() < 1 or code.min(axis=1).max() > -1:
             raise ValueError(f"Each row of a code needs both a 1 and a -1; {self!r} has\n{code}")
-        return code.astype(np.int64)
+        return code
 
     @property
     def sign(self) -> float:
