@@ -95,7 +95,7 @@ class Certificate:
         sums.
     parts : tuple of Certificate
         For several classes, one certificate per machine. The numbers above are then the worst of
-        them: primal, dual and gap of the pair with the largest relative gap.
+        them: primal, dual and gap of the one with the largest relative gap.
 
     Examples
     --------

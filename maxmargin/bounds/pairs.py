@@ -148,7 +148,7 @@ def refuse_other_machines(machine: Any) -> None:
             "classes with slack is the SVC with C = abs(dual_coef_).max(): fit that.)"
         )
     check_is_fitted(machine, "certificate_")
-    if len(machine.classes_) > 2 and not machine.scheme_.unanimous:
+    if not machine.scheme_.unanimous:
         raise ValueError(
             "The leave-one-out bounds count the rows that some machine for two is wrong about, and "
             f"{machine.scheme_!r} does not say that a row on which none is wrong goes to its class "

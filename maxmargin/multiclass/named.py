@@ -13,7 +13,7 @@ NAMED = {"ovo": OneVsOne, "ovr": OneVsRest}
 
 
 def as_scheme(multiclass: Any, n_classes: int) -> Scheme:
-    """Return the scheme for so many classes.
+    """Return the scheme for so many classes; for two of them it is always the one machine.
 
     Parameters
     ----------
@@ -29,14 +29,14 @@ def as_scheme(multiclass: Any, n_classes: int) -> Scheme:
     OneVsRest(n_classes=3)
     """
     if isinstance(multiclass, str):
-        return _named(multiclass, n_classes)
+        return _named(multiclass if n_classes > 2 else "ovo", n_classes)
     scheme = multiclass if isinstance(multiclass, Scheme) else multiclass(n_classes)
     if not isinstance(scheme, Scheme) or scheme.n_classes != n_classes:
         raise ValueError(
             f"multiclass={multiclass!r} gives {scheme!r}, and y has {n_classes} classes: pass a "
             "scheme for so many, or the class of the scheme itself."
         )
-    return scheme
+    return scheme if n_classes > 2 else _named("ovo", 2)
 
 
 @lru_cache(maxsize=8)

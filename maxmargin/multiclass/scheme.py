@@ -1,15 +1,15 @@
 """Several classes from machines for two: a code says which, and the scheme puts them together.
 
-Row t of the code is a problem for two: +1 for the classes on its positive side, -1 for those on the
-other, 0 for those that it does not see. ``f_t`` is its machine's value, ``v`` are those of all.
+Row t of the code is a task, a problem for two: +1 for the classes on its positive side, -1 for
+those on the other, 0 for those that it does not see. From a task comes a machine.
 
-    tasks          rows and labels of each problem
-    decode         class of a point from its v
+    tasks          rows and labels of each task
+    decode         class of a point from the machines' values there
     scores         one value per class
-    probabilities  from those of the problems
+    probabilities  from those of the machines
     layout         where ``dual_coef_`` keeps the coefficients
 
-With two classes every scheme is one machine, positive for the second class.
+With two classes every scheme has one machine, positive for the second class.
 
 Reference: Allwein, Schapire and Singer, Reducing multiclass to binary, JMLR 1, 2000.
 """
@@ -113,7 +113,7 @@ class Scheme(ABC):
     def scores(self, values: np.ndarray) -> np.ndarray:
         """One value per class, (n, classes), from the machines' values (n, tasks).
 
-        By the hinge losses that the class's row of signs has with the values, the fewer the better.
+        Loss-based decoding: minus the sum of the hinge losses that the class's own signs have.
         """
         scores = np.zeros((len(values), self.n_classes))
         for value, codes in zip(values.T, self.code, strict=True):

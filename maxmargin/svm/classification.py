@@ -119,21 +119,19 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         try:
             evaluations = self._solved(gram, problems, solver, X)
         except InseparableError as error:
-            raise self._naming_classes(error, index, scheme.sign) from None
+            raise self._naming_classes(error, index) from None
         machines = [(e.rows, scheme.sign * e.coefficients) for e in evaluations]
         support, n_support, dual_coef = scheme.pack(machines, index)
         self._keep_support(X, support, dual_coef)
         self.n_support_ = n_support.astype(np.int32)
         self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
         self._keep_margins(evaluations, tasks)
-        self._fit_probability(gram, tasks, weight, solver, scheme.sign)
+        self._fit_probability(gram, tasks, weight, solver)
         return self
 
-    def _naming_classes(
-        self, error: InseparableError, index: np.ndarray, sign: float
-    ) -> InseparableError:
+    def _naming_classes(self, error: InseparableError, index: np.ndarray) -> InseparableError:
         """Return the same error with the names of the classes, the machine's positive first."""
-        sides = (error.positive, error.negative)[:: int(sign)]
+        sides = (error.positive, error.negative)[:: int(self.scheme_.sign)]
         found = [self.classes_[np.unique(index[rows])] for rows, _ in sides if len(rows)]
         named = [" or ".join(map(str, classes)) for classes in found]
         names = f"{'Classes' if len(named) == 2 else 'Class'} {' and '.join(named)}"
@@ -158,9 +156,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     # -- probabilities -------------------------------------------------------------------------
 
-    def _fit_probability(
-        self, gram: Gram, tasks: list, weight: np.ndarray, solver: Auto, sign: float
-    ) -> None:
+    def _fit_probability(self, gram: Gram, tasks: list, weight: np.ndarray, solver: Auto) -> None:
         """Fit a sigmoid to each machine's out-of-fold values, as LIBSVM does."""
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
         if self.probability in (False, "deprecated"):
@@ -185,6 +181,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 coefficients[evaluation.rows] = evaluation.coefficients
                 outside = gram.matvec(coefficients, tasks[k][0][held_out])
                 values[k][held_out] = outside + evaluation.bias
+        sign = self.scheme_.sign
         sigmoids = [platt(sign * values[k], sign * signs) for k, (_, signs) in enumerate(tasks)]
         self.probA_ = np.array([A for A, _ in sigmoids])
         self.probB_ = np.array([B for _, B in sigmoids])
