@@ -260,3 +260,19 @@ def test_labels_of_any_type_and_order(model, names):
     assert named.classes_.tolist() == sorted(names)
     np.testing.assert_array_equal(named.classes_[plain.predict(X)], named.predict(X))
     np.testing.assert_array_equal(plain.decision_function(X), named.decision_function(X))
+
+
+@pytest.mark.parametrize("model", [LinearSVC(lam=0.1), Perceptron()])
+def test_classes_of_a_stream(model):
+    X, y = data(load_iris)
+    model = clone(model)
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="number of classes has to be greater than one"):
+        model.partial_fit(X[:9], y[:9], classes=[0])
+    model.partial_fit(X[:9], y[:9], classes=[2, 0, 1])
+    with pytest.raises(ValueError, match=r"labels \[7\] that are not among classes=\[0, 1, 2\]"):
+        model.partial_fit(X, np.where(y == 2, 7, y))
+    with pytest.raises(ValueError, match="is not the same as on last call"):
+        model.partial_fit(X, y, classes=[0, 1])
+    assert set(model.partial_fit(X, y).predict(X)) <= {0, 1, 2}

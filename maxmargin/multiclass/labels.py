@@ -42,8 +42,9 @@ def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def read_labels_of_stream(machine: Any, y: Any, classes: Any) -> np.ndarray:
     """Return the index of each row's class; the first call sets the machine's ``classes_``."""
-    if _check_partial_fit_first_call(machine, classes):
-        _refuse_single_class(machine.classes_)
+    if classes is not None:
+        _refuse_single_class(np.unique(classes))
+    _check_partial_fit_first_call(machine, classes)
     strange = np.setdiff1d(y, machine.classes_)
     if len(strange):
         raise ValueError(
