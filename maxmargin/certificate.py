@@ -95,8 +95,8 @@ class Certificate:
         How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
         sums.
     parts : tuple of Certificate
-        For several classes, one certificate per pair. The numbers above are then the worst of
-        them: primal, dual and gap of the pair with the largest relative gap.
+        For several classes, one certificate per machine. The numbers above are then the worst of
+        them: primal, dual and gap of the one with the largest relative gap.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class Certificate:
         lines = [f"{self.status}: {self.claim}"]
         if self.parts:
             converged = sum(part.converged for part in self.parts)
-            lines[0] += f" (worst of {len(self.parts)} pairs, {converged} converged)"
+            lines[0] += f" (worst of {len(self.parts)} machines, {converged} converged)"
         lines += [
             f"  primal          {self.primal:.10g}",
             f"  dual            {self.dual:.10g}",

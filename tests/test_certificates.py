@@ -120,7 +120,7 @@ def test_several_classes_have_the_worst_and_each():
     assert certificate.kkt_violation == max(part.kkt_violation for part in certificate.parts)
     assert certificate.relative_gap == max(part.relative_gap for part in certificate.parts)
     assert certificate.infeasibility == max(part.infeasibility for part in certificate.parts)
-    assert "worst of 3 pairs, 3 converged" in str(certificate)
+    assert "worst of 3 machines, 3 converged" in str(certificate)
 
 
 @pytest.mark.filterwarnings("ignore:Solver terminated early")

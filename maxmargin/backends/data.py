@@ -19,6 +19,7 @@ import scipy.sparse as sp
 import sklearn.utils
 import sklearn.utils.validation
 from sklearn.utils._param_validation import make_constraint
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 SMALLEST, LARGEST = 1e-50, 1e50  # of parameters and weights: products of a few can be squared
 LARGEST_TARGET = 1e100
@@ -27,7 +28,7 @@ _TEMPORAL = ("date", "time", "duration")  # how the names of such types of polar
 
 
 class CheckedParameters:
-    """A machine whose parameters are checked as scikit-learn does, and for their size."""
+    """A machine that checks parameters and weights as scikit-learn does, and for their size."""
 
     @classmethod
     @cache
@@ -49,6 +50,16 @@ class CheckedParameters:
                 super()._validate_params()  # type: ignore[misc]
                 break
         refuse_extreme_parameters(parameters)
+
+    def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
+        """Weights of the rows; 1 where none are given."""
+        if sample_weight is None:
+            return np.ones(_num_samples(X))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not (weight > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        refuse_extreme_weights(weight)
+        return weight
 
 
 def column(y: Any) -> np.ndarray:

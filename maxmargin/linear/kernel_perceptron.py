@@ -71,7 +71,7 @@ class KernelForm(Form):
                 "The kernel perceptron starts from zero: it takes neither coef_init, "
                 "intercept_init nor warm_start."
             )
-        return None, np.zeros(1 if len(machine.classes_) == 2 else len(machine.classes_))
+        return None, np.zeros(len(machine._scheme.code))
 
     def walks(
         self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray], start: Start

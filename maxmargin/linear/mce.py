@@ -374,8 +374,7 @@ class MCEClassifier(LinearClassifier):
         self.coef_ = found.point[:, :-1] * columns.inverse
         self.intercept_ = found.point[:, -1] - self.coef_ @ columns.mean
         values = columns.values(found.point[:, :-1]) + found.point[:, -1]
-        said = values[:, 0] > 0 if error.n_classes == 2 else values.argmax(axis=1)
-        wrong = said != error.index
+        wrong = self._scheme.decode(values) != error.index
         self.train_error_ = float(columns.weight[wrong].sum())
         self.separated_ = not wrong.any()
         self.loss_ = found.value

@@ -35,7 +35,7 @@ from maxmargin.linear.perceptron_form import (
     learns_in_parts,
 )
 from maxmargin.linear.stream import available_where
-from maxmargin.multiclass import class_weights, weights_of_machines
+from maxmargin.multiclass import class_weights, read_labels_of_stream, weights_of_machines
 from maxmargin.solvers.perceptron.passes import Ending, Outcome, Step
 
 
@@ -319,7 +319,7 @@ class Perceptron(LinearClassifier):
         """
         form, first = self._form(), not hasattr(self, "classes_")
         X, y = form.validated(X, y, reset=first)
-        index = self._class_indices(y, classes, first)
+        index = read_labels_of_stream(self, y, classes)
         weight = self._validated_weight(sample_weight, X)
         factors = class_weights(self.class_weight, self.classes_, None, weight)
         weights = weights_of_machines(weight, factors, index, self.class_weight_on)
@@ -333,23 +333,6 @@ class Perceptron(LinearClassifier):
         """Weights of the rows for each machine."""
         weight, factors = self._weights_and_factors(sample_weight, self.class_weight, X, index)
         return weights_of_machines(weight, factors, index, self.class_weight_on)
-
-    def _class_indices(self, y: Any, classes: Any, first: bool) -> np.ndarray:
-        """Return the class of each row, where ``classes_`` are those of the first call."""
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        if first:
-            self._classes_of(classes)
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(
-                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: "
-                f"{self.classes_!r}"
-            )
-        index = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        unknown = np.unique(np.asarray(y)[self.classes_[index] != y])
-        if len(unknown):
-            raise ValueError(f"y has labels that are not among classes: {unknown.tolist()}.")
-        return index
 
     def _form(self) -> Form:
         """Return the form of this perceptron; refuse parameters that cannot hold together."""

@@ -180,7 +180,7 @@ class PrimalForm(Form):
     def start(self, X: Any, coef: Any = None, intercept: Any = None) -> Start:
         """Given weights, those of the last fit, random ones, or zero."""
         machine = self.machine
-        count = 1 if len(machine.classes_) == 2 else len(machine.classes_)
+        count = len(machine._scheme.code)
         shape = (count, X.shape[1])
         if machine.warm_start and hasattr(machine, "coef_") and coef is None and intercept is None:
             coef, intercept = machine._dense_coef(), machine.intercept_

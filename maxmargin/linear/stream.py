@@ -12,9 +12,7 @@ from types import MethodType
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from maxmargin.multiclass import class_weights
 from maxmargin.risk import L2
 from maxmargin.solvers.risk.pegasos import Stream
 
@@ -91,21 +89,3 @@ def _forget(machine: Any, names: tuple[str, ...]) -> None:
     for name in names:
         if hasattr(machine, name):
             delattr(machine, name)
-
-
-def classes_in_stream(machine: Any, y: Any, classes: Any) -> np.ndarray:
-    """Set ``classes_`` at the first call; returns the index of each row's class."""
-    _check_partial_fit_first_call(machine, classes)
-    index = np.searchsorted(machine.classes_, y).clip(max=len(machine.classes_) - 1)
-    strange = np.setdiff1d(y, machine.classes_)
-    if len(strange):
-        raise ValueError(
-            f"y has labels {strange.tolist()} that are not among classes="
-            f"{machine.classes_.tolist()}, which the first call of partial_fit has set."
-        )
-    return index
-
-
-def factors_in_stream(machine: Any) -> np.ndarray:
-    """Factor of each class; not every class has to be among the rows."""
-    return class_weights(machine.class_weight, machine.classes_, None, np.ones(0))

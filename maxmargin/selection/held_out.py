@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.multiclass import as_scheme
+
 
 class HeldOut:
     """Stands in for a fitted estimator in front of a scorer.
@@ -27,8 +29,8 @@ class HeldOut:
         Classes that it has seen.
     known : list of (X, values)
         Rows, as scorers get them, and the machine's values there.
-    sigmoids : array of shape (n_pairs, 2) or None
-        Numbers A and B of each pair's probabilities, if they are known.
+    sigmoids : array of shape (n_problems, 2) or None
+        Numbers A and B of each problem's probabilities, if they are known.
     fit : callable
         Returns the fitted estimator.
     """
@@ -49,7 +51,8 @@ class HeldOut:
             self._machine._decision = self._values
         else:
             self.classes_ = self._machine.classes_ = classes
-            self._machine._pair_values = self._values
+            self._machine.scheme_ = as_scheme(machine.multiclass, len(classes))
+            self._machine._machine_values = self._values
         self._probable = sigmoids is not None
         if sigmoids is not None:
             self._machine.probA_, self._machine.probB_ = sigmoids.T

@@ -23,7 +23,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from maxmargin import memory
@@ -60,7 +59,7 @@ _OF_PROBLEM = {"tol", "class_weight", "epsilon", "fit_intercept"}
 _HONOURED = {
     *_OF_PROBLEM,
     *("C", "lam", "kernel", "gamma", "degree", "coef0"),
-    *("probability", "decision_function_shape", "break_ties", "random_state"),
+    *("probability", "decision_function_shape", "break_ties", "random_state", "multiclass"),
     *("shrinking", "cache_size", "verbose", "n_jobs", "warm_start", "device"),
 }
 
@@ -69,8 +68,8 @@ _HONOURED = {
 class Outcome:
     """What one candidate's machine says on one split.
 
-    ``test`` and ``train`` are its values on these rows: (rows, pairs of classes) or (rows,).
-    ``sigmoids`` are the numbers A and B of each pair's probabilities, where these are known.
+    ``test`` and ``train`` are its values on these rows: (rows, problems) or (rows,).
+    ``sigmoids`` are the numbers A and B of each problem's probabilities, where these are known.
     """
 
     candidate: int
@@ -100,6 +99,11 @@ class Candidate:
         return self.estimator[-1] if isinstance(self.estimator, Pipeline) else self.estimator
 
     @property
+    def multiclass(self) -> Any:
+        """The scheme for several classes; None where numbers are learnt."""
+        return getattr(self.machine, "multiclass", None)
+
+    @property
     def cost(self) -> float:
         """What the path is ordered by."""
         return self.machine.C if self.machine.lam is None else 1.0 / self.machine.lam
@@ -120,9 +124,10 @@ class Candidate:
         return bool(np.isfinite(self.cost))
 
     def on_the_same_data(self, other: Candidate) -> bool:
-        """Whether the two see their data in the same form and in the same place."""
+        """Whether the two see their data in the same form, in the same place, cut the same way."""
         same_place = self.machine.device == other.machine.device
-        return self.kernel.input is other.kernel.input and same_place
+        same_tasks = same(self.multiclass, other.multiclass)
+        return self.kernel.input is other.kernel.input and same_place and same_tasks
 
     def beside(self, other: Candidate) -> bool:
         """Whether the two differ in kernel and cost only."""
@@ -409,8 +414,8 @@ class Fits:
         splits: Splits,
     ) -> DataSet:
         budget = memory.budget(candidate.machine.cache_size)
-        labelled, pairwise = isinstance(candidate.machine, SVC), candidate.kernel.pairwise
-        data = DataSet(X, y, weight, splits, names=names, labelled=labelled, pairwise=pairwise)
+        multiclass, pairwise = candidate.multiclass, candidate.kernel.pairwise
+        data = DataSet(X, y, weight, splits, names=names, multiclass=multiclass, pairwise=pairwise)
         data.train_too, data.budget, data.workers = self.train_too, budget, self.workers
         data.monitor, data.probabilities = self.monitor, self.probabilities
         data.cache_size = candidate.machine.cache_size
@@ -428,9 +433,7 @@ def _validated(
     labelled = isinstance(machine, SVC)
     X, y = machine._validated(X, y, candidate.kernel, **({} if labelled else {"y_numeric": True}))
     y = column_or_1d(y)
-    if labelled:
-        check_classification_targets(y)
-    else:
+    if not labelled:
         y = y.astype(np.float64)
     weight = machine._validated_weight(sample_weight, X)
     return X, y, weight, getattr(machine, "feature_names_in_", None)
@@ -460,19 +463,20 @@ class DataSet:
         splits: Splits,
         *,
         names: Any,
-        labelled: bool,
+        multiclass: Any,
         pairwise: bool,
     ) -> None:
         self.names = names
         held_out = np.zeros(len(y), dtype=np.int64)
         for number, _, test in splits:
             held_out[test] = number + 1
+        labelled = multiclass is not None
         classes = np.unique(y, return_inverse=True)[1] if labelled else np.zeros(len(y))
         order = np.lexsort((held_out, classes))
         place = np.argsort(order)
         X, y = _safe_indexing(X, order), y[order]
         self.X = np.ascontiguousarray(X[:, order]) if pairwise else X
-        self.targets: Targets = Labels(y) if labelled else Numbers(y)
+        self.targets: Targets = Labels(y, multiclass) if labelled else Numbers(y)
         self.folds = []
         for number, train, test in splits:
             own = np.zeros(len(y))

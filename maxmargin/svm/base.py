@@ -18,7 +18,6 @@ from sklearn.utils import _safe_indexing, assert_all_finite, check_consistent_le
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import (
-    _check_sample_weight,
     _num_samples,
     check_is_fitted,
 )
@@ -27,7 +26,6 @@ from maxmargin import memory
 from maxmargin.backends.data import (
     CheckedParameters,
     refuse_extreme_targets,
-    refuse_extreme_weights,
     validate_data,
 )
 from maxmargin.backends.device import DeviceError, Placement, place
@@ -149,15 +147,6 @@ class KernelMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         parts = np.array_split(entries, workers.count)
         if len(entries) < _LOOKED_AT_APART or not np.isfinite(workers.map(_total, parts)).all():
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
-
-    def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
-        if sample_weight is None:
-            return np.ones(_num_samples(X))
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not (weight > 0).any():
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
-        refuse_extreme_weights(weight)
-        return weight
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
         """Build the Gram matrix of the training data; its kernel is the resolved one."""
