@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from contextlib import AbstractContextManager
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,23 +11,20 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
-from maxmargin.backends.data import (
-    CheckedParameters,
+from maxmargin.estimators.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.estimators.data import (
     column,
     refuse_extreme_targets,
     refuse_extreme_weights,
     validate_data,
 )
-from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.estimators.parameters import CheckedParameters
 from maxmargin.multiclass import class_weights
 from maxmargin.progress import Monitor, watched
-
-POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 
 class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):

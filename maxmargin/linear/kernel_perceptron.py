@@ -19,10 +19,10 @@ from sklearn.utils import _safe_indexing, check_consistent_length
 
 from maxmargin import memory
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.data import validate_data
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.bounds import novikoff
-from maxmargin.expansion import expansion_of
+from maxmargin.estimators.data import validate_data
+from maxmargin.estimators.expansion import expansion_of
 from maxmargin.gram import Gram
 from maxmargin.kernels import Input, Kernel, as_kernel
 from maxmargin.linear.perceptron_form import Form, Start

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.callbacks import observed
+from maxmargin.estimators.callbacks import observed
 from maxmargin.linear.base import LinearRegressor
 from maxmargin.linear.linear_svc import refuse_solver, refuse_two_forms
 from maxmargin.linear.risk_machine import RiskMachine, solver_names, with_weight

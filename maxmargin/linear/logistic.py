@@ -12,8 +12,8 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import on_one_blas_thread
-from maxmargin.callbacks import observed
-from maxmargin.linear.base import POSITIVE
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.linear.linear_svc import refuse_two_forms
 from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine

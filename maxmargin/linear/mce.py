@@ -33,8 +33,9 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.callbacks import observed
-from maxmargin.linear.base import POSITIVE, LinearClassifier
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.linear.base import LinearClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status

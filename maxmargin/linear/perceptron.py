@@ -23,9 +23,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import Workers
-from maxmargin.callbacks import observed
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.kernels import Kernel
-from maxmargin.linear.base import POSITIVE, LinearClassifier
+from maxmargin.linear.base import LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
 from maxmargin.linear.perceptron_form import (
     Form,

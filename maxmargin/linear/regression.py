@@ -22,8 +22,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import Workers, thread_count
-from maxmargin.callbacks import observed
-from maxmargin.linear.base import POSITIVE, LinearClassifier, LinearMachine, LinearRegressor
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.losses import Squared
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status

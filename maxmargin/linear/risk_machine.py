@@ -16,7 +16,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
-from maxmargin.linear.base import POSITIVE, LinearMachine
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.linear.base import LinearMachine
 from maxmargin.linear.norm_bound import within
 from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss

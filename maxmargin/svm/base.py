@@ -24,19 +24,19 @@ from sklearn.utils.validation import (
 )
 
 from maxmargin import memory
-from maxmargin.backends.data import (
-    CheckedParameters,
+from maxmargin.backends.device import DeviceError, Placement, place
+from maxmargin.backends.threads import ALONE, Workers, thread_count
+from maxmargin.certificate import Certificate, Evaluation
+from maxmargin.duals import DualProblem
+from maxmargin.estimators.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.estimators.checkpoint import Checkpoint
+from maxmargin.estimators.data import (
     refuse_extreme_targets,
     refuse_extreme_weights,
     validate_data,
 )
-from maxmargin.backends.device import DeviceError, Placement, place
-from maxmargin.backends.threads import ALONE, Workers, thread_count
-from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
-from maxmargin.certificate import Certificate, Evaluation
-from maxmargin.checkpoint import Checkpoint
-from maxmargin.duals import DualProblem
-from maxmargin.expansion import expansion_of
+from maxmargin.estimators.expansion import expansion_of
+from maxmargin.estimators.parameters import POSITIVE, CheckedParameters
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel, Linear, as_kernel
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -46,7 +46,6 @@ from maxmargin.svm import linear_road
 _LOOKED_AT_APART = 1 << 20  # entries from which threads are worth their start
 _ROOM = 48  # bytes, times rows and rows or columns, that a fit has a use for at most
 _PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
-POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,17 +15,17 @@ from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from maxmargin.backends.data import column, refuse_extreme_weights
-from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.data import column, refuse_extreme_weights
+from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
 from maxmargin.multiclass import OneVsOne, class_weights
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
 from maxmargin.svm.probability import couple, platt, sigmoid
-from maxmargin.svm.tensors import takes_tensors
 
 _FOLDS = 5
 

@@ -38,7 +38,7 @@ class KernelExpansion:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.expansion import KernelExpansion
+    >>> from maxmargin.estimators.expansion import KernelExpansion
     >>> from maxmargin.kernels import Linear
     >>> points, rows = np.array([[1.0], [2.0]]), np.array([0, 1])
     >>> KernelExpansion(Linear(), points, rows, np.array([[1.0, -1.0]])).at(np.array([[3.0]]))
