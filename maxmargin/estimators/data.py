@@ -51,16 +51,16 @@ def _in_order(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
     if not isinstance(y, str):
         if type(y) is not np.ndarray or y.shape != X.shape[:1] or y.dtype.kind not in "fiub":
             return False
-        if y.dtype.kind == "f" and not _seems_finite(y):
+        if y.dtype.kind == "f" and not seems_finite(y):
             return False
-    if options.get("ensure_all_finite", True) and not _seems_finite(X):
+    if options.get("ensure_all_finite", True) and not seems_finite(X):
         return False
     known = vars(estimator)
     unnamed = "feature_names_in_" not in known and known.get("n_features_in_") == X.shape[1]
     return options.get("reset", True) or unnamed
 
 
-def _seems_finite(values: np.ndarray) -> bool:
+def seems_finite(values: np.ndarray) -> bool:
     """Whether the sum is finite: then all are, and otherwise someone has to look."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))

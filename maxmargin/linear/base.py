@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.estimators.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.estimators.base import Estimator
+from maxmargin.estimators.callbacks import scikit_learn_listeners
 from maxmargin.estimators.data import (
     column,
-    refuse_extreme_targets,
-    refuse_extreme_weights,
-    validate_data,
 )
-from maxmargin.estimators.parameters import CheckedParameters
 from maxmargin.multiclass import class_weights
 from maxmargin.progress import Monitor, watched
 
 
-class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
+class LinearMachine(Estimator):
     """A machine ``f(x) = w . x + b`` with ``coef_`` and ``intercept_``.
 
     Data may be dense or CSR, float32 or float64, and stay as they are.
@@ -44,31 +39,6 @@ class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
-        """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            **y_options,
-        )
-        if y_options.get("y_numeric"):
-            refuse_extreme_targets(y)
-        return X, y
-
-    def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
-        if sample_weight is None:
-            return np.ones(_num_samples(X))
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not (weight > 0).any():
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
-        refuse_extreme_weights(weight)
-        return weight
-
     def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
         """Have someone between a fit and its solvers, for so many problems."""
         return watched(
@@ -78,11 +48,8 @@ class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_sparse="csr")
+        X = self._validated_points(X)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
 class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):

@@ -173,7 +173,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
         self._refuse_contradictions()
-        X, y = self._validated(X, y, reset, y_numeric=True)
+        X, y = self._validated(X, y, reset=reset, y_numeric=True)
         weight = self._validated_weight(sample_weight, X)
         return X, np.asarray(y, dtype=np.float64).ravel(), weight
 

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.backends.threads import Workers
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
 from maxmargin.kernels import Kernel
 from maxmargin.linear.base import LinearClassifier
 from maxmargin.linear.kernel_perceptron import KernelForm, values_at
@@ -285,7 +286,7 @@ class Perceptron(LinearClassifier):
         start = form.start(X, coef_init, intercept_init)
         self._learn(form, X, index, weights, start, self.max_iter)
         if self.status_.advice:
-            self._warn(
+            warn(
                 self.status_.advice.format(
                     judge=form.judge,
                     max_iter=self.max_iter,
