@@ -71,17 +71,14 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         """Check new points, which must have the features of the training data."""
         if kernel is not None and kernel.input is Input.OBJECTS:
             return validate_data(self, X, reset=False, skip_check_array=True)
-        X = validate_data(
+        return validate_data(
             self,
             X,
             reset=False,
             dtype=[np.float64, np.float32],
             order=None if kernel is None else "C",
             accept_sparse=not (kernel is not None and kernel.pairwise) and "csr",
-            ensure_all_finite=False,
         )
-        self._refuse_infinite(X)
-        return X
 
     def _refuse_infinite(self, X: Any) -> None:
         """Refuse NaN and infinity as scikit-learn does, with all threads looking."""

@@ -65,6 +65,22 @@ def takes_streams(machine: Any) -> None:
         )
 
 
+def learns_in_parts(machine: Any) -> None:
+    """Raise an error that says why where a perceptron cannot learn from parts of the data."""
+    wants = {
+        "variant": machine.variant != "last",
+        "early_stopping": machine.early_stopping,
+        "kernel": machine.kernel is not None,
+        "class_weight": isinstance(machine.class_weight, str),
+    }
+    named = [f"{name}={getattr(machine, name)!r}" for name, wanted in wants.items() if wanted]
+    if named:
+        raise AttributeError(
+            f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use fit, "
+            "or leave the parameter at its default."
+        )
+
+
 def learn(machine: Any, risks: list) -> None:
     """Go over rows once, in the order in which they came; sets the attributes of the weights.
 
@@ -95,7 +111,8 @@ def _forget(machine: Any, names: tuple[str, ...]) -> None:
 
 def classes_in_stream(machine: Any, y: Any, classes: Any) -> np.ndarray:
     """Set ``classes_`` at the first call; returns the index of each row's class."""
-    _check_partial_fit_first_call(machine, classes)
+    if _check_partial_fit_first_call(machine, classes) and len(machine.classes_) < 2:
+        raise ValueError("The number of classes has to be greater than one; got 1 class")
     index = np.searchsorted(machine.classes_, y).clip(max=len(machine.classes_) - 1)
     strange = np.setdiff1d(y, machine.classes_)
     if len(strange):
