@@ -12,7 +12,15 @@ from maxmargin.backends.data import refuse_corrupt, refuse_unusable
 from maxmargin.estimators.parameters import LARGEST, SMALLEST
 
 LARGEST_TARGET = 1e100
-_UNDERSTOOD = {"dtype", "order", "accept_sparse", "ensure_all_finite", "y_numeric", "reset"}
+_UNDERSTOOD = {
+    "accept_sparse",
+    "dtype",
+    "ensure_all_finite",
+    "order",
+    "reset",
+    "skip_check_array",
+    "y_numeric",
+}
 
 
 def column(y: Any) -> np.ndarray:
@@ -42,22 +50,24 @@ def _in_order(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
 
     That is so for arrays of numbers in the wanted form without a NaN; all others it judges itself.
     """
-    if type(X) is not np.ndarray or not options.keys() <= _UNDERSTOOD:
+    if type(X) is not np.ndarray or X.ndim != 2 or not options.keys() <= _UNDERSTOOD:
         return False
+    known = vars(estimator)
+    unnamed = "feature_names_in_" not in known and known.get("n_features_in_") == X.shape[1]
+    if not (options.get("reset", True) or unnamed):
+        return False
+    if options.get("skip_check_array"):
+        return y is not None
     wanted = options.get("dtype")
     wanted = wanted if isinstance(wanted, list) else [wanted]
-    if X.ndim != 2 or not X.size or not X.flags.c_contiguous or X.dtype not in wanted:
+    if not X.size or not X.flags.c_contiguous or X.dtype not in wanted:
         return False
     if not isinstance(y, str):
         if type(y) is not np.ndarray or y.shape != X.shape[:1] or y.dtype.kind not in "fiub":
             return False
         if y.dtype.kind == "f" and not seems_finite(y):
             return False
-    if options.get("ensure_all_finite", True) and not seems_finite(X):
-        return False
-    known = vars(estimator)
-    unnamed = "feature_names_in_" not in known and known.get("n_features_in_") == X.shape[1]
-    return options.get("reset", True) or unnamed
+    return not options.get("ensure_all_finite", True) or seems_finite(X)
 
 
 def seems_finite(values: np.ndarray) -> bool:

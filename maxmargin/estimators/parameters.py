@@ -14,6 +14,8 @@ from sklearn.utils._param_validation import Interval, make_constraint
 
 SMALLEST, LARGEST = 1e-50, 1e50  # of parameters and weights: products of a few can be squared
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
+_PLAIN = (type(None), bool, int, float, str)  # types whose values are the same wherever they are
+_REMEMBERED = 4096  # values that a class knows to be good
 
 
 class CheckedParameters:
@@ -32,13 +34,27 @@ class CheckedParameters:
         constraints: dict[str, Any] = cls._parameter_constraints  # type: ignore[attr-defined]
         return {name: list(map(make_constraint, some)) for name, some in constraints.items()}
 
+    @classmethod
+    @cache
+    def _known_to_be_good(cls) -> set[tuple[str, type, Any]]:
+        """Plain values that have passed: on small data checks take a tenth of a fit."""
+        return set()
+
     def _validate_params(self) -> None:
-        constraints, parameters = self._constraints(), self.get_params(deep=False)  # type: ignore
-        for name, value in parameters.items():
+        good, constraints = self._known_to_be_good(), self._constraints()
+        unknown = {}
+        for name in self._get_param_names():
+            value = getattr(self, name)
+            if type(value) not in _PLAIN or (name, type(value), value) not in good:
+                unknown[name] = value
+        for name, value in unknown.items():
             if not any(known.is_satisfied_by(value) for known in constraints.get(name, ())):
                 super()._validate_params()  # type: ignore[misc]
                 break
-        refuse_extreme_parameters(parameters)
+        refuse_extreme_parameters(unknown)
+        if len(good) > _REMEMBERED:
+            good.clear()
+        good.update((name, type(v), v) for name, v in unknown.items() if type(v) in _PLAIN)
 
 
 def refuse_extreme_parameters(parameters: dict[str, Any]) -> None:
