@@ -147,8 +147,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         Whether the last weights have every training row on its right side.
     cycle_length_ : int
         Passes after which the weights recur; 0 if they were not seen to.
-    kernel_, support_, support_vectors_
-        For a kernel: the kernel with its parameters as numbers, and the rows used.
+    kernel_, support_, support_vectors_, device_
+        For a kernel: the kernel with its parameters as numbers, the rows used, and where it ran.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
