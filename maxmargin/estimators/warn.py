@@ -20,6 +20,10 @@ def warn(message: str, category: type[Warning] = ConvergenceWarning) -> None:
     """
     frame: FrameType | None = sys._getframe()
     level = 1
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _BETWEEN:
+    while frame is not None and _package(frame) in _BETWEEN:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=1 if frame is None else level)
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]

@@ -33,19 +33,8 @@ EXAMPLE = np.dtype([("signed_step", np.float64), ("alpha", np.float64)])
 
 # A streak are rows that were right one after the other, the longest since the pass began; the
 # weights are scale times what is stored; shrunk is what an L1 penalty has asked of each so far.
-TOTALS = np.dtype(
-    [
-        ("bias", np.float64),
-        ("bias_sum", np.float64),
-        ("scale", np.float64),
-        ("shrunk", np.float64),
-        ("visits", np.float64),
-        ("updates", np.float64),
-        ("loss", np.float64),
-        ("current_streak", np.float64),
-        ("longest_streak", np.float64),
-    ]
-)
+_NAMES = "bias bias_sum scale shrunk visits updates loss current_streak longest_streak"
+TOTALS = np.dtype([(name, np.float64) for name in _NAMES.split()])
 
 
 class Weights(NamedTuple):
