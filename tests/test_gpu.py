@@ -330,6 +330,38 @@ def test_predictions_are_those_of_the_cpu(container):
 
 
 @needs_torch
+def test_predictions_stay_within_cache_size(monkeypatch):
+    from maxmargin.backends import cuda
+
+    model = SVC(gamma=1.0, device="cuda").fit(X, y)
+    expected, sizes, at = model.decision_function(X), [], cuda.Expansion.at
+    monkeypatch.setattr(
+        cuda.Expansion, "at", lambda self, some, *a: sizes.append(len(some)) or at(self, some, *a)
+    )
+    model.set_params(cache_size=1e-3)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9)
+    assert len(sizes) > 1
+    assert sum(sizes) == len(X)
+
+
+@needs_torch
+def test_a_feature_map_runs_once():
+    calls = []
+
+    def products(points):
+        calls.append(len(points))
+        return np.hstack([points, points[:, :1] * points[:, 1:]])
+
+    kernel = (RBF() + 0.1 * Linear()).after(products)
+    model = SVC(kernel=kernel, device="cuda").fit(X, y)
+    assert calls == [len(X)]
+    host = SVC(kernel=kernel).fit(X, y)
+    np.testing.assert_allclose(
+        model.decision_function(X), host.decision_function(X), atol=3 * model.tol
+    )
+
+
+@needs_torch
 def test_a_precomputed_kernel(regime):
     K = RBF(gamma=1.0)(X)
     gpu = SVC(C=2.0, kernel="precomputed", device="cuda").fit(K, y)

@@ -35,7 +35,7 @@ from maxmargin import (
     SVCSearchCV,
     duals,
 )
-from maxmargin.checkpoint import Checkpoint
+from maxmargin.estimators.checkpoint import Checkpoint
 from maxmargin.progress import Monitor, Progress, ProgressBar, watched
 from maxmargin.solution import Status
 from maxmargin.solvers.dual import small

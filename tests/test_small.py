@@ -5,10 +5,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
-from maxmargin import SVC, Gram, duals, expansion
+from maxmargin import SVC, Gram, duals
 from maxmargin.backends import cpu
 from maxmargin.backends.threads import Workers
 from maxmargin.certificate import evaluate
+from maxmargin.estimators import expansion
 from maxmargin.kernels import RBF, Linear, Polynomial, Precomputed
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, solve_certified

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.backends.data import validate_data
+from maxmargin.estimators.data import validate_data
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Input
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import AbstractContextManager
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.backends.data import CheckedParameters, refuse_extreme_targets, validate_data
-from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
+from maxmargin.estimators.base import Estimator
+from maxmargin.estimators.callbacks import scikit_learn_listeners
 from maxmargin.multiclass import OneVsRest, read_class_weights, read_labels
 from maxmargin.progress import Monitor, watched
 
-POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
-
-class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
+class LinearMachine(Estimator):
     """A machine ``f(x) = w . x + b`` with ``coef_`` and ``intercept_``.
 
     Data may be dense or CSR, float32 or float64, and stay as they are.
@@ -41,22 +35,6 @@ class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
-        """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            **y_options,
-        )
-        if y_options.get("y_numeric"):
-            refuse_extreme_targets(y)
-        return X, y
-
     def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
         """Have someone between a fit and its solvers, for so many problems."""
         return watched(
@@ -66,11 +44,8 @@ class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_sparse="csr")
+        X = self._validated_points(X)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
 class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):

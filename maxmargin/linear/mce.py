@@ -33,8 +33,10 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.callbacks import observed
-from maxmargin.linear.base import POSITIVE, LinearClassifier
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
+from maxmargin.linear.base import LinearClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
@@ -299,7 +301,7 @@ class MCEClassifier(LinearClassifier):
             )
             self._descend(error, last, monitor)
         if self.status_ is not Status.CONVERGED:
-            self._warn(
+            warn(
                 f"{advice(self.status_, self, self._tol())} The gradient is "
                 f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
                 "rows are misclassified."

@@ -63,6 +63,22 @@ def takes_streams(machine: Any) -> None:
         )
 
 
+def learns_in_parts(machine: Any) -> None:
+    """Raise an error that says why where a perceptron cannot learn from parts of the data."""
+    wants = {
+        "variant": machine.variant != "last",
+        "early_stopping": machine.early_stopping,
+        "kernel": machine.kernel is not None,
+        "class_weight": isinstance(machine.class_weight, str),
+    }
+    named = [f"{name}={getattr(machine, name)!r}" for name, wanted in wants.items() if wanted]
+    if named:
+        raise AttributeError(
+            f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use fit, "
+            "or leave the parameter at its default."
+        )
+
+
 def learn(machine: Any, risks: list) -> None:
     """Go over rows once, in the order in which they came; sets the attributes of the weights.
 

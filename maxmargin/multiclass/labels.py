@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
-from maxmargin.backends.data import column, refuse_extreme_weights
+from maxmargin.estimators.data import column, refuse_extreme_weights
 
 POSITIVE_CLASS, ROWS = "positive", "rows"  # what the weight of a class counts on
 

@@ -30,12 +30,12 @@ from sklearn.utils.validation import _check_method_params, _num_samples, check_i
 from maxmargin.backends import cpu
 from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.threads import StoppedError, Workers, thread_count
+from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.kernels import Input, Kernel
 from maxmargin.progress import Monitor
 from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.sharing import Candidate, Fits, Outcome
 from maxmargin.svm import SVC, SVR
-from maxmargin.svm.base import POSITIVE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

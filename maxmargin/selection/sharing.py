@@ -27,11 +27,11 @@ from sklearn.utils.validation import column_or_1d
 
 from maxmargin import memory
 from maxmargin.backends import cpu
-from maxmargin.backends.data import validate_data
 from maxmargin.backends.device import DeviceError, Placement
 from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
 from maxmargin.certificate import Certificate, Evaluation
 from maxmargin.duals import DualProblem, read_levels
+from maxmargin.estimators.data import validate_data
 from maxmargin.gram import Definiteness, DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity

@@ -14,16 +14,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
 from maxmargin.multiclass import Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
 from maxmargin.svm.probability import platt, sigmoid
-from maxmargin.svm.tensors import takes_tensors
 
 _FOLDS = 5
 

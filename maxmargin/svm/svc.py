@@ -10,8 +10,8 @@ from sklearn.utils._param_validation import Interval
 
 from maxmargin import duals
 from maxmargin.duals import DualProblem
+from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.risk import cost_per_weight
-from maxmargin.svm.base import POSITIVE
 from maxmargin.svm.classification import KernelClassifier
 
 
