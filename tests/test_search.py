@@ -23,7 +23,8 @@ from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.certificate import falling, rising
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
 from maxmargin.progress import Monitor
-from maxmargin.selection import path, sharing
+from maxmargin.selection import run
+from maxmargin.solvers.dual import path
 
 GRID = {"C": [0.1, 10, 1000], "gamma": [0.01, 0.1, 1]}
 
@@ -54,7 +55,7 @@ def never_fitted(monkeypatch):
     def refuse(self, params, train, test):
         raise AssertionError(f"{params} was really fitted")
 
-    monkeypatch.setattr("maxmargin.selection.search._Evaluation._fitted", refuse)
+    monkeypatch.setattr("maxmargin.selection.evaluation.Evaluation._fitted", refuse)
 
 
 def assert_same_scores(search, reference, within=1e-12):
@@ -400,7 +401,7 @@ def test_folds_without_a_class():
         (SVCSearchCV({"C": []}), ValueError, "non-empty"),
         (SVCSearchCV(cv=200), ValueError, "n_splits=200"),
         (SVCSearchCV(scoring="nothing"), ValueError, "scoring"),
-        (SVCSearchCV(drop_hopeless=-1.0), ValueError, "drop_hopeless"),
+        (SVCSearchCV(prune_margin=-1.0), ValueError, "prune_margin"),
     ],
 )
 def test_errors_teach(search, error, message):
@@ -513,12 +514,12 @@ def test_hastened_steps(constrained):
 
 def test_hopeless_candidates_are_dropped():
     X, y = breast_cancer()
-    search = SVCSearchCV(GRID, drop_hopeless=0.05, return_train_score=True).fit(X, y)
+    search = SVCSearchCV(GRID, prune_margin=0.05, return_train_score=True).fit(X, y)
     reference = SVCSearchCV(GRID).fit(X, y)
     scores = reference.cv_results_["mean_test_score"]
     dropped = np.isnan(search.cv_results_["mean_test_score"])
-    assert 0 < search.n_dropped_ == dropped.sum() < len(scores)
-    assert reference.n_dropped_ == 0
+    assert 0 < search.n_pruned_ == dropped.sum() < len(scores)
+    assert reference.n_pruned_ == 0
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"][~dropped], scores[~dropped])
     assert search.best_params_ == reference.best_params_
     first = [reference.cv_results_[f"split{k}_test_score"] for k in (0, 1)]
@@ -589,8 +590,8 @@ def test_sharing_is_shared(monkeypatch):
 
         monkeypatch.setattr(kind, name, counted)
 
-    counting(sharing.Matrices, "prepare")
-    counting(sharing.Matrices, "of")
+    counting(run.Matrices, "prepare")
+    counting(run.Matrices, "of")
     counting(path.CPath, "solve")
     X, y = iris()
     SVCSearchCV(GRID, cv=4, n_jobs=1).fit(X, y)
@@ -760,7 +761,7 @@ def test_a_bug_of_ours_is_not_hidden(monkeypatch):
     def broken(self, *args):
         raise AttributeError("a bug")
 
-    monkeypatch.setattr(sharing.Fits, "_data_set", broken)
+    monkeypatch.setattr(run.SharedFits, "_data_set", broken)
     with pytest.raises(AttributeError, match="a bug"):
         SVCSearchCV(GRID).fit(*iris())
 

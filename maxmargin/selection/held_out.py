@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 
@@ -19,9 +19,9 @@ class HeldOut:
 
     Parameters
     ----------
-    estimator : SVC, SVR or Pipeline that ends in one
+    estimator : kernel machine or Pipeline that ends in one
         With its parameters set, not fitted.
-    machine : SVC or SVR
+    machine : kernel machine
         Its last step.
     classes : array or None
         Classes that it has seen.
@@ -44,7 +44,7 @@ class HeldOut:
     ) -> None:
         self._estimator, self._known, self._fit = estimator, known, fit
         self._fitted: Any = None
-        self._machine = clone(machine)
+        self._machine = copy.copy(machine)
         if classes is None:
             self._machine._decision = self._values
         else:

@@ -86,7 +86,7 @@ class CPath:
     --------
     >>> import numpy as np
     >>> from maxmargin import duals
-    >>> from maxmargin.selection.path import CPath
+    >>> from maxmargin.solvers.dual.path import CPath
     >>> K = np.array([[1, -1], [-1, 1]], dtype=np.float32)  # the linear kernel of -1 and 1
     >>> rows, y = np.arange(2), np.array([-1.0, 1.0])
     >>> problems = [duals.c_svc(rows, y, np.full(2, C)) for C in (0.1, 10.0)]
