@@ -356,17 +356,27 @@ class SharedFits:
         unsolved = [path for path in job.paths if path.left]
         if not unsolved:
             return
-        gram = data.gram(job.kernel)
+        gram, K = data.gram(job.kernel), None
         if job.K is not None and dtype is np.float64:
-            left = max(data.budget - job.K.nbytes, data.budget // 4)
-            gram = Gram.of(job.K, Resident(job.kernel.validity), memory=left)
-        for path in unsolved:
-            yield from self._rest(data, gram, [path], _CERTIFIED)
+            K = job.K
+            left = max(data.budget - K.nbytes, data.budget // 4)
+            gram = Gram.of(K, Resident(job.kernel.validity), memory=left)
+        for paths in grouped(unsolved, lambda a, b: a.tol == b.tol):
+            yield from self._rest(data, gram, paths, _CERTIFIED, K)
 
     def _rest(
-        self, data: DataSet, gram: Gram, paths: list[CostPath], how: str
+        self,
+        data: DataSet,
+        gram: Gram,
+        paths: list[CostPath],
+        how: str,
+        K: np.ndarray | None = None,
     ) -> Iterator[Outcome]:
-        """Solve the rest of some paths of one tolerance, each cost begun from the last."""
+        """Solve the rest of some paths of one tolerance, each cost begun from the last.
+
+        All folds at once: small problems are solved together. ``K`` is the matrix in float64,
+        where it is there.
+        """
         n, targets = data.targets.n_problems, data.targets
         before: dict[tuple[int, int], tuple[DualProblem, Evaluation]] = {}
         while paths := [path for path in paths if path.left]:
@@ -383,7 +393,7 @@ class SharedFits:
                 raise StoppedError
             machine._warn_unfinished(Certificate.worst([e.certificate for e in evaluations]))
             seconds = (time.perf_counter() - began) / len(paths)
-            values = self._values_of(gram, evaluations, targets.sign)
+            values = self._values_of(gram, evaluations, targets.sign, K)
             for j, path in enumerate(paths):
                 own = slice(n * j, n * (j + 1))
                 before.update(
@@ -398,7 +408,7 @@ class SharedFits:
                 path.reached += 1
 
     def _values_of(
-        self, gram: Gram, evaluations: list[Evaluation], sign: float
+        self, gram: Gram, evaluations: list[Evaluation], sign: float, K: np.ndarray | None
     ) -> Callable[[np.ndarray, slice], np.ndarray]:
         """Return what gives the values of some of the machines at some rows."""
         together = None
@@ -417,6 +427,8 @@ class SharedFits:
         def values(rows: np.ndarray, machines: slice) -> np.ndarray:
             if together is not None:
                 return sign * (together[rows, machines] + bias[machines])
+            if K is not None:
+                return sign * ((coefficients[:, machines].T @ K[rows].T).T + bias[machines])
             sums = [
                 gram.matvec(coefficients[:, [k]].toarray()[:, 0], rows, self.workers)
                 for k in range(len(evaluations))[machines]
