@@ -185,7 +185,7 @@ class Sharing:
 
     def leave_alone(self, candidates: Iterable[Candidate], splits: Iterable, reason: str) -> None:
         """Note why some candidates share nothing on some splits; a first reason stands."""
-        splits = list(splits)
+        splits, reason = list(splits), reason.splitlines()[0]  # of an error, what it begins with
         for candidate in candidates:
             for split in splits:
                 self.reasons.setdefault((candidate.number, split), reason)
