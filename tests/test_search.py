@@ -762,7 +762,12 @@ def test_scikit_learn_manners():
 
 
 @parametrize_with_checks(
-    [SVCSearchCV({"C": [1, 2]}, cv=2), SVRSearchCV({"C": [1, 2]}, cv=2, n_jobs=1)]
+    [
+        SVCSearchCV({"C": [1, 2]}, cv=2),
+        SVRSearchCV({"C": [1, 2]}, cv=2, n_jobs=1),
+        maxmargin.RandomizedSearchCV(LogisticRegression(), {"C": [1, 2]}, n_iter=2, cv=2),
+        maxmargin.HalvingGridSearchCV(LinearSVR(), {"C": [1, 2]}, cv=2, min_resources=10),
+    ]
 )
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
@@ -874,6 +879,25 @@ def test_plot():
         three.plot()
     with pytest.raises(Exception, match="not fitted"):
         SVCSearchCV(GRID).plot()
+
+
+def test_plot_of_random_and_halving_searches():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    X, y = iris()
+    drawn = {"C": loguniform(0.1, 100), "gamma": loguniform(0.01, 1)}
+    search = maxmargin.RandomizedSearchCV(SVC(), drawn, n_iter=8, random_state=0).fit(X, y)
+    ax = search.plot()
+    assert len(ax.collections[0].get_offsets()) == 8
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    (ring,) = ax.lines
+    assert ring.get_xdata()[0] == search.best_params_["C"]
+    search = maxmargin.HalvingGridSearchCV(SVC(), GRID, random_state=0).fit(X, y)
+    ax, best = search.plot(), search.best_params_
+    assert ax.get_title().startswith(f"C = {best['C']:g}, gamma = {best['gamma']:g}")
+    plt.close("all")
 
 
 def test_plot_of_what_is_no_number_and_of_one_bad_score():
