@@ -452,6 +452,10 @@ def unsymmetric(A, B):
     return A @ B.T + A[:, :1]
 
 
+def divided(A, B):
+    return 1 // 0
+
+
 @pytest.mark.parametrize(
     ("machine", "grid", "split", "reason"),
     [
@@ -462,6 +466,7 @@ def unsymmetric(A, B):
         (SVC(), {"C": [np.inf]}, 0, "C=inf, without slack"),
         (SVC(kernel="sigmoid", coef0=-1.0), {"C": [1]}, 0, "indefinite on these data"),
         (SVC(), {"kernel": [unsymmetric, "rbf"]}, 0, "values are refused: .*symmetric"),
+        (SVC(), {"kernel": [divided, "rbf"]}, 0, "values are refused: ZeroDivisionError"),
         (SVC(), {"kernel": [RBF().on(["a"]), "rbf"]}, 0, "refuse"),
         (NuSVC(), {"nu": [1.0, 0.1]}, 0, "cannot be stated: specified nu is infeasible"),
         (SVC(), {"class_weight": [{0: 0.0}, None]}, 0, "cannot be stated: A class weighs nothing"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 import warnings
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from maxmargin.selection.plan import REFUSALS, Candidate, grouped
 if TYPE_CHECKING:
     from maxmargin.selection.run import SharedFits
 
+_LEAST = 1e-3  # seconds: no limit is shorter
 _FOLLOWED = "each C begun from the last"
 
 
@@ -35,7 +37,7 @@ def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[O
             fits.leave_alone(path, "No other candidate differs from it in C only.")
         else:
             paths.append(path)
-    steps = candidates[0].steps
+    steps, limit = candidates[0].steps, fits.monitor.time_limit
     for number, train, test in fits.splits if paths else ():
         transformers = None
         X, weight = fits.manners.X, fits.sample_weight
@@ -55,15 +57,19 @@ def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[O
                 raise StoppedError
             began = time.perf_counter()
             costs = [candidate.machine.C for candidate in path]
+            machine = copy.copy(path[0].machine)
+            if limit is not None:
+                machine.time_limit = max(limit - fits.monitor.seconds, _LEAST)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                    machines = C_path(path[0].machine, X, y, costs, weight)
+                    machines = C_path(machine, X, y, costs, weight)
             except REFUSALS as error:
                 fits.leave_alone(path, f"Its fit refuses: {error}", number)
                 continue
             seconds = (time.perf_counter() - began) / len(path)
             for candidate, machine in zip(path, machines, strict=True):
+                machine.time_limit = None
                 if not machine.certificate_.converged:
                     reason = "It has not converged along the path: a fit of its own may end apart."
                     fits.leave_alone([candidate], reason, number)

@@ -42,6 +42,8 @@ from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.path import SMALL, multiple
 
 _LARGEST = 1e30  # kernel value up to which float32 is thought of
+# what a kernel function of the user's may raise: in a fit of its own it is a failed fit
+_OF_FUNCTIONS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _FOLLOWED = "along paths of C over float32 values"
 _CERTIFIED = "solved to certificates over float64 values"
 
@@ -231,11 +233,12 @@ class SharedFits:
         """Why a kernel's matrix is none to share: not symmetric, not finite or indefinite."""
         if kernel.validity is Validity.VALID:
             return None
-        gram = data.gram(kernel)
+        refusals = _OF_FUNCTIONS if kernel.lower().calls_python else (ValueError,)
         try:
+            gram = data.gram(kernel)
             gram.check()
-        except ValueError as error:
-            return f"The kernel's values are refused: {error}"
+        except refusals as error:
+            return f"The kernel's values are refused: {error!r}"
         if gram.definiteness is Definiteness.INDEFINITE:
             return (
                 "The kernel is indefinite on these data: where a fit ends then depends on where it "

@@ -33,9 +33,9 @@ class GridSearchCV(Search):
     their rounding could be seen in the decisions the fit is repeated in float64. A search with a
     smaller ``tol`` is in float64 throughout. Where the kernel matrix does not fit ``cache_size`` of
     the estimator, rows are computed as they are needed. Probabilities that scikit-learn's scorers
-    ask for, as ``"neg_log_loss"`` does, come from the same kernel matrix. The estimator's own
-    ``n_jobs``, ``verbose`` and ``warm_start`` are for fits one by one and for the last one, to all
-    of the data; what is shared has ``n_jobs`` of the search.
+    ask for, as ``"neg_log_loss"`` does, come from the same kernel matrix. The
+    ``n_jobs``, ``verbose`` and ``warm_start`` of a kernel machine are for fits one by one and for
+    the last one, to all of the data; what is shared has ``n_jobs`` of the search.
 
     Ctrl-C ends the search: ``cv_results_`` has what was scored until then, there is no best
     estimator, and KeyboardInterrupt goes on to the caller.
