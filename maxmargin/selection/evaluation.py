@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 from maxmargin.backends.threads import StoppedError, Workers, thread_count
 from maxmargin.progress import Monitor
 from maxmargin.selection.held_out import HeldOut
-from maxmargin.selection.outcome import Outcome
 from maxmargin.selection.plan import Candidate, Sharing, last_step
 from maxmargin.selection.run import SharedFits
 from maxmargin.selection.scikit_learn import Manners
@@ -184,17 +183,17 @@ class Evaluation:
                 self.sharing,
             )
             outcomes = fits.outcomes(candidates)
-            while (outcome := self._next(outcomes)) is not None:
-                number, split = outcome.candidate.number, outcome.split
-                self._keep(number, split, self._scored(outcome))
-                self.sharing.note(outcome.candidate, split, outcome.how)
+            while (held_out := self._next(outcomes)) is not None:
+                candidate, split = held_out.candidate, held_out.split
+                self._keep(candidate.number, split, self._scored(held_out))
+                self.sharing.note(candidate, split, held_out.how)
         for k in numbers:
             for split in splits:
                 if (k, split) not in self.found:
                     self._keep(k, split, self._fitted(self.candidates[k], *self.splits[split]))
 
-    def _next(self, outcomes: Iterator[Outcome]) -> Outcome | None:
-        """Work until there is another outcome; Ctrl-C ends that at the next good place."""
+    def _next(self, outcomes: Iterator[HeldOut]) -> HeldOut | None:
+        """Work until there is another machine to score; Ctrl-C ends that at the next good place."""
         if self.monitor.stopped():
             raise StoppedError
         with self.monitor.catching_interrupts():
@@ -218,34 +217,24 @@ class Evaluation:
         others = {name: value for name, value in params.items() if not name.startswith(own)}
         return Candidate(number, estimator, others)
 
-    def _scored(self, outcome: Outcome) -> dict:
+    def _scored(self, held_out: HeldOut) -> dict:
         """Score what is known of a machine."""
-        manners, estimator = self.manners, outcome.candidate.estimator
-        train, test = self.splits[outcome.split]
+        manners, estimator = self.manners, held_out.candidate.estimator
+        train, test = self.splits[held_out.split]
         which = {"test_scores": test}
         if manners.search.return_train_score:
             which["train_scores"] = train
         sides = {
-            name: (*manners.side(outcome.split, estimator, rows, train), rows)
+            name: (*manners.side(held_out.split, estimator, rows, train), rows)
             for name, rows in which.items()
         }
-        machine = outcome.fitted
-        if machine is None:
 
-            def fit() -> Any:
-                X, y = manners.side(outcome.split, estimator, train, train)
-                return clone(estimator).fit(X, y, **manners.fit_params_on(train))
+        def fit() -> Any:
+            X, y = manners.side(held_out.split, estimator, train, train)
+            return clone(estimator).fit(X, y, **manners.fit_params_on(train))
 
-            values: dict[str, Any] = {"test_scores": outcome.test, "train_scores": outcome.train}
-            machine = HeldOut(
-                estimator,
-                outcome.candidate.machine,
-                outcome.classes,
-                [(X, values[name]) for name, (X, *_) in sides.items()],
-                outcome.sigmoids,
-                fit,
-            )
-        return manners.scored(machine, outcome.seconds, sides)
+        machine = held_out.on([X for X, *_ in sides.values()], fit)
+        return manners.scored(machine, held_out.seconds, sides)
 
     def _fitted(self, params: dict, train: np.ndarray, test: np.ndarray) -> dict:
         """Fit and score as ``GridSearchCV`` does, in the time that is left."""

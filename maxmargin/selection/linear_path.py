@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from maxmargin.backends.threads import StoppedError
 from maxmargin.linear import C_path
-from maxmargin.selection.outcome import Outcome
+from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.plan import REFUSALS, Candidate, grouped
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _LEAST = 1e-3  # seconds: no limit is shorter
 _FOLLOWED = "each C begun from the last"
 
 
-def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[Outcome]:
+def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[HeldOut]:
     """Yield the outcomes of linear machines that see the same data.
 
     A machine that has not converged along its path is not the one that a fit of its own would
@@ -75,7 +75,7 @@ def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[O
                     fits.leave_alone([candidate], reason, number)
                     continue
                 fitted = _behind(transformers, candidate.estimator, machine)
-                yield Outcome(candidate, number, seconds, _FOLLOWED, fitted)
+                yield HeldOut(candidate, number, seconds, _FOLLOWED, fitted=fitted)
 
 
 def _behind(transformers: Any, estimator: Any, machine: Any) -> Any:

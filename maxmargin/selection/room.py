@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from maxmargin.selection.data_set import DataSet
 from maxmargin.selection.matrices import Matrices
 
@@ -11,16 +9,8 @@ _AT_ONCE = 4  # matrices at a time, at most
 SEVERAL = 4  # problems per thread from which on a thread has a problem to itself
 
 
-class Room(NamedTuple):
-    """Threads, matrices at a time, and bytes left for the primitives."""
-
-    threads: int
-    at_once: int
-    left: int
-
-
-def room(data: DataSet, matrices: Matrices, threads: int, one_by_one: bool) -> Room:
-    """Share out the memory that a data set may take.
+def room(data: DataSet, matrices: Matrices, threads: int, one_by_one: bool) -> tuple[int, int, int]:
+    """Threads, matrices at a time, and bytes left for the primitives.
 
     Without room for one matrix and one thread there are no threads. Several matrices at a time
     keep the threads busy where each has few problems; with a time limit, one after the other
@@ -33,5 +23,5 @@ def room(data: DataSet, matrices: Matrices, threads: int, one_by_one: bool) -> R
     more = int(min(left // 2 // matrices.nbytes, _AT_ONCE - 1))
     enough = targets.n_problems >= SEVERAL * threads or one_by_one
     if not threads or enough or more < 1:
-        return Room(threads, 1, left)
-    return Room(threads, 1 + more, left - more * matrices.nbytes)
+        return threads, 1, left
+    return threads, 1 + more, left - more * matrices.nbytes

@@ -31,9 +31,9 @@ from maxmargin.kernels.base import Validity
 from maxmargin.progress import Monitor
 from maxmargin.selection.cost_path import CostPath
 from maxmargin.selection.data_set import DataSet, Splits, joined, used_rows, validated
+from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.linear_path import linear_outcomes
 from maxmargin.selection.matrices import Matrices, Resident, shares_primitives
-from maxmargin.selection.outcome import Outcome
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
 from maxmargin.selection.room import SEVERAL, room
 from maxmargin.selection.scikit_learn import Manners
@@ -85,7 +85,7 @@ class SharedFits:
     monitor: Monitor
     sharing: Sharing
 
-    def outcomes(self, candidates: list[Candidate]) -> Iterator[Outcome]:
+    def outcomes(self, candidates: list[Candidate]) -> Iterator[HeldOut]:
         """Yield what can be had by sharing, in any order."""
         ready = []
         for candidate in candidates:
@@ -180,7 +180,7 @@ class SharedFits:
 
     # -- what is to be done with them ----------------------------------------------------------
 
-    def _over(self, data: DataSet, candidates: list[Candidate]) -> Iterator[Outcome]:
+    def _over(self, data: DataSet, candidates: list[Candidate]) -> Iterator[HeldOut]:
         """Yield the outcomes of candidates on the folds of a data set."""
         for alike in grouped(candidates, lambda a, b: a.dtype is b.dtype):
             jobs = self._jobs(data, alike)
@@ -254,7 +254,7 @@ class SharedFits:
 
     # -- doing it ------------------------------------------------------------------------------
 
-    def _family(self, data: DataSet, jobs: list[KernelJob], dtype: Any) -> Iterator[Outcome]:
+    def _family(self, data: DataSet, jobs: list[KernelJob], dtype: Any) -> Iterator[HeldOut]:
         """Follow the paths under kernels that are made of the same primitives."""
         sound = []
         for job in jobs:
@@ -294,7 +294,7 @@ class SharedFits:
             for job in batch:
                 yield from self._certified(data, job, dtype)
 
-    def _on_device(self, data: DataSet, job: KernelJob) -> Iterator[Outcome]:
+    def _on_device(self, data: DataSet, job: KernelJob) -> Iterator[HeldOut]:
         """Solve all folds and classes at once, one cost after the other."""
         device = data.placement.device
         gram = DeviceGram.of(data.X, job.kernel, device=device, cache_size=data.cache_size)
@@ -329,32 +329,32 @@ class SharedFits:
         workers.map(follow, tasks)
 
     @on_one_blas_thread
-    def _answers(self, jobs: list[KernelJob]) -> list[Outcome]:
+    def _answers(self, jobs: list[KernelJob]) -> list[HeldOut]:
         """Evaluate what was solved."""
         train_too = self.manners.search.return_train_score
 
-        def answer(task: tuple[np.ndarray, CostPath]) -> list[Outcome]:
+        def answer(task: tuple[np.ndarray, CostPath]) -> list[HeldOut]:
             K, path = task
             test = path.values(K, path.fold.test)
             train = path.values(K, path.fold.train) if train_too else None
             return [
-                Outcome.of_values(
+                HeldOut(
                     candidate,
                     path.fold.split,
                     float(path.seconds[i].sum()),
                     _FOLLOWED,
-                    path.targets.classes,
-                    test[i],
-                    None if train is None else train[i],
-                    path.sigmoids[i] if path.inside else None,
+                    test=test[i],
+                    train=None if train is None else train[i],
+                    classes=path.targets.classes,
+                    sigmoids=path.sigmoids[i] if path.inside else None,
                 )
                 for i, candidate in enumerate(path.candidates[: path.reached])
             ]
 
         tasks = [(job.K, path) for job in jobs for path in job.paths if path.reached]
-        return [outcome for outcomes in self.workers.map(answer, tasks) for outcome in outcomes]
+        return [known for some in self.workers.map(answer, tasks) for known in some]
 
-    def _certified(self, data: DataSet, job: KernelJob, dtype: Any) -> Iterator[Outcome]:
+    def _certified(self, data: DataSet, job: KernelJob, dtype: Any) -> Iterator[HeldOut]:
         """Solve what is left of the paths to certificates."""
         unsolved = [path for path in job.paths if path.left]
         if not unsolved:
@@ -374,7 +374,7 @@ class SharedFits:
         paths: list[CostPath],
         how: str,
         K: np.ndarray | None = None,
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[HeldOut]:
         """Solve the rest of some paths of one tolerance, each cost begun from the last.
 
         All folds at once: small problems are solved together. ``K`` is the matrix in float64,
@@ -405,8 +405,14 @@ class SharedFits:
                 test, train = values(path.fold.test, own), None
                 if self.manners.search.return_train_score:
                     train = values(path.fold.train, own)
-                yield Outcome.of_values(
-                    path.left[0], path.fold.split, seconds, how, targets.classes, test, train
+                yield HeldOut(
+                    path.left[0],
+                    path.fold.split,
+                    seconds,
+                    how,
+                    test=test,
+                    train=train,
+                    classes=targets.classes,
                 )
                 path.reached += 1
 
