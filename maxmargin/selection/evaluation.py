@@ -219,19 +219,19 @@ class Evaluation:
 
     def _scored(self, held_out: HeldOut) -> dict:
         """Score what is known of a machine."""
-        manners, estimator = self.manners, held_out.candidate.estimator
-        train, test = self.splits[held_out.split]
+        manners, candidate, split = self.manners, held_out.candidate, held_out.split
+        train, test = self.splits[split]
         which = {"test_scores": test}
         if manners.search.return_train_score:
             which["train_scores"] = train
         sides = {
-            name: (*manners.side(held_out.split, estimator, rows, train), rows)
+            name: (*manners.side(candidate, split, rows, train), rows)
             for name, rows in which.items()
         }
 
         def fit() -> Any:
-            X, y = manners.side(held_out.split, estimator, train, train)
-            return clone(estimator).fit(X, y, **manners.fit_params_on(train))
+            X, y = manners.side(candidate, split, train, train)
+            return clone(candidate.estimator).fit(X, y, **manners.fit_params_on(train))
 
         machine = held_out.on([X for X, *_ in sides.values()], fit)
         return manners.scored(machine, held_out.seconds, sides)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import signature
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 
 from maxmargin.backends.device import DeviceError
 from maxmargin.kernels import Kernel
@@ -50,6 +52,11 @@ class Candidate:
     estimator: Any
     pipeline_params: dict[str, Any]
     kernel: Kernel | None = None
+
+    @cached_property
+    def pairwise(self) -> bool:
+        """Whether X is a square matrix of all rows with all rows."""
+        return bool(get_tags(self.estimator).input_tags.pairwise)
 
     @property
     def machine(self) -> Any:

@@ -22,6 +22,7 @@ from sklearn.model_selection._validation import (
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
+from maxmargin.selection.plan import Candidate
 from maxmargin.selection.transforms import Transformers
 
 
@@ -110,12 +111,11 @@ class Manners:
             return result["estimator"], "they do not take the rows held out."
         return result["estimator"], None
 
-    def side(self, split: int, estimator: Any, rows: Any, train: Any) -> tuple[Any, Any]:
+    def side(self, candidate: Candidate, split: int, rows: Any, train: Any) -> tuple[Any, Any]:
         """X and y of one side of a split, always the same objects, cut out once."""
-        pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
-        key = split, rows is train, pairwise
+        key = split, rows is train, candidate.pairwise
         if key not in self._sides:
-            self._sides[key] = _safe_split(estimator, self.X, self.y, rows, train)
+            self._sides[key] = _safe_split(candidate.estimator, self.X, self.y, rows, train)
         return self._sides[key]
 
     def forget_sides(self) -> None:
