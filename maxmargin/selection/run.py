@@ -202,7 +202,7 @@ class SharedFits:
                     continue
                 try:
                     kernel = path[0].kernel.resolve(X, data.names)  # type: ignore[union-attr]
-                except REFUSALS as error:
+                except REFUSALS as error:  # it looks through the data, by maps of the user's too
                     self.leave_alone(path, f"The kernel refuses: {error}", fold.split)
                     continue
                 job = next((job for job in jobs if job.kernel == kernel), None)
