@@ -1,7 +1,46 @@
-"""Solvers: of dual problems, of regularised risks, and the perceptron's updates."""
+"""Methods for dual problems, regularised risks and the perceptron's updates, and their driver."""
 
+from maxmargin.solvers.driver import Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, Solver, solve_certified
 from maxmargin.solvers.dual.smo import SMO
 from maxmargin.solvers.dual.working_set import WorkingSet
+from maxmargin.solvers.risk.dual_descent import DualDescent
+from maxmargin.solvers.risk.gradient_descent import GradientDescent
+from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.lbfgs import LBFGS
+from maxmargin.solvers.risk.least_squares import (
+    ConjugateGradients,
+    Factorisation,
+    NonnegativeLeastSquares,
+)
+from maxmargin.solvers.risk.multipliers import Multipliers
+from maxmargin.solvers.risk.newton import Newton
+from maxmargin.solvers.risk.pegasos import Pegasos
+from maxmargin.solvers.risk.stochastic import StochasticDescent
+from maxmargin.solvers.select import Choice, select_solver
 
-__all__ = ["SMO", "Auto", "Solver", "WorkingSet", "solve_certified"]
+__all__ = [
+    "LBFGS",
+    "SMO",
+    "Auto",
+    "Choice",
+    "ConjugateGradients",
+    "DualDescent",
+    "Factorisation",
+    "GradientDescent",
+    "L1Descent",
+    "Measure",
+    "Method",
+    "Multipliers",
+    "Newton",
+    "NonnegativeLeastSquares",
+    "Pegasos",
+    "Run",
+    "Solver",
+    "StochasticDescent",
+    "Watch",
+    "WorkingSet",
+    "drive",
+    "select_solver",
+    "solve_certified",
+]

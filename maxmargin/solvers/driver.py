@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -67,6 +67,8 @@ class Watch:
         Threads that the run may use.
     spent : int, default=0
         Steps that were taken on the problem before; they count.
+    seed : int, default=0
+        Of what a run draws at random.
     """
 
     tol: float = 1e-3
@@ -74,6 +76,7 @@ class Watch:
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     workers: Workers = ALONE
     spent: int = 0
+    seed: int = 0
 
     @property
     def stopped(self) -> Callable[[], Status | None]:
@@ -96,15 +99,20 @@ class Watch:
         The driver does so between two advances. A run whose loop is another library's does it
         itself, at every step.
         """
-        ended = run.status
+        ended = run.status or self.monitor.stopped()
+        if ended is None and not self.left(run.n_iter):
+            ended = Status.MAX_ITER
+        if not self.monitor.fit.listeners:
+            return ended
         trace = self.monitor.trace
         if trace is not None and trace.wants(self.monitor.problem, run.n_iter, ended is not None):
             trace.record(self.monitor.fit.placed(self.progress(run)))
         self.monitor.report(lambda: self.progress(run))
-        if ended is not None:
-            return ended
-        stop = self.monitor.stopped()
-        return stop or (Status.MAX_ITER if not self.left(run.n_iter) else None)
+        return ended or self.monitor.stopped()
+
+    def untraced(self) -> Watch:
+        """Return a watch over work that only prepares a run: reported, but in no trace."""
+        return replace(self, monitor=replace(self.monitor, traced=False))
 
     def progress(self, run: Run) -> Progress:
         """Where a run is, for who wants to know."""
@@ -197,13 +205,13 @@ class Method(ABC, Generic[Problem, Answer]):
     def begin(self, problem: Problem, watch: Watch) -> Run:
         """Begin at the problem's start."""
 
-    def solve(self, problem: Problem, watch: Watch | None = None) -> Answer:
-        """Solve a problem, as far as the watch allows."""
+    def solve(self, problem: Problem, watch: Watch | None = None, **how: Any) -> Answer:
+        """Solve a problem, as far as the watch allows; ``how`` to begin is the method's own."""
         refused = self.accepts(problem)
         if refused is not None:
             raise ValueError(refused)
         watch = Watch() if watch is None else watch
-        return drive(self.begin(problem, watch), watch)
+        return drive(self.begin(problem, watch, **how), watch)
 
 
 def drive(run: Run, watch: Watch) -> Any:
