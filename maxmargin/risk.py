@@ -196,16 +196,13 @@ class GapCertificate:
 
 @dataclass(frozen=True)
 class LinearSolution:
-    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended.
-
-    ``certificate`` is the one of these weights and slopes, where the solver has looked at it last.
-    """
+    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended."""
 
     theta: np.ndarray
     s: np.ndarray
     n_iter: int
     status: Status
-    certificate: GapCertificate | None = None
+    certificate: GapCertificate
 
 
 @dataclass(frozen=True)

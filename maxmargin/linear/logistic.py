@@ -251,7 +251,7 @@ class LogisticRegression(RiskClassifier):
 
     @property
     def _solver_name(self) -> str:
-        return _THEIRS.get(self.solver, self.solver)
+        return _THEIRS.get(str(self.solver), str(self.solver))
 
     @property
     def _penalised_intercept(self) -> float | None:

@@ -226,7 +226,7 @@ class _LeastSquaresMachine(LinearMachine):
             self._tol(),
             -1 if direct else self.max_iter,
             ProblemMonitor(monitor),
-            Workers(thread_count(self.n_jobs)) if direct else ALONE,
+            Workers(thread_count(self.n_jobs)) if self.positive else ALONE,
             seed=seed,
         )
         if isinstance(method, LeastSquaresMethod):
@@ -265,10 +265,11 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         Threads for several targets with ``positive=True``: -1 for one per core; by default as many
         as BLAS may use.
     solver : {"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"} or Method
-        By default ``"auto"``; a method is one of :mod:`maxmargin.solvers`. ``"qr"`` factorises blocks of rows, in about ``2 n d^2`` operations and memory of
-        ``d^2``. ``"conjugate_gradient"`` only multiplies by X, which is fast where X is sparse.
-        ``"auto"`` is ``"qr"``, but for a sparse X with ``n d^2`` above 2e10
-        ``"conjugate_gradient"``. ``"gradient_descent"`` and ``"sgd"`` are the lecture's, in the
+        By default ``"auto"``; a method is one of :mod:`maxmargin.solvers`. ``"qr"`` factorises
+        blocks of rows, in about ``2 n d^2`` operations and memory of ``d^2``.
+        ``"conjugate_gradient"`` only multiplies by X, which is fast where X is sparse. ``"auto"``
+        is ``"qr"``, but for a sparse X with ``n d^2`` above 2e10 ``"conjugate_gradient"``.
+        ``"gradient_descent"`` and ``"sgd"`` are the lecture's, in the
         coordinates of standardised columns, where of several solutions they find the one of least
         norm in those coordinates, exactly or nearly.
     tol : float, optional

@@ -109,7 +109,8 @@ class RiskMachine(LinearMachine):
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k), cache))
                 monitor.finished()
             self._answers = [kept(solution, self.warm_start) for _, solution in answers]
-            self._keep(risks[0].design, np.vstack([answer.theta for answer in self._answers]))
+            thetas = np.array([answer.theta for answer in self._answers])
+            self._keep(risks[0].design, thetas.reshape(-1, thetas.shape[-1]))
             totals = np.array([risk.total_cost for risk, _ in answers])
             self.C_, self.lam_ = totals / weights, 0.5 / totals
             self.n_iter_: Any = max(solution.n_iter for _, solution in answers)
@@ -247,7 +248,7 @@ def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
 
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     """Return what a later fit may start from: without need, not one number for each row."""
-    return replace(solution, s=solution.s if whole else np.empty(0), certificate=None)
+    return replace(solution, s=solution.s if whole else np.empty(0))
 
 
 def solver_names(*names: str) -> list:

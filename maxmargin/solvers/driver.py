@@ -89,9 +89,11 @@ class Watch:
 
     def allowed(self, run: Run) -> int:
         """Steps that a run may take before it is looked at again."""
+        left = self.left(run.n_iter)
+        if not self.monitor.fit.listeners:
+            return left
         trace = self.monitor.trace
-        at_once = NO_LIMIT if trace is None else trace.steps_until_next(self.monitor.problem)
-        return min(self.left(run.n_iter), at_once)
+        return left if trace is None else min(left, trace.steps_until_next(self.monitor.problem))
 
     def look(self, run: Run) -> Status | None:
         """Report and record where a run is; returns why it ends here, or None.

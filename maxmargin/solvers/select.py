@@ -28,6 +28,7 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "lbfgs": LBFGS,
     "sgd": Pegasos,
 }
+_NAMES = {method: name for name, method in RISK_METHODS.items()}
 
 
 @dataclass(frozen=True)
@@ -92,5 +93,4 @@ def select_primal(problem: RegularisedRisk) -> Choice:
 
 def method_name(method: Method) -> str:
     """Name that the linear machines have for a method; that of its class for another one."""
-    names = {known: name for name, known in RISK_METHODS.items()}
-    return names.get(type(method), type(method).__name__)
+    return _NAMES.get(type(method), type(method).__name__)

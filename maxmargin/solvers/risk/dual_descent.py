@@ -96,7 +96,7 @@ class DualDescentRun(RiskRun):
         super().__init__(risk, watch, start, cache)
         self.limit = watch.left(0)
         self.state = _State(risk, start, self.cache, watch.seed)
-        self._stand()
+        self.moved = True  # since the weights were made of the variables
 
     def steps(self) -> Iterator[None]:
         """Some turns over the chosen rows, then a look at all of them."""
@@ -108,16 +108,12 @@ class DualDescentRun(RiskRun):
             for _ in range(turns):
                 part = state.turn()
                 self.n_iter = min(state.passes, self.limit)
-                self._stand()
+                self.moved = True
                 if part <= max(share * state.gap, tol * state.objective):
                     break
                 yield
             state.look()
-            self._stand()
-            if state.free:  # then the look has made the dual's objective as a certificate does
-                bounds = state.objective, state.objective - state.gap
-                judged = GapCertificate.of(*bounds, risk.rounding, Status.CONVERGED, tol)
-                self.stand(self.theta, risk.slopes(state.beta), judged)
+            self.moved = True
             if state.gap <= tol * state.objective:
                 return
             turns, stale = _TURNS, 0 if state.gap < least else stale + 1
@@ -125,9 +121,27 @@ class DualDescentRun(RiskRun):
             yield
         self.status = Status.STALLED
 
-    def _stand(self) -> None:
-        """Have the weights of the variables as they are."""
-        self.stand(self.state.weights())
+    @property
+    def variables(self) -> np.ndarray:
+        """The weights."""
+        return self.state.weights()
+
+    @property
+    def certificate(self) -> GapCertificate:
+        """Both objectives at the weights as they are, recomputed from the data; only once."""
+        if self.moved:
+            self.stand(self.state.weights())
+            self.moved = False
+        return super().certificate
+
+    def _judged(self) -> GapCertificate:
+        """Both objectives, which a look has made already where an intercept is free."""
+        state, risk = self.state, self.risk
+        if not (state.free and state.looked):
+            return super()._judged()
+        self.s = state.s
+        bounds = state.objective, state.objective - state.gap
+        return GapCertificate.of(*bounds, risk.rounding, Status.CONVERGED, self.watch.tol)
 
     def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
         """Slopes that the variables are."""
@@ -137,7 +151,7 @@ class DualDescentRun(RiskRun):
         """Return the weights, with an intercept that is good for them."""
         if not self.state.balanced:
             self.state.look()
-            self._stand()
+            self.moved = True
         return super().solution(status)
 
 
@@ -161,7 +175,7 @@ class _State:
         self.known = start is not None and len(start.s) == risk.n
         self.beta, self.theta = np.zeros(risk.n), np.zeros(design.features)
         self.bias = np.zeros(3)  # follows place; sum of beta; weights . mean
-        self.balanced = self.known
+        self.balanced, self.looked = self.known, False
         if start is not None and self.known:
             self.beta = risk.beta(start.s)
             self.theta = design.combination(self.beta)[: design.features]
@@ -218,10 +232,11 @@ class _State:
             f, seen = f + shift, self.weights()
             self.cache.known_values = seen, f
         gap, loss, self.order = _looked(f, self.beta, *limits)
-        self.objective = risk.norm(seen) + loss
+        self.objective, self.looked = risk.norm(seen) + loss, True
         self.gap = gap
         if self.free:  # the variables must be made to meet the constraint first
-            self.gap = max(self.objective - risk.dual(risk.feasible(risk.slopes(self.beta))), 0.0)
+            self.s = risk.slopes(self.beta)
+            self.gap = max(self.objective - risk.dual(risk.feasible(self.s)), 0.0)
         else:
             self.gap += self._lag()
 
@@ -235,6 +250,7 @@ class _State:
 
         Those that have not moved then wait for the next look.
         """
+        self.looked = False
         if self.visits and not self.risk.loss.smooth:
             large = len(self.order) * self.risk.design.entries > _LONG * self.risk.n
             for _ in range(_BEFORE if large else 1):  # a compiled call must not take long

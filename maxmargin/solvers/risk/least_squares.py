@@ -14,7 +14,8 @@ solutions of a problem without full rank, the one of least norm in X's own units
 :class:`ConjugateGradients` (CGLS) needs products with X only, which sparse data make cheap. From
 zero, in X's own units, it ends at the solution of least norm too.
 
-:class:`NonnegativeLeastSquares` keeps the coefficients from being negative (NNLS): the active set method on R.
+:class:`NonnegativeLeastSquares` keeps the coefficients from being negative (NNLS): the active set
+method on R.
 
 References: seed 004; Golub and Van Loan, Matrix Computations, 2013, chapter 5; Demmel et al., SIAM
 J. Scientific Computing 34, 2012 (by blocks of rows); Paige and Saunders, ACM TOMS 8, 1982 (CGLS);

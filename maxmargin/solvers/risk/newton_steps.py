@@ -91,8 +91,11 @@ class NewtonSteps:
         self.direct = risk.design.width <= DIRECT
         self.few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
         self.theta = theta
-        self.f = cache.values(risk, theta) if theta.any() else np.zeros(risk.n)
-        self.objective = abs(risk.primal(theta, self.f))
+        if theta.any():
+            self.f = cache.values(risk, theta)
+            self.objective = abs(risk.primal(theta, self.f))
+        else:
+            self.f, self.objective = np.zeros(risk.n), risk.nothing
         self.length, self.promise, self.end = 1.0, np.inf, np.inf  # of the last step
         self.model: tuple[np.ndarray, ...] = ()  # slopes, curvatures, and values along it
 
@@ -202,7 +205,9 @@ class NewtonSteps:
         does not allow is cut off.
         """
         slope, curvature, along = self.model
-        return np.clip(self.risk.slopes(-slope - curvature * along), *self.risk.loss.slopes)
+        low, high = self.risk.loss.slopes
+        s = self.risk.slopes(-slope - curvature * along)
+        return np.maximum(np.minimum(s, high), low)  # np.clip takes longer, on few rows
 
     def _go(self, rows: Losses, step: np.ndarray, promise: float) -> np.ndarray:
         """Go along a step until it hardly falls any more; returns the values along it."""

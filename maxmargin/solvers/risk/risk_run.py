@@ -131,17 +131,19 @@ class RiskRun(WeightsRun):
 
     def _judged(self) -> GapCertificate:
         f = self.cache.values(self.risk, self.theta)
-        points = self.dual_points(f) if self.s is None else [self.s]
-        judged = [
-            (self.risk.certificate(self.theta, s, Status.CONVERGED, self.watch.tol, f), s)
-            for s in points
-        ]
+        if self.s is not None:
+            return self._judged_by(self.s, f)
+        judged = [(self._judged_by(s, f), s) for s in self.dual_points(f)]
         certificate, self.s = min(judged, key=lambda pair: pair[0].gap)
         return certificate
 
+    def _judged_by(self, s: np.ndarray, f: np.ndarray) -> GapCertificate:
+        return self.risk.certificate(self.theta, s, Status.CONVERGED, self.watch.tol, f)
+
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective at some weights, and the gradient of what is smooth of it."""
-        risk, f = self.risk, self.cache.values(self.risk, theta)
+        risk, f = self.risk, self.risk.design.values(theta)
+        self.cache.known_values = theta.copy(), f
         held = risk.penalty.l2 * risk.penalised * theta
         return risk.primal(theta, f), risk.loss_gradient(theta, f) + held
 
@@ -166,7 +168,8 @@ class SoftmaxRun(WeightsRun):
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective at some weights, and the gradient of what is smooth of it."""
-        return self.evaluate(theta)[:2]
+        self._seen = theta.copy(), self.risk.evaluate(theta)
+        return self._seen[1][:2]
 
     def _judged(self) -> GapCertificate:
         seen = self.evaluate(self.theta)
