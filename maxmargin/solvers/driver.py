@@ -15,7 +15,7 @@ A new method is a class of its own with those few functions: see CONTRIBUTING.md
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -101,37 +101,23 @@ class Watch:
         The driver does so between two advances. A run whose loop is another library's does it
         itself, at every step.
         """
-        ended = run.status or self.monitor.stopped()
+        stop = self.monitor.stopped()
+        if stop is not None:
+            return run.status or stop
+        ended = run.status
         if ended is None and not self.left(run.n_iter):
             ended = Status.MAX_ITER
         if not self.monitor.fit.listeners:
             return ended
-        trace = self.monitor.trace
-        if trace is not None and trace.wants(self.monitor.problem, run.n_iter, ended is not None):
-            trace.record(self.monitor.fit.placed(self.progress(run)))
-        self.monitor.report(lambda: self.progress(run))
+        trace, steps = self.monitor.trace, self.spent + run.n_iter
+        if trace is not None and trace.wants(self.monitor.problem, steps, ended is not None):
+            trace.record(self.monitor.fit.placed(run.progress(self)))
+        self.monitor.report(lambda: run.progress(self))
         return ended or self.monitor.stopped()
 
     def untraced(self) -> Watch:
         """Return a watch over work that only prepares a run: reported, but in no trace."""
         return replace(self, monitor=replace(self.monitor, traced=False))
-
-    def progress(self, run: Run) -> Progress:
-        """Where a run is, for who wants to know."""
-        measure = run.measure()
-        return Progress(
-            problem=self.monitor.problem,
-            method=run.name,
-            steps=self.spent + run.n_iter,
-            violation=measure.violation,
-            tol=self.tol,
-            objective=measure.objective,
-            dual=measure.dual,
-            gap=measure.gap,
-            variables=run.variables,
-            working_set=run.working_set,
-            words=run.words,
-        )
 
 
 class Run(ABC):
@@ -153,15 +139,15 @@ class Run(ABC):
     n_iter: int = 0
     status: Status | None = None
     allowed: int = NO_LIMIT
-    _loop: Iterator[None] | None = None
+    _loop: Generator[None, None, None] | None = None
 
     @abstractmethod
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """The loop of the method: yields wherever it may be looked at, and ends when it is done.
 
-        That is at least some ten times a second. Between two yields it takes at most ``allowed``
-        steps, and counts them in ``n_iter``. Where it does not set a status, an end means that it
-        has converged.
+        That is some ten times a second or more often. Steps are counted in ``n_iter``; a loop that
+        can takes at most ``allowed`` of them before it yields again. Where it does not set a
+        status, an end means that it has converged.
         """
 
     def advance(self, allowed: int) -> None:
@@ -179,6 +165,28 @@ class Run(ABC):
     @abstractmethod
     def solution(self, status: Status) -> Any:
         """Return the answer as it is, with why the run has ended."""
+
+    def close(self) -> None:
+        """End the loop where it is, so that it can put things in order."""
+        if self._loop is not None:
+            self._loop.close()
+
+    def progress(self, watch: Watch) -> Progress:
+        """Where it is, for who wants to know."""
+        measure = self.measure()
+        return Progress(
+            problem=watch.monitor.problem,
+            method=self.name,
+            steps=watch.spent + self.n_iter,
+            violation=measure.violation,
+            tol=watch.tol,
+            objective=measure.objective,
+            dual=measure.dual,
+            gap=measure.gap,
+            variables=self.variables,
+            working_set=self.working_set,
+            words=self.words,
+        )
 
     @property
     def name(self) -> str:
@@ -220,4 +228,5 @@ def drive(run: Run, watch: Watch) -> Any:
     """Let a run go on until it ends or has to; returns its answer."""
     while (status := watch.look(run)) is None:
         run.advance(watch.allowed(run))
+    run.close()
     return run.solution(status)

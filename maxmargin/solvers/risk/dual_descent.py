@@ -26,7 +26,7 @@ References: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,7 +98,7 @@ class DualDescentRun(RiskRun):
         self.state = _State(risk, start, self.cache, watch.seed)
         self.moved = True  # since the weights were made of the variables
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """Some turns over the chosen rows, then a look at all of them."""
         state, risk, tol = self.state, self.risk, self.watch.tol
         stale, least = 0, np.inf

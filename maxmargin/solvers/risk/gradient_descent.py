@@ -17,7 +17,7 @@ Optimization 7, 1997 (the line search).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -157,7 +157,7 @@ class GradientDescentRun(DescentRun):
         self.step_size = step_size
         self.best = self.point, self.value, self.largest
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """Against the gradient, until it is small."""
         recent = deque([self.value], maxlen=_REMEMBERED)
         step = self.step_size or 1.0 / max(1.0, self.largest)

@@ -18,7 +18,7 @@ and Tibshirani, J. Statistical Software 33, 2010 (elastic net).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,7 @@ class L1DescentRun(RiskRun):
 
     predicted: tuple[np.ndarray, ...] = ()  # slopes at the end of the last step
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """One model after the other, until the gap or the objective falls no more."""
         model = _Model(self.risk, self.watch)
         stale, least, lowest = 0, np.inf, np.inf

@@ -8,7 +8,7 @@ Reference: Byrd, Lu, Nocedal and Zhu, SIAM J. Scientific Computing 16, 1995 (L-B
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ class _CertifiedLBFGS(WeightsRun):
         """Name of the method."""
         return "LBFGS"
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """SciPy's loop, which is looked at after every step of it."""
         if self.theta.any() and self.certificate.converged:
             return
@@ -173,7 +173,7 @@ class SmoothLBFGSRun(DescentRun):
         """Name of the method."""
         return "LBFGS"
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """SciPy's loop, which is looked at after every step of it."""
         tol, shape = self.watch.tol, self.point.shape
         evaluated: list[tuple[float, np.ndarray]] = []

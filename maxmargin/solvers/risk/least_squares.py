@@ -25,7 +25,7 @@ Lawson and Hanson, Solving Least Squares Problems, 1974 (NNLS, by SciPy).
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,7 +157,7 @@ class _TriangularRun(Run):
         """Share of the rows that are left."""
         return Measure(1.0 - self.seen / len(self.target))
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """One block after the other."""
         while self._add():
             yield
@@ -304,7 +304,7 @@ class ConjugateGradientsRun(Run):
     def _largest(self) -> float:
         return 2.0 * float(np.abs(self.gradient).max(initial=0.0))
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """One conjugate direction after the other."""
         columns, unit, V = self.columns, self.unit, self.V
         direction, square = self.gradient * unit**2, _squared(self.gradient * unit)

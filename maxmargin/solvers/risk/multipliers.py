@@ -16,7 +16,7 @@ Software 35, 2020 (for support vector machines).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +83,7 @@ class MultipliersRun(RiskRun):
     newton: NewtonSteps
     best: tuple[np.ndarray, np.ndarray | None, GapCertificate] | None = None
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """Newton's steps on the smooth losses, then the next centre."""
         risk, start, shape = self.risk, self.start, self.risk.loss.shape
         assert shape is not None  # accepts

@@ -7,7 +7,7 @@ a part of them. What that leaves, and everything where rows are few, is done by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,7 +80,7 @@ class NewtonRun(RiskRun):
 
     newton: NewtonSteps | None = None
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """By a part of the rows where they are many, then by all."""
         if many(self.risk) and not self.risk.penalty.none:
             converged = yield from by_part(self, Newton())
@@ -90,7 +90,7 @@ class NewtonRun(RiskRun):
             yield from from_sample(self, Newton())
         yield from self._by_all_rows()
 
-    def _by_all_rows(self) -> Iterator[None]:
+    def _by_all_rows(self) -> Generator[None, None, None]:
         newton, rows = NewtonSteps(self.risk, self.theta, self.cache), Losses(self.risk)
         self.newton, tol = newton, self.watch.tol
         enough = _FINER * tol if newton.few else tol  # a step is soon taken, there

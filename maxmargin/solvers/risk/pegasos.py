@@ -25,7 +25,7 @@ and Zhang, ICML 2013 (the averages).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,7 +257,7 @@ class Pegasos(RiskMethod):
 class PegasosRun(RiskRun):
     """Pegasos at work; a step is a pass over the rows."""
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """A step on each row, in random order, and the average of the weights."""
         risk, random = self.risk, np.random.default_rng(self.watch.seed)
         stream = Stream(risk.shape, 0.5 / risk.total_cost)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,7 @@ class WeightsRun(Run):
         s = np.empty(0) if self.s is None else self.s
         return LinearSolution(self.theta, s, self.n_iter, certificate.status, certificate)
 
-    def follow(self, inner: WeightsRun) -> Iterator[None]:
+    def follow(self, inner: WeightsRun) -> Generator[None, None, None]:
         """Let a run on a smaller problem go on to its end, and have its weights meanwhile."""
         while inner.status is None and self.watch.left(inner.n_iter):
             inner.advance(NO_LIMIT)

@@ -6,7 +6,7 @@ With an l1 penalty Newton's model is minimised by coordinates
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class SoftmaxNewtonRun(SoftmaxRun):
         """Name of the method."""
         return "Newton"
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """Newton's steps, halved until the objective falls as promised."""
         unseen = 0
         while True:

@@ -23,7 +23,7 @@ References: seed 004; Robbins and Monro, 1951; Polyak and Juditsky, SIAM J. Cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,7 +116,7 @@ class StochasticDescentRun(DescentRun):
         self.state, self.within_pass = _State.at(start, self.rows), False
         self.random = np.random.default_rng(watch.seed)
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Generator[None, None, None]:
         """A pass over the rows in random order, then the gradient of all at the average."""
         state, n = self.state, len(self.columns.weight)
         while self.largest > self.watch.tol:
@@ -141,7 +141,7 @@ class StochasticDescentRun(DescentRun):
             self.n_iter += 1
         return super().solution(status)
 
-    def _pass(self, state: _State, order: np.ndarray, eta: float) -> Iterator[None]:
+    def _pass(self, state: _State, order: np.ndarray, eta: float) -> Generator[None, None, None]:
         """Go through the rows once."""
         rows, loss, share = self.rows, self.loss, self.columns.weight * len(order)
         size = max(_SLICE // max(rows.width * state.W.shape[1], 1), 1)

@@ -19,7 +19,7 @@ J. Matrix Analysis 30, 2008 (rows by their share).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -55,7 +55,9 @@ def many(risk: RegularisedRisk) -> bool:
     return enough and risk.design.entries >= _MANY
 
 
-def from_sample(run: RiskRun, method: RiskMethod, share: int = _FIRST) -> Iterator[None]:
+def from_sample(
+    run: RiskRun, method: RiskMethod, share: int = _FIRST
+) -> Generator[None, None, None]:
     """Take a run to the weights that some rows ask for, or to zero where these are no better."""
     yield from _follow_sample(run, method, share)
     risk = run.risk
@@ -63,7 +65,9 @@ def from_sample(run: RiskRun, method: RiskMethod, share: int = _FIRST) -> Iterat
         run.stand(np.zeros(risk.design.width))  # a class may have been missing, for example
 
 
-def _follow_sample(run: RiskRun, method: RiskMethod, share: int = _FIRST) -> Iterator[None]:
+def _follow_sample(
+    run: RiskRun, method: RiskMethod, share: int = _FIRST
+) -> Generator[None, None, None]:
     risk = run.risk
     rows = _sample(risk.n, max(risk.n // share, _PER_WEIGHT * risk.design.width))
     part = risk.take(rows)
