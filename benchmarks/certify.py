@@ -552,7 +552,8 @@ def _nu_svc(
 
     def violation(f: np.ndarray) -> float:
         groups = y if fitted.fit_intercept else np.zeros(len(y))
-        return _two_sided(-y * f, alpha < w * (1 - 4 * EPS), alpha > 0, groups)
+        below = alpha < w * (1 - 8 * EPS)  # rho was divided by, and is made again from a sum
+        return _two_sided(-y * f, below, alpha > 0, groups)
 
     infeasible = _off(sums, box - 8 * EPS * float(w.max()), beta)
     truth = _truth(values, rows, beta, loss, 0.0, violation, infeasible)

@@ -95,8 +95,8 @@ class Certificate:
         How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
         sums.
     parts : tuple of Certificate
-        For several classes, one certificate per pair. The numbers above are then the worst of
-        them: primal, dual and gap of the pair with the largest relative gap.
+        For several classes, one certificate per machine. The numbers above are then the worst of
+        them: primal, dual and gap of the one with the largest relative gap.
 
     Examples
     --------
@@ -162,7 +162,7 @@ class Certificate:
         lines = [f"{self.status}: {self.claim}"]
         if self.parts:
             converged = sum(part.converged for part in self.parts)
-            lines[0] += f" (worst of {len(self.parts)} pairs, {converged} converged)"
+            lines[0] += f" (worst of {len(self.parts)} machines, {converged} converged)"
         lines += [
             f"  primal          {self.primal:.10g}",
             f"  dual            {self.dual:.10g}",
@@ -229,9 +229,9 @@ class Evaluation:
         account: Account,
         tol: float,
         spectrum: Definiteness | Spectrum,
-        rows: np.ndarray | None = None,
+        rows: np.ndarray,
     ) -> Evaluation:
-        """Evaluation of a point that is accounted for, on all rows of a matrix or on these."""
+        """Evaluation of a point that is accounted for, on these rows of a matrix."""
         status, unit = _scaling(problem, solution.status, account)
         certificate = Certificate(
             primal=account.primal,
@@ -246,7 +246,7 @@ class Evaluation:
             rounding=account.rounding,
         )
         return cls(
-            rows=np.arange(len(coef)) if rows is None else rows,
+            rows=rows,
             solution=solution,
             recomputed=recomputed,
             verified=verified,
@@ -262,6 +262,11 @@ class Evaluation:
         )
 
     @property
+    def alpha(self) -> np.ndarray:
+        """The lecture's multipliers: the variables without their signs."""
+        return np.abs(self.beta)
+
+    @property
     def resolved(self) -> bool:
         """Whether a margin that is not fixed at one is larger than what is uncertain of it."""
         violation = self.certificate.kkt_violation
@@ -274,23 +279,24 @@ class Evaluation:
 
 
 def evaluate(
-    gram: Gram,
     problem: DualProblem,
     solution: Solution,
     tol: float,
     spectrum: Definiteness | Spectrum,
     workers: Workers = ALONE,
+    rows: np.ndarray | None = None,
 ) -> Evaluation:
     """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix.
 
-    The Gram matrix is that of the problem's own rows.
+    The Gram matrix is that of the problem's own rows; ``rows`` is what others call them.
     """
-    beta = solution.beta
-    coef = problem.on_rows(beta, gram.n)
+    gram, beta = problem.gram, solution.beta
+    rows = np.arange(gram.n) if rows is None else rows
+    coef = problem.on_rows(beta)
     unknown = solution.decision is None and solution.status.stopped and not problem.hard
     if unknown and _is_long(gram, coef, workers):
-        return _unseen(gram, problem, solution, coef, tol, spectrum, workers)
-    decision, verified = _decision(gram, problem, solution, coef, tol, workers)
+        return _unseen(problem, solution, coef, tol, spectrum, workers, rows)
+    decision, verified = _decision(problem, solution, coef, tol, workers)
     recomputed = decision
     if not np.isfinite(decision).all():
         raise ValueError(
@@ -298,23 +304,22 @@ def evaluate(
             "values and need to be preprocessed."
         )
     if problem.hard:
-        hulls = _weighed(gram, problem, beta, coef, decision)
-        _refuse_touching_hulls(problem, beta, decision, hulls.size)
+        hulls = _weighed(problem, beta, coef, decision)
+        _refuse_touching_hulls(problem, beta, decision, hulls.size, rows)
         if not hulls.margin > 0:
-            return _failed(problem, beta, coef, decision, solution, tol, spectrum)
+            return _failed(problem, coef, decision, solution, tol, spectrum, rows)
         problem = problem.normalised(hulls.margin)
         beta, coef = beta / hulls.margin, coef / hulls.margin
         decision = decision / hulls.margin
-    account = _weighed(gram, problem, beta, coef, decision)
+    account = _weighed(problem, beta, coef, decision)
     if problem.hard:
-        account = _of_hard_margin(gram, problem, beta, coef, decision, account)
+        account = _of_hard_margin(problem, beta, coef, decision, account)
     return Evaluation.of(
-        problem, solution, recomputed, verified, beta, coef, decision, account, tol, spectrum
+        problem, solution, recomputed, verified, beta, coef, decision, account, tol, spectrum, rows
     )
 
 
 def _decision(
-    gram: Gram,
     problem: DualProblem,
     solution: Solution,
     coef: np.ndarray,
@@ -330,7 +335,7 @@ def _decision(
     solver does not want to wait: then its own values stand everywhere, unless they are soon
     recomputed.
     """
-    own = solution.decision
+    gram, own = problem.gram, solution.decision
     if own is not None and solution.exact:
         return own.copy(), True
     if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
@@ -359,28 +364,29 @@ def _is_long(gram: Gram, coef: np.ndarray, workers: Workers) -> bool:
 
 
 def _unseen(
-    gram: Gram,
     problem: DualProblem,
     solution: Solution,
     coef: np.ndarray,
     tol: float,
     spectrum: Definiteness | Spectrum,
     workers: Workers,
+    rows: np.ndarray,
 ) -> Evaluation:
     """Evaluate a start that was stopped before its values were known: nothing is proven of it.
 
     Its levels are read from some rows, and their mean stands for the values of the others.
     """
+    gram = problem.gram
     some = spread_out(gram.n, _SAMPLED)
     values = gram.matvec(coef, some, workers)
     decision = np.full(gram.n, values.mean())
     decision[some] = values
-    account = _weighed(gram, problem, solution.beta, coef, decision)
+    account = _weighed(problem, solution.beta, coef, decision)
     certificate = Certificate(
         np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
     )
     return Evaluation(
-        rows=np.arange(gram.n),
+        rows=rows,
         solution=solution,
         recomputed=decision,
         verified=False,
@@ -397,9 +403,9 @@ def _unseen(
 
 
 def _weighed(
-    gram: Gram, problem: DualProblem, beta: np.ndarray, coef: np.ndarray, decision: np.ndarray
+    problem: DualProblem, beta: np.ndarray, coef: np.ndarray, decision: np.ndarray
 ) -> Account:
-    """Account for a point of a problem over this matrix."""
+    """Account for a point of a problem."""
     return weigh(
         problem.variables,
         problem.n_groups,
@@ -408,13 +414,12 @@ def _weighed(
         problem.start,
         coef,
         decision,
-        gram.diagonal,
-        gram.rounding,
+        problem.gram.diagonal,
+        problem.gram.rounding,
     )
 
 
 def _of_hard_margin(
-    gram: Gram,
     problem: DualProblem,
     beta: np.ndarray,
     coef: np.ndarray,
@@ -425,6 +430,7 @@ def _of_hard_margin(
 
     The primal here is that of w scaled until no constraint is violated.
     """
+    gram = problem.gram
     error = errors(coef, decision, gram.diagonal, account.size, gram.rounding)[problem.gram_row]
     label = problem.side * problem.orientation
     margins = label * (decision[problem.gram_row] + account.bias)
@@ -463,38 +469,36 @@ def _scaling(problem: DualProblem, status: Status, account: Account) -> tuple[St
 
 def _failed(
     problem: DualProblem,
-    beta: np.ndarray,
     coef: np.ndarray,
     decision: np.ndarray,
     solution: Solution,
     tol: float,
     spectrum: Definiteness | Spectrum,
+    rows: np.ndarray,
 ) -> Evaluation:
     """Evaluate hulls that are apart but whose nearest points are not yet known well enough."""
     certificate = Certificate(
         np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
     )
-    levels = Levels(0.0, 1.0, 0.0)
-    norm = float(coef @ decision)
     return Evaluation(
-        np.arange(len(coef)),
-        solution,
-        decision,
-        True,
-        problem,
-        beta,
-        levels,
-        coef,
-        0.0,
-        decision,
-        norm,
-        0.0,
-        certificate,
+        rows=rows,
+        solution=solution,
+        recomputed=decision,
+        verified=True,
+        problem=problem,
+        beta=solution.beta,
+        levels=Levels(0.0, 1.0, 0.0),
+        coefficients=coef,
+        bias=0.0,
+        decision=decision,
+        squared_norm=float(coef @ decision),
+        noise=0.0,
+        certificate=certificate,
     )
 
 
 def _refuse_touching_hulls(
-    problem: DualProblem, beta: np.ndarray, decision: np.ndarray, size: float
+    problem: DualProblem, beta: np.ndarray, decision: np.ndarray, size: float, rows: np.ndarray
 ) -> None:
     """Raise when the nearest points of the hulls coincide, to what float64 resolves.
 
@@ -513,7 +517,7 @@ def _refuse_touching_hulls(
     sides = []
     for side in (label > 0, label < 0):
         used = np.flatnonzero(side & (beta != 0))
-        sides.append((problem.gram_row[used], np.abs(beta[used])))
+        sides.append((rows[problem.gram_row[used]], np.abs(beta[used])))
     distance, resolution = squared**0.5, resolution**0.5
     raise InseparableError(
         "The hard margin (C=inf) cannot be had: to float64's resolution no hyperplane of the "

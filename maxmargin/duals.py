@@ -39,7 +39,7 @@ Reference: Chang and Lin, LIBSVM, ACM TIST 2011; Keerthi et al., IEEE TNN 11(1),
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -90,6 +90,8 @@ class DualProblem:
         The primal's losses, where these are all that it has beside the penalty (C-SVC, SVR).
     known_decision : float array, one entry per row of the Gram matrix, optional
         ``K coef`` at the start, where it is known.
+    matrix : Gram, optional
+        The Gram matrix: see :meth:`over`.
     """
 
     gram_row: np.ndarray
@@ -106,6 +108,18 @@ class DualProblem:
     hard: bool = False
     losses: Losses | None = None
     known_decision: np.ndarray | None = None
+    matrix: Gram | None = None
+
+    def over(self, gram: Gram) -> DualProblem:
+        """Return the problem with the Gram matrix whose rows it is about."""
+        return self if self.matrix is gram else replace(self, matrix=gram)
+
+    @property
+    def gram(self) -> Gram:
+        """The Gram matrix."""
+        if self.matrix is None:
+            raise ValueError("This problem has no Gram matrix yet: say problem.over(gram).")
+        return self.matrix
 
     def __len__(self) -> int:
         """Number of variables."""
@@ -159,26 +173,30 @@ class DualProblem:
         """Variables between their bounds."""
         return (beta > self.lower) & (beta < self.upper)
 
-    def on_rows(self, beta: np.ndarray, n: int) -> np.ndarray:
+    def on_rows(self, beta: np.ndarray, n: int | None = None) -> np.ndarray:
         """Return the coefficients of ``w`` on the n rows: the sum of ``o_t b_t`` on each."""
+        n = self.gram.n if n is None else n
         if not self._ascending:
             return np.bincount(self.gram_row, weights=self.orientation * beta, minlength=n)
         coef = np.zeros(n)
         coef[self.gram_row] = self.orientation * beta + 0.0  # no negative zeros
         return coef
 
-    def decision(self, gram: Gram, coef: np.ndarray) -> np.ndarray:
-        """``K coef`` on this problem's rows of the Gram matrix, nan on the others."""
-        rows = self.rows
-        decision = np.full(gram.n, np.nan)
-        decision[rows] = gram.matvec(coef, rows)
-        return decision
+    def decision(self, beta: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``K coef`` of some variables, on all rows of the Gram matrix."""
+        return self.gram.matvec(self.on_rows(beta), workers=workers)
 
-    def decision_at_start(self, gram: Gram, workers: Workers = ALONE) -> np.ndarray:
+    def values(self, coef: np.ndarray) -> np.ndarray:
+        """``K coef`` on the problem's own rows of the Gram matrix, nan on the others."""
+        values = np.full(self.gram.n, np.nan)
+        values[self.rows] = self.gram.matvec(coef, self.rows)
+        return values
+
+    def decision_at_start(self, workers: Workers = ALONE) -> np.ndarray:
         """``K coef`` at the start."""
         if self.known_decision is not None:
             return self.known_decision.copy()
-        return gram.matvec(self.on_rows(self.start, gram.n), workers=workers)
+        return self.decision(self.start, workers)
 
     def scores(self, decision: np.ndarray) -> np.ndarray:
         """Minus the gradient, from ``decision = K coef``: which way each variable wants to go."""
@@ -267,24 +285,20 @@ def read_levels(problem: DualProblem, levels: np.ndarray) -> Levels:
     )
 
 
-@dataclass(frozen=True)
-class DualBatch:
-    """Several problems over one Gram matrix as ragged arrays: problem k is ``offset[k:k+2]``.
-
-    This is what crosses to a solver: pairs of classes and folds are solved together.
+class DualBatch(NamedTuple):
+    """The arrays of several problems, one after the other: problem k has ``offset[k:k+2]``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from maxmargin.duals import DualBatch, one_class
     >>> batch = DualBatch.of([one_class(np.arange(n), np.ones(n), nu=0.5) for n in (2, 4)])
-    >>> len(batch), batch.offset, batch[1].start
-    (2, array([0, 2, 6]), array([1., 1., 0., 0.]))
+    >>> batch.offset, batch.arrays["start"]
+    (array([0, 2, 6]), array([1., 0., 1., 1., 0., 0.]))
     """
 
     offset: np.ndarray
     arrays: dict[str, np.ndarray]
-    readings: tuple[dict[str, Any], ...]
 
     @classmethod
     def of(cls, problems: Sequence[DualProblem]) -> DualBatch:
@@ -296,39 +310,10 @@ class DualBatch:
                 name: np.concatenate([getattr(problem, name) for problem in problems])
                 for name in _PER_VARIABLE
             },
-            readings=tuple({name: getattr(p, name) for name in _PER_PROBLEM} for p in problems),
         )
-
-    def some(self, chosen: Sequence[int]) -> DualBatch:
-        """Return a batch of some of the problems; of all in their order, this one."""
-        if list(chosen) == list(range(len(self))):
-            return self
-        return DualBatch.of([self[k] for k in chosen])
-
-    def __len__(self) -> int:
-        return len(self.offset) - 1
-
-    def __getitem__(self, k: int) -> DualProblem:
-        if not 0 <= k < len(self):
-            raise IndexError(k)
-        span = slice(self.offset[k], self.offset[k + 1])
-        views: dict[str, Any] = {name: array[span] for name, array in self.arrays.items()}
-        return DualProblem(**views, **self.readings[k])
-
-    def __iter__(self) -> Iterator[DualProblem]:
-        return (self[k] for k in range(len(self)))
 
 
 _PER_VARIABLE = ("gram_row", "orientation", "linear", "lower", "upper", "start", "group")
-_PER_PROBLEM = (
-    "bias_weights",
-    "margin_weights",
-    "tube_weights",
-    "scaled",
-    "hard",
-    "losses",
-    "known_decision",
-)
 _NONE = np.empty(0)
 
 

@@ -77,12 +77,11 @@ class Trace:
         """Keep where a problem is, with copies of what will change."""
         with self._lock:
             known = self.records.setdefault(progress.problem, [])
-            copies = {
-                name: np.array(array)
-                for name in ("variables", "working_set")
-                if (array := getattr(progress, name)) is not None
-            }
-            kept = replace(progress, **copies, others=dict)
+            variables, working_set = (
+                None if array is None else np.array(array)
+                for array in (progress.variables, progress.working_set)
+            )
+            kept = replace(progress, variables=variables, working_set=working_set, others=dict)
             if known and known[-1].steps == kept.steps and known[-1].method == kept.method:
                 self._bytes -= _size(known.pop())
             known.append(kept)

@@ -15,7 +15,7 @@ from maxmargin.gram import Definiteness, spectrum
 from maxmargin.kernels import RBF, Linear, Polynomial, Sigmoid
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, Auto, solve_certified
-from maxmargin.solvers.dual import smo
+from maxmargin.solvers.dual import certified, smo
 from maxmargin.solvers.dual.small import SmallBatch
 from maxmargin.testing import check_solver
 
@@ -120,7 +120,7 @@ def test_several_classes_have_the_worst_and_each():
     assert certificate.kkt_violation == max(part.kkt_violation for part in certificate.parts)
     assert certificate.relative_gap == max(part.relative_gap for part in certificate.parts)
     assert certificate.infeasibility == max(part.infeasibility for part in certificate.parts)
-    assert "worst of 3 pairs, 3 converged" in str(certificate)
+    assert "worst of 3 machines, 3 converged" in str(certificate)
 
 
 @pytest.mark.filterwarnings("ignore:Solver terminated early")
@@ -368,8 +368,13 @@ def test_refining_has_a_limit_and_never_makes_it_worse(monkeypatch):
     loose = duals.nu_svr(np.arange(90), target, np.full(90, 1e3), nu=0.3)
     gram = Gram.of(X, RBF(gamma=0.05))
     limits = []
-    original = Auto.within
-    monkeypatch.setattr(Auto, "within", lambda self, n: (limits.append(n), original(self, n))[1])
+    original = certified._Attempt.limit
+
+    def limit(self, max_iter):
+        limits.append(self.worth)
+        return original(self, max_iter)
+
+    monkeypatch.setattr(certified._Attempt, "limit", limit)
     (evaluation,), (steps,) = solve_certified(gram, [loose], Auto(), tol=0.5)
     assert evaluation.certificate.converged
     assert len(limits) == 2  # one round, and the one that refines

@@ -20,8 +20,17 @@ from maxmargin.certificate import Definiteness, evaluate
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, as_kernel, exp
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers import SMO, Auto, WorkingSet, solve_certified
+from maxmargin.solvers import (
+    SMO,
+    Auto,
+    DualMethod,
+    Watch,
+    WorkingSet,
+    choose_method,
+    solve_certified,
+)
 from maxmargin.solvers.dual import certified, working_set
+from maxmargin.solvers.dual.method import Unbegun
 from maxmargin.testing import check_solver
 
 N = 1200
@@ -166,7 +175,10 @@ def test_machines_agree_with_scikit_learn(regime, fast, slow, n_jobs):
 def test_the_engine_is_what_large_problems_get():
     def solver(problem, k=0, scale=1.0):
         gram = Gram.of(X, scale * RBF(gamma=0.1))
-        return type(Auto().for_round(gram, problem, k, None, Workers(1)))
+        method = choose_method(problem.over(gram), k).method
+        assert type(Auto().for_round(problem.over(gram), k)) is type(method)
+        assert method.accepts(problem.over(gram)) is None
+        return type(method)
 
     large = PROBLEMS["C-SVC"]
     assert solver(large) is WorkingSet
@@ -185,8 +197,7 @@ def test_rows_in_any_order_and_among_others():
     tidy = duals.c_svc(np.sort(order), sign[np.sort(order)], np.full(700, 3.0))
     for direct in (True, False):
         if direct:
-            batch = duals.DualBatch.of([shuffled])
-            (solution,) = WorkingSet().solve(gram, batch, [1e-5], [0])
+            solution = WorkingSet().solve(shuffled.over(gram), Watch(1e-5))
             beta = solution.beta
         else:
             (evaluation,), _ = solve_certified(gram, [shuffled], WorkingSet(), 1e-5)
@@ -208,17 +219,15 @@ def test_far_rows_keep_what_the_solver_found_only_where_it_cannot_matter(random)
     points = random.normal(size=(n, 5))
     labels = np.where(points[:, 0] + 0.5 * random.normal(size=n) > 0, 1.0, -1.0)
     gram = Gram.of(points, RBF(gamma=0.2))
-    problem = duals.c_svc(np.arange(n), labels, np.ones(n))
-    (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
-    exact = evaluate(gram, problem, Solution(solution.beta, 0, solution.status), 1e-3, PSD)
-    trusted = evaluate(gram, problem, solution, 1e-3, PSD)
+    problem = duals.c_svc(np.arange(n), labels, np.ones(n)).over(gram)
+    solution = WorkingSet().solve(problem)
+    exact = evaluate(problem, Solution(solution.beta, 0, solution.status), 1e-3, PSD)
+    trusted = evaluate(problem, solution, 1e-3, PSD)
     for name in ("primal", "dual", "gap", "kkt_violation"):
         ours, recomputed = getattr(trusted.certificate, name), getattr(exact.certificate, name)
         assert ours == pytest.approx(recomputed, rel=1e-9, abs=1e-9)
     spoilt = solution.decision + 0.05 * random.normal(size=n)
-    doubted = evaluate(
-        gram, problem, Solution(solution.beta, 0, solution.status, spoilt), 1e-3, PSD
-    )
+    doubted = evaluate(problem, Solution(solution.beta, 0, solution.status, spoilt), 1e-3, PSD)
     assert doubted.certificate.kkt_violation == pytest.approx(exact.certificate.kkt_violation)
     assert doubted.certificate.primal == pytest.approx(exact.certificate.primal)
 
@@ -226,17 +235,28 @@ def test_far_rows_keep_what_the_solver_found_only_where_it_cannot_matter(random)
 PSD = Definiteness.PROVEN
 
 
-class _Impatient(ProblemMonitor):
+class Given(DualMethod):
+    """A method that has its answer already."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def begin(self, problem, watch, pace=None):
+        run = Unbegun(problem, watch)
+        run.solution = lambda status: self.answer
+        return run
+
+
+class _Impatient(Monitor):
     """Says stop when asked for the n-th time."""
 
     def __init__(self, patience):
-        object.__setattr__(self, "fit", Monitor())
-        object.__setattr__(self, "problem", 0)
-        object.__setattr__(self, "left", [patience])
+        super().__init__()
+        self.left = patience
 
     def stopped(self):
-        self.left[0] -= 1
-        return Status.INTERRUPTED if self.left[0] < 0 else None
+        self.left -= 1
+        return Status.INTERRUPTED if self.left < 0 else None
 
 
 @pytest.mark.parametrize("patience", [0, 1, 2, 3, 5, 8, 13, 21])
@@ -244,8 +264,8 @@ class _Impatient(ProblemMonitor):
 def test_a_stop_at_any_time_leaves_a_consistent_state(regime, patience, jobs):
     gram = Gram.of(X, RBF(gamma=0.1))
     problem = PROBLEMS["C-SVC"]
-    engine = WorkingSet(-1, _Impatient(patience), Workers(jobs))
-    (solution,) = engine.solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
+    watch = Watch(monitor=ProblemMonitor(_Impatient(patience)), workers=Workers(jobs))
+    solution = WorkingSet().solve(problem.over(gram), watch)
     if regime == "exchanged":  # a grown problem is over before anyone is asked
         assert solution.status is Status.INTERRUPTED
     assert (problem.lower <= solution.beta).all()
@@ -257,13 +277,14 @@ def test_a_stop_at_any_time_leaves_a_consistent_state(regime, patience, jobs):
 
 
 def test_what_was_stopped_is_certified_from_its_own_values(monkeypatch):
-    gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["C-SVC"]
-    own = gram.matvec(problem.on_rows(problem.upper, N)) + 1e-4
-    solution = Solution(problem.upper, 0, Status.TIME_LIMIT, own)
-    seen = evaluate(gram, problem, solution, 1e-3, Definiteness.PROVEN)
+    problem = PROBLEMS["C-SVC"].over(Gram.of(X, RBF(gamma=0.1)))
+    furthest = problem.lower + problem.upper
+    own = problem.decision(furthest) + 1e-4
+    solution = Solution(furthest, 0, Status.TIME_LIMIT, own)
+    seen = evaluate(problem, solution, 1e-3, Definiteness.PROVEN)
     np.testing.assert_allclose(seen.recomputed, own - 1e-4, atol=1e-9)  # that is soon done
     monkeypatch.setattr(certificate, "_SOON", 0)
-    seen = evaluate(gram, problem, solution, 1e-3, Definiteness.PROVEN)
+    seen = evaluate(problem, solution, 1e-3, Definiteness.PROVEN)
     np.testing.assert_array_equal(seen.recomputed, own)
 
 
@@ -272,7 +293,7 @@ def test_a_stop_before_the_values_of_the_start_are_known_is_honest(monkeypatch, 
     """The start of a nu machine has many support vectors, and none of them is waited for."""
     gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["one-class"]
     monkeypatch.setattr(certificate, "_SOON", 0)
-    engine = WorkingSet(-1, _Impatient(patience), Workers(1))
+    engine = Auto(monitor=_Impatient(patience), method=WorkingSet())
     (evaluation,), _ = solve_certified(gram, [problem], engine, 1e-3)
     assert evaluation.certificate.status is Status.INTERRUPTED
     assert evaluation.certificate.gap == np.inf
@@ -286,12 +307,9 @@ def test_the_word_of_a_stopped_solver_is_not_taken_for_convergence(monkeypatch):
     gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["C-SVC"]
     monkeypatch.setattr(certificate, "_SOON", 0)
 
-    class Stopped:
-        def solve(self, gram, batch, tol, spent):
-            fine = -problem.linear  # as if every gradient were zero
-            return [Solution(problem.start, 0, Status.TIME_LIMIT, fine)]
-
-    (evaluation,), _ = solve_certified(gram, [problem], Stopped(), 1e-3)
+    fine = -problem.linear  # as if every gradient were zero
+    stopped = Given(Solution(problem.start, 0, Status.TIME_LIMIT, fine))
+    (evaluation,), _ = solve_certified(gram, [problem], stopped, 1e-3)
     assert evaluation.certificate.status is Status.TIME_LIMIT
 
 
@@ -306,11 +324,10 @@ def test_an_error_in_a_kernel_leaves_no_half_made_rows(regime):
 
     some = slice(300)
     gram = Gram.of(X[some], as_kernel(kernel), memory=8 * 300**2 - 1)  # not all at once
-    problem = duals.epsilon_svr(rows[some], target[some], np.full(300, 3.0), 0.05)
-    batch = duals.DualBatch.of([problem])
+    problem = duals.epsilon_svr(rows[some], target[some], np.full(300, 3.0), 0.05).over(gram)
     with pytest.raises(KeyboardInterrupt):
-        WorkingSet().solve(gram, batch, [1e-3], [0])
-    (solution,) = WorkingSet().solve(gram, batch, [1e-3], [0])
+        WorkingSet().solve(problem)
+    solution = WorkingSet().solve(problem)
     assert solution.status is Status.CONVERGED
     expected = gram.matvec(problem.on_rows(solution.beta, 300))
     np.testing.assert_allclose(solution.decision, expected, atol=2e-5)
@@ -320,7 +337,7 @@ def test_few_violators_among_many_are_found():
     quiet = np.where(rows == 5, 5.0, np.where(rows == 700, -5.0, 0.01 * np.cos(rows)))
     problem = duals.epsilon_svr(rows, quiet, np.full(N, 3.0), 0.5)
     gram = Gram.of(X, RBF(gamma=0.1))
-    (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
+    solution = WorkingSet().solve(problem.over(gram))
     assert solution.status is Status.CONVERGED
     assert solution.n_iter > 0
 
@@ -338,11 +355,11 @@ def test_problems_of_a_few_points(seed):
         duals.nu_svr(np.arange(n), random.standard_normal(n), C, 0.5, bias=bias),
         duals.one_class(np.arange(n), np.ones(n), 0.5),
     ):
-        batch = duals.DualBatch.of([problem])
-        (engine,), (smo,) = (s.solve(gram, batch, [1e-4], [0]) for s in (WorkingSet(), SMO()))
+        problem = problem.over(gram)
+        solutions = [method.solve(problem, Watch(1e-4)) for method in (WorkingSet(), SMO())]
         values = [
-            evaluate(gram, problem, solution, 1e-4, Definiteness.PROVEN).certificate
-            for solution in (engine, smo)
+            evaluate(problem, solution, 1e-4, Definiteness.PROVEN).certificate
+            for solution in solutions
         ]
         assert values[0].kkt_violation <= 1.1e-4
         assert_same_optimum(*values)
@@ -445,13 +462,20 @@ def test_a_solution_off_the_constraint_is_brought_back(monkeypatch):
     calls = []
 
     class Careless(SMO):
-        def solve(self, gram, batch, tol, spent):
-            (solution,) = super().solve(gram, batch, tol, spent)
-            calls.append(1)
-            if len(calls) == 1:
-                inside = (solution.alpha > 0.1) & (solution.alpha < 2.9)
-                solution.beta[np.flatnonzero(inside)[0]] += 0.05
-            return [solution]
+        def begin(self, problem, watch, pace=None):
+            run = super().begin(problem, watch, pace)
+            original = run.solution
+
+            def spoilt(status):
+                solution = original(status)
+                calls.append(1)
+                if len(calls) == 1:
+                    inside = (solution.alpha > 0.1) & (solution.alpha < 2.9)
+                    solution.beta[np.flatnonzero(inside)[0]] += 0.05
+                return solution
+
+            run.solution = spoilt
+            return run
 
     (evaluation,), _ = solve_certified(gram, [problem], Careless(), 1e-3)
     assert len(calls) == 2
@@ -461,11 +485,7 @@ def test_a_solution_off_the_constraint_is_brought_back(monkeypatch):
 
 def test_nothing_off_the_constraint_is_called_trivial():
     """Zeros violate no KKT condition of the one-class machine, but its sum."""
-
-    class Zeros:
-        def solve(self, gram, batch, tol, spent):
-            return [Solution(np.zeros(len(p)), 1, Status.CONVERGED) for p in batch]
-
     problem = duals.one_class(np.arange(30), np.ones(30), nu=0.5)
-    (evaluation,), _ = certified.solve_certified(Gram.of(X[:30], RBF(1.0)), [problem], Zeros(), 1.0)
+    zeros = Given(Solution(np.zeros(30), 1, Status.CONVERGED))
+    (evaluation,), _ = solve_certified(Gram.of(X[:30], RBF(1.0)), [problem], zeros, 1.0)
     assert evaluation.certificate.status is Status.STALLED

@@ -43,6 +43,7 @@ def expected_failures(estimator):
         SVC(probability=True, random_state=0),
         SVC(lam=0.01),
         SVC(fit_intercept=False),
+        SVC(gamma=0.5, multiclass="ovr"),
         SVR(fit_intercept=False),
         SVC(gamma=0.5),
         SVR(gamma=0.5),

@@ -217,16 +217,17 @@ def test_sets_that_are_made_when_summed(regime, memory, kernel):
 
 
 @needs_torch
-def test_pairs_of_classes_at_once():
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_several_classes_at_once(multiclass):
     points, labels = load_iris(return_X_y=True)
     points, labels = points[::7], labels[::7]
-    gpu, host = (
-        SVC(device="cuda", gamma=1.0).fit(points, labels),
-        SVC(gamma=1.0).fit(points, labels),
-    )
+    model = SVC(gamma=1.0, multiclass=multiclass)
+    gpu, host = (clone(model).set_params(device=d).fit(points, labels) for d in ("cuda", "cpu"))
     assert len(gpu.certificate_.parts) == 3
     assert gpu.certificate_.converged
     np.testing.assert_allclose(gpu.intercept_, host.intercept_, atol=3e-3)
+    values = host.decision_function(points)
+    np.testing.assert_allclose(gpu.decision_function(points), values, atol=5e-3)
     np.testing.assert_array_equal(gpu.predict(points), host.predict(points))
 
 
@@ -329,6 +330,38 @@ def test_predictions_are_those_of_the_cpu(container):
 
 
 @needs_torch
+def test_predictions_stay_within_cache_size(monkeypatch):
+    from maxmargin.backends import cuda
+
+    model = SVC(gamma=1.0, device="cuda").fit(X, y)
+    expected, sizes, at = model.decision_function(X), [], cuda.Expansion.at
+    monkeypatch.setattr(
+        cuda.Expansion, "at", lambda self, some, *a: sizes.append(len(some)) or at(self, some, *a)
+    )
+    model.set_params(cache_size=1e-3)
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-9)
+    assert len(sizes) > 1
+    assert sum(sizes) == len(X)
+
+
+@needs_torch
+def test_a_feature_map_runs_once():
+    calls = []
+
+    def products(points):
+        calls.append(len(points))
+        return np.hstack([points, points[:, :1] * points[:, 1:]])
+
+    kernel = (RBF() + 0.1 * Linear()).after(products)
+    model = SVC(kernel=kernel, device="cuda").fit(X, y)
+    assert calls == [len(X)]
+    host = SVC(kernel=kernel).fit(X, y)
+    np.testing.assert_allclose(
+        model.decision_function(X), host.decision_function(X), atol=3 * model.tol
+    )
+
+
+@needs_torch
 def test_a_precomputed_kernel(regime):
     K = RBF(gamma=1.0)(X)
     gpu = SVC(C=2.0, kernel="precomputed", device="cuda").fit(K, y)
@@ -341,13 +374,15 @@ def test_a_precomputed_kernel(regime):
 
 
 @needs_torch
-@pytest.mark.parametrize("what", ["two classes", "three classes", "numbers"])
+@pytest.mark.parametrize("what", ["two classes", "ovo", "ovr", "numbers"])
 def test_a_search_is_that_of_the_cpu(what):
     points, labels = X, target if what == "numbers" else y
-    if what == "three classes":
+    if what in ("ovo", "ovr"):
         points, labels = (array[::5] for array in load_iris(return_X_y=True))
     kind = SVRSearchCV if labels.dtype == float else SVCSearchCV
     grid = {"C": [0.3, 1.0], "gamma": [1.0]}
+    if what == "ovr":
+        grid["multiclass"] = ["ovr"]
     host = kind(grid, cv=2, return_train_score=True).fit(points, labels)
     estimator = (SVR if kind is SVRSearchCV else SVC)(device="cuda")
     gpu = kind(grid, cv=2, estimator=estimator, return_train_score=True, refit=False)
@@ -477,20 +512,20 @@ def test_going_on_from_where_a_fit_was(tmp_path, monkeypatch):
 
 
 @needs_torch
-def test_one_versus_rest():
+def test_one_versus_rest_of_machines_and_in_the_machine():
     points, labels = (array[::9] for array in load_iris(return_X_y=True))
-    host, gpu = (
-        OneVsRestClassifier(SVC(gamma=0.3, device=d)).fit(points, labels) for d in ("cpu", "cuda")
-    )
-    np.testing.assert_allclose(
-        gpu.decision_function(points), host.decision_function(points), atol=3e-3
-    )
+    machine = SVC(gamma=0.3, device="cuda")
+    apart = OneVsRestClassifier(machine).fit(points, labels).decision_function(points)
+    model = clone(machine).set_params(multiclass="ovr").fit(points, labels)
+    np.testing.assert_allclose(model.decision_function(points), apart, atol=3e-3)
 
 
 @needs_torch
-def test_probabilities():
-    model = SVC(gamma=0.3, probability=True, random_state=0)
-    host, gpu = (clone(model).set_params(device=d).fit(X[::2], y[::2]) for d in ("cpu", "cuda"))
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_probabilities(multiclass):
+    labels = y[::2] if multiclass == "ovo" else np.digitize(target[::2], [-0.5, 0.5])
+    model = SVC(gamma=0.3, probability=True, random_state=0, multiclass=multiclass)
+    host, gpu = (clone(model).set_params(device=d).fit(X[::2], labels) for d in ("cpu", "cuda"))
     np.testing.assert_allclose(gpu.predict_proba(X), host.predict_proba(X), atol=5e-3)
 
 

@@ -18,6 +18,7 @@ from maxmargin.backends.interior_point import Dense, OnRows
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.kernels import RBF, Polynomial, Sigmoid, exp
+from maxmargin.solvers import Watch
 from maxmargin.solvers.dual import certified, near_level, smo
 from maxmargin.solvers.dual.near_level import NearLevel
 
@@ -148,7 +149,7 @@ PROBLEMS = {
 def test_newton_alone_solves_every_machine(name, low_rank):
     kernel = Polynomial(degree=2, coef0=1.0) if low_rank else RBF(0.5)
     problem, gram, goal = PROBLEMS[name], Gram.of(X, kernel), 1e-9
-    near, beta, found = NearLevel(gram, problem), problem.start, Findings.empty(len(problem))
+    near, beta, found = NearLevel(problem.over(gram)), problem.start, Findings.empty(len(problem))
     assert len(near.parts) == (2 if "no tube" in name else 1)
     for _ in range(20):
         decision = gram.matvec(problem.on_rows(beta, gram.n))
@@ -178,7 +179,7 @@ def test_newton_leaves_what_it_cannot_do():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(near_level, "_ALWAYS", near_level_always)
             start = problem.start
-            alpha, _, steps = NearLevel(gram, problem).descend(start, np.zeros(gram.n), 1e-6)
+            alpha, _, steps = NearLevel(problem.over(gram)).descend(start, np.zeros(gram.n), 1e-6)
         assert steps == 0
         np.testing.assert_array_equal(alpha, start)
 
@@ -246,11 +247,12 @@ def test_outlying_rows_do_not_take_every_step():
     gram = Gram.of(points, Polynomial(degree=2, coef0=1.0))
     gram.require(np.arange(100))
     problem = duals.c_svc(np.arange(100), np.where(rule > 0, 1.0, -1.0), np.full(100, 10.0))
+    problem = problem.over(gram)
 
     def after(steps, scaled):
-        state = smo._State.begin(gram, problem)
-        state.advance(gram, 1e-3, 300)
-        state.advance(gram, 1e-3, steps, 300 if scaled else -1)
+        state = smo._State.begin(problem)
+        state.advance(1e-3, 300)
+        state.advance(1e-3, steps, 300 if scaled else -1)
         return state
 
     one, two = after(1, True), after(2, True)
@@ -317,11 +319,11 @@ def test_smo_goes_the_same_way_in_slices_of_any_length(monkeypatch):
     points[:3] *= 1e3
     gram = Gram.of(points, Polynomial(degree=2, coef0=1.0))
     problem = duals.c_svc(np.arange(300), np.where(rule > 0, 1.0, -1.0), np.full(300, 10.0))
-    batch = duals.DualBatch.of([problem])
-    (one,) = smo.SMO(max_iter=20_001).solve(gram, batch, [1e-9], [0])
+    watch = Watch(1e-9, max_iter=20_001)
+    one = smo.SMO().solve(problem.over(gram), watch)
     monkeypatch.setattr(smo, "_FIRST_SLICE", 7 * 300)
     monkeypatch.setattr(smo, "_SLICE_SECONDS", 0.0)
-    (other,) = smo.SMO(max_iter=20_001).solve(gram, batch, [1e-9], [0])
+    other = smo.SMO().solve(problem.over(gram), watch)
     assert one.n_iter == other.n_iter
     np.testing.assert_array_equal(one.beta, other.beta)
 

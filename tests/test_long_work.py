@@ -35,7 +35,7 @@ from maxmargin import (
     SVCSearchCV,
     duals,
 )
-from maxmargin.checkpoint import Checkpoint
+from maxmargin.estimators.checkpoint import Checkpoint
 from maxmargin.progress import Monitor, Progress, ProgressBar, watched
 from maxmargin.solution import Status
 from maxmargin.solvers.dual import small
@@ -509,8 +509,8 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
 def test_a_bar_is_full_only_at_the_end_and_cuts_no_number(capsys):
     pytest.importorskip("tqdm")
     sentence = "converged: optimal to a relative gap of 0.000123456789"
-    words = "violation {violation:.2g}, 123456789 support vectors"
-    progress = Progress(0, "", 1, 0.03, 1e-3, seconds=1.0, words=words)
+    words = "KKT violation {violation:.2g}, gap {gap:.2g}, 123456789 support vectors"
+    progress = Progress(0, "", 1, 0.03, 1e-3, gap=1.0, seconds=1.0, words=words)
     for whole in (False, True):
         bar = ProgressBar()
         bar.bar.ncols = 60

@@ -167,9 +167,9 @@ def test_several_classes(load, parameters):
 
 def test_tied_votes_go_to_the_first_class():
     circle = np.array([[1.0, -1.0, 1.0]])  # 0 beats 1, 2 beats 0, 1 beats 2
-    assert OneVsOne(3).vote(circle).tolist() == [0]
-    assert OneVsOne(3).one_value_per_class(circle).argmax(axis=1).tolist() == [0]
-    assert OneVsOne(2).vote(np.array([[0.0], [-0.1]])).tolist() == [1, 0]
+    assert OneVsOne(3).decode(circle).tolist() == [0]
+    assert OneVsOne(3).scores(circle).argmax(axis=1).tolist() == [0]
+    assert OneVsOne(2).decode(np.array([[0.0], [-0.1]])).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

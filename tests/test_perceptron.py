@@ -296,7 +296,7 @@ def test_a_callback_stops_the_fit_with_a_usable_model(cancer):
     assert len(told) == 1
     assert "updates" in str(told[0])
     assert model.score(X[:569], y) > 0.9
-    assert told[0].passes > 0
+    assert str(told[0]).startswith("pass ")
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         limited = Perceptron(tol=None, max_iter=10**6, time_limit=0.05).fit(X, np.tile(y, 100))
     assert limited.status_ == "time_limit"

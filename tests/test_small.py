@@ -5,10 +5,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
-from maxmargin import SVC, Gram, duals, expansion
+from maxmargin import SVC, Gram, duals
 from maxmargin.backends import cpu
 from maxmargin.backends.threads import Workers
 from maxmargin.certificate import evaluate
+from maxmargin.estimators import expansion
 from maxmargin.kernels import RBF, Linear, Polynomial, Precomputed
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, solve_certified
@@ -64,7 +65,7 @@ def test_answers_and_accounts_are_those_of_one_at_a_time(form, kind):
             assert account.violation <= tol
             assert account.dual == pytest.approx(certificate.dual, rel=1e-7, abs=1e-9)
         part = gram.take(task.rows)
-        again = evaluate(part, task.problem, answer.solution, tol, gram.spectrum)
+        again = evaluate(task.problem.over(part), answer.solution, tol, gram.spectrum)
         np.testing.assert_allclose(answer.decision, again.recomputed, rtol=1e-9, atol=1e-9)
         assert account.dual == pytest.approx(again.certificate.dual, rel=1e-9, abs=1e-9)
         assert account.primal == pytest.approx(again.certificate.primal, rel=1e-9, abs=1e-9)

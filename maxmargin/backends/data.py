@@ -1,105 +1,20 @@
-"""Data as scikit-learn checks them, after some looks that it does not take.
+"""Arrays as scikit-learn checks them, after some looks that it does not take.
 
 A sparse matrix is three arrays, and nothing keeps a program or a broken file from writing into one
 of them what points outside of the matrix; compiled code that follows it reads and writes other
-people's memory. Dates are numbers only in a unit that nobody has named. And costs, weights and
-targets are multiplied and squared on their way, which ends in infinities and their differences,
-nan, long before float64 ends.
+people's memory. Dates are numbers only in a unit that nobody has named.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import sklearn.utils
-import sklearn.utils.validation
-from sklearn.utils._param_validation import make_constraint
 
-SMALLEST, LARGEST = 1e-50, 1e50  # of parameters and weights: products of a few can be squared
-LARGEST_TARGET = 1e100
-_UNDERSTOOD = {"dtype", "order", "accept_sparse", "ensure_all_finite", "y_numeric", "reset"}
 _TEMPORAL = ("date", "time", "duration")  # how the names of such types of polars begin
-
-
-class CheckedParameters:
-    """A machine whose parameters are checked as scikit-learn does, and for their size."""
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Names of the parameters; kept, for to inspect a signature takes long."""
-        return super()._get_param_names()  # type: ignore[misc]
-
-    @classmethod
-    @cache
-    def _constraints(cls) -> dict[str, list[Any]]:
-        """What each parameter has to satisfy one of; scikit-learn makes them at every call."""
-        constraints: dict[str, Any] = cls._parameter_constraints  # type: ignore[attr-defined]
-        return {name: list(map(make_constraint, some)) for name, some in constraints.items()}
-
-    def _validate_params(self) -> None:
-        constraints, parameters = self._constraints(), self.get_params(deep=False)  # type: ignore
-        for name, value in parameters.items():
-            if not any(known.is_satisfied_by(value) for known in constraints.get(name, ())):
-                super()._validate_params()  # type: ignore[misc]
-                break
-        refuse_extreme_parameters(parameters)
-
-
-def column(y: Any) -> np.ndarray:
-    """Return targets as an array of one dimension, as scikit-learn's ``column_or_1d`` does."""
-    plain = type(y) is np.ndarray and y.ndim == 1
-    return y if plain else sklearn.utils.validation.column_or_1d(y, warn=True)
-
-
-def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-    """Check data as scikit-learn's function of this name does, and what they are made of."""
-    if _in_order(estimator, X, y, options):
-        if options.get("reset", True):
-            vars(estimator).pop("feature_names_in_", None)
-            estimator.n_features_in_ = X.shape[1]
-        return X if isinstance(y, str) else (X, y)
-    if not options.get("skip_check_array"):
-        refuse_unusable(X)
-    checked = sklearn.utils.validation.validate_data(estimator, X, y, **options)
-    converted = checked[0] if isinstance(checked, tuple) else checked
-    if converted is not X and sp.issparse(X):
-        refuse_corrupt(converted)
-    return checked
-
-
-def _in_order(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
-    """Whether scikit-learn, which takes its time, would return these arrays as they are.
-
-    That is so for arrays of numbers in the wanted form without a NaN; all others it judges itself.
-    """
-    if type(X) is not np.ndarray or not options.keys() <= _UNDERSTOOD:
-        return False
-    wanted = options.get("dtype")
-    wanted = wanted if isinstance(wanted, list) else [wanted]
-    if X.ndim != 2 or not X.size or not X.flags.c_contiguous or X.dtype not in wanted:
-        return False
-    if not isinstance(y, str):
-        if type(y) is not np.ndarray or y.shape != X.shape[:1] or y.dtype.kind not in "fiub":
-            return False
-        if y.dtype.kind == "f" and not _seems_finite(y):
-            return False
-    if options.get("ensure_all_finite", True) and not _seems_finite(X):
-        return False
-    known = vars(estimator)
-    unnamed = "feature_names_in_" not in known and known.get("n_features_in_") == X.shape[1]
-    return options.get("reset", True) or unnamed
-
-
-def _seems_finite(values: np.ndarray) -> bool:
-    """Whether the sum is finite: then all are, and otherwise someone has to look."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()))
 
 
 def check_array(X: Any, **options: Any) -> Any:
@@ -172,57 +87,6 @@ def refuse_corrupt(X: Any) -> None:
         raise ValueError(
             f"This sparse matrix of shape {X.shape} is broken: {wrong}. Was one of its arrays "
             "written to, or read from a damaged file? Build it again from rows, columns and values."
-        )
-
-
-def refuse_extreme_parameters(parameters: dict[str, Any]) -> None:
-    """Refuse numbers, and factors in a dict, of a size that float64 cannot compute with.
-
-    Zero, and infinity where it is not in a dict, are for others to judge.
-    """
-    for name, value in parameters.items():
-        inside = isinstance(value, dict)
-        for number in value.values() if inside else [value]:
-            if number is None or type(number) in (bool, str) or not isinstance(number, Real):
-                continue
-            if number == 0 or number != number:
-                continue
-            size: Any = abs(number)
-            if SMALLEST <= size <= LARGEST or (size == float("inf") and not inside):
-                continue
-            raise ValueError(
-                f"{name} must be zero or of a size between {SMALLEST:g} and {LARGEST:g}, got "
-                f"{_shown(number)}: what is computed from it would be beyond float64."
-            )
-
-
-def _shown(number: Any) -> str:
-    """Return a number in words that are not hundreds of digits long."""
-    text = repr(number)
-    return text if len(text) < 30 else f"an integer of {len(text.lstrip('-'))} digits"
-
-
-def refuse_extreme_weights(weight: np.ndarray, name: str = "sample_weight") -> None:
-    """Refuse weights that are neither zero nor of a size that float64 can compute with."""
-    largest = float(weight.max(initial=0.0))
-    least = float(np.min(weight, where=weight > 0, initial=LARGEST))
-    if largest > LARGEST or least < SMALLEST:
-        raise ValueError(
-            f"{name} must be zero or between {SMALLEST:g} and {LARGEST:g}, got "
-            f"{largest if largest > LARGEST else least:g}: what is computed from it would be "
-            "beyond float64. Only the sizes of weights against each other and C matter: scale them."
-        )
-
-
-def refuse_extreme_targets(y: np.ndarray) -> None:
-    """Refuse numbers to be learned whose squares are beyond float64; words are not looked at."""
-    if y.dtype.kind not in "fiu":
-        return
-    largest = float(np.max(np.abs(y), initial=0.0))
-    if largest > LARGEST_TARGET:
-        raise ValueError(
-            f"y has values up to {largest:g}, and sums of their squares would be beyond float64: "
-            f"scale y to numbers below {LARGEST_TARGET:g}."
         )
 
 

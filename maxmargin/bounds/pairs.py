@@ -1,4 +1,4 @@
-"""A fitted machine as its pairs of classes, with the numbers that theorems on it take."""
+"""A fitted SVC as its machines for two classes, with the numbers that theorems on them take."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.backends.data import validate_data
+from maxmargin.estimators.data import validate_data
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Input
-from maxmargin.multiclass import OneVsOne
 
 _AT_BOUND = 1e-6  # relative distance from C up to which a multiplier counts as C
 _SAME = 1e-6  # by how much decision values of the training rows may differ
@@ -100,12 +99,12 @@ class Pair:
 
 
 def pairs(machine: Any) -> Iterator[Pair]:
-    """Yield the machines of an SVC, one for each pair of classes, having checked what can be."""
+    """Yield the machines of an SVC, one for each task of its scheme, having checked what can be."""
     refuse_other_machines(machine)
     coefficients, intercepts = machine.dual_coef_, machine.intercept_
     if sp.issparse(coefficients):
         coefficients = coefficients.toarray()
-    scheme = OneVsOne(len(machine.classes_))
+    scheme = machine.scheme_
     expansions = scheme.expansions(coefficients, machine.n_support_)
     owner = np.repeat(np.arange(scheme.n_classes), machine.n_support_)
     certificates = machine.certificate_.parts or (machine.certificate_,)
@@ -149,6 +148,12 @@ def refuse_other_machines(machine: Any) -> None:
             "classes with slack is the SVC with C = abs(dual_coef_).max(): fit that.)"
         )
     check_is_fitted(machine, "certificate_")
+    if not machine.scheme_.unanimous:
+        raise ValueError(
+            "The leave-one-out bounds count the rows that some machine for two is wrong about, and "
+            f"{machine.scheme_!r} does not say that a row on which none is wrong goes to its class "
+            "(unanimous=True). Use multiclass='ovo' or 'ovr'."
+        )
     certificate = machine.certificate_
     if not certificate.converged:
         raise ValueError(

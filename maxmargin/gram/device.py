@@ -13,6 +13,7 @@ from maxmargin import memory as _memory
 from maxmargin.backends import cpu
 from maxmargin.backends.device import explaining_memory, on_host
 from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.backends.views import Views
 from maxmargin.gram.host import NARROW_RANGE, Gram
 from maxmargin.gram.store import RowStore, Scratch, capacity_of
 from maxmargin.kernels.base import Kernel
@@ -30,7 +31,8 @@ class DeviceGram(Gram):
     ----------
     kernel : Kernel
         Resolved.
-    X : validated data
+    X : Views
+        Of validated data.
     matrix : maxmargin.backends.cuda.Matrix
         The same matrix on the device.
     memory : int
@@ -39,8 +41,10 @@ class DeviceGram(Gram):
         The points that belong, for a part of the matrix.
     """
 
+    on_device = True
+
     def __init__(
-        self, kernel: Kernel, X: Any, matrix: Any, *, memory: int, index: np.ndarray | None = None
+        self, kernel: Kernel, X: Views, matrix: Any, *, memory: int, index: np.ndarray | None = None
     ) -> None:
         self.kernel, self.program = kernel, kernel.lower()
         self.X, self.matrix, self.index = X, matrix, index
@@ -58,18 +62,18 @@ class DeviceGram(Gram):
         device: str,
         cache_size: float | str = "auto",
     ) -> DeviceGram:
-        """Bring the rows of X to a device, for a resolved kernel.
+        """Bring the rows of X, data or views of them, to a device, for a resolved kernel.
 
         ``cache_size`` bounds the memory there: so many MB, or most of what is free.
         """
         from maxmargin.backends import cuda
 
         where = cuda.torch_device(device)
-        program = kernel.lower()
+        program, views = kernel.lower(), Views.of(X)
         with explaining_memory(), cuda.at_work(where):
-            points = cuda.Points.prepare(program, X, where, cuda.budget(where, cache_size))
+            points = cuda.Points.prepare(program, views, where, cuda.budget(where, cache_size))
             matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))
-        return cls(kernel, X, matrix, memory=_memory.budget(cache_size))
+        return cls(kernel, views, matrix, memory=_memory.budget(cache_size))
 
     def at_work(self, work: Callable[[], T]) -> T:
         """Work on the device; says in words if its memory does not suffice even for tiles."""
@@ -94,6 +98,11 @@ class DeviceGram(Gram):
         if self.whole is None or self.index is None:
             return cpu.Operand.prepare(self.program, self.X)
         return self.whole.points.take(self.index)
+
+    def forget(self) -> None:
+        """Give back the room of rows that a solver has made for itself, on the host."""
+        self.forget_narrow_rows()
+        self.forget_rows()
 
     def forget_rows(self) -> None:
         """Give back the memory of the rows on the host."""

@@ -20,6 +20,7 @@ from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.program import PRECOMPUTED, Program
 from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.backends.views import Views
 from maxmargin.gram.spectrum import Definiteness, Spectrum
 from maxmargin.gram.store import RowStore, Scratch, capacity_of
 from maxmargin.kernels.base import Kernel, Validity
@@ -106,18 +107,26 @@ class Gram:
         """
         refuse_corrupt(X)
         memory = _memory.budget("auto") if memory is None else memory
-        kernel = kernel.resolve(X, feature_names)
+        views = Views(X)
+        kernel = kernel.resolve(views, feature_names)
+        if not keep_primitives:
+            return cls.of_resolved(views, kernel, memory=memory, at_once=at_once)
         program = kernel.lower()
-        points = cpu.Operand.prepare(program, X, shared=keep_primitives)
+        points = cpu.Operand.prepare(program, views, shared=True)
+        per_row = points.n * max(len(program.primitives), 1)
+        capacity = capacity_of(points.n, per_row, memory // 2)
+        kept = RowStore(points.n, (len(program.primitives), points.n), capacity)
+        return cls(kernel, program, points, memory=memory, primitives=kept)
+
+    @classmethod
+    def of_resolved(cls, X: Any, kernel: Kernel, *, memory: int, at_once: bool = True) -> Gram:
+        """As :meth:`of`, for a resolved kernel; X are data or :class:`Views` of them."""
+        program = kernel.lower()
+        points = cpu.Operand.prepare(program, X)
         few = points.n <= _CALLED_ONCE and 8 * points.n**2 <= memory
         if at_once and program.calls_python and few:
             program, points = _evaluated(kernel, program, points)
-        kept = None
-        if keep_primitives:
-            per_row = points.n * max(len(program.primitives), 1)
-            capacity = capacity_of(points.n, per_row, memory // 2)
-            kept = RowStore(points.n, (len(program.primitives), points.n), capacity)
-        return cls(kernel, program, points, memory=memory, primitives=kept)
+        return cls(kernel, program, points, memory=memory)
 
     def with_kernel(self, kernel: Kernel) -> Gram:
         """Gram matrix of the same points under another kernel over the same primitives.
@@ -133,6 +142,8 @@ class Gram:
             )
         points = self.points.under(program) if self.primitives is None else self.points
         return Gram(kernel, program, points, memory=self.memory, primitives=self.primitives)
+
+    on_device = False  # whether a GPU has the matrix
 
     @property
     def resident(self) -> bool:
@@ -282,6 +293,10 @@ class Gram:
         if self._narrow_rows is None or self._narrow_rows.capacity != capacity:
             self._narrow_rows = RowStore(self.n, (self.n,), capacity, np.float32)
         return self._narrow_rows
+
+    def forget(self) -> None:
+        """Give back the room of rows that a solver has made for itself."""
+        self.forget_narrow_rows()
 
     def forget_narrow_rows(self) -> None:
         """Give back the memory of :meth:`narrow_rows`."""

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends import program as op
-from maxmargin.backends.cpu import look
 from maxmargin.backends.program import Program, View
+from maxmargin.backends.views import Views
 from maxmargin.kernels.base import (
     Input,
     Kernel,
@@ -64,10 +64,10 @@ class Combination(Kernel):
         """What all parts can compare."""
         return joint_input(*self.kernels)
 
-    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+    def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
         for kernel in self.kernels[1:]:
             _same_input(self.k1, kernel)
-        return type(self)(*(kernel.resolve(X, feature_names) for kernel in self.kernels))
+        return type(self)(*(kernel.resolve(views, feature_names) for kernel in self.kernels))
 
     def _emit(self, program: Program, view: View) -> None:
         self.k1._emit(program, view)
@@ -168,9 +168,9 @@ class Modification(Construction):
         """What the kernel inside compares."""
         return self.kernel.input
 
-    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+    def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
         params = self.get_params(deep=False)
-        params["kernel"] = self.kernel.resolve(X, feature_names)
+        params["kernel"] = self.kernel.resolve(views, feature_names)
         return type(self)(**params)
 
     def _emit(self, program: Program, view: View) -> None:
@@ -365,8 +365,8 @@ class Mapped(Construction):
         _of_points(self.kernel, "a kernel after a feature map")
         return Input.VECTORS
 
-    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        mapped = look(X, op.Map(self.feature_map))
+    def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
+        mapped = views.after(op.Map(self.feature_map))
         return Mapped(self.kernel.resolve(mapped, None), self.feature_map)
 
     def _emit(self, program: Program, view: View) -> None:
@@ -409,10 +409,10 @@ class OnColumns(Construction):
         _of_points(self.kernel, "a kernel on some columns")
         return Input.VECTORS
 
-    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        indices = _column_indices(self.columns, X.shape[1], feature_names)
+    def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
+        indices = _column_indices(self.columns, views.X.shape[1], feature_names)
         names = None if feature_names is None else [feature_names[i] for i in indices]
-        selected = look(X, op.Columns(indices))
+        selected = views.after(op.Columns(indices))
         return OnColumns(self.kernel.resolve(selected, names), indices)
 
     def _emit(self, program: Program, view: View) -> None:

@@ -26,6 +26,7 @@ from maxmargin.backends import cpu
 from maxmargin.backends.data import check_array
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.backends.views import Views
 
 
 class Validity(StrEnum):
@@ -88,8 +89,9 @@ class Kernel(ABC):
 
         Parameters
         ----------
-        X : array or CSR matrix of shape (n_samples, n_features)
-            The training data.
+        X : array or CSR matrix of shape (n_samples, n_features), or Views of one
+            The training data. Who goes on to evaluate the kernel gives the same views to both, so
+            that feature maps are applied once.
         feature_names : sequence of str, optional
             Names of the columns of X, for kernels on columns chosen by name.
 
@@ -98,7 +100,7 @@ class Kernel(ABC):
         kernel : Kernel
             Independent of X from here on.
         """
-        return self._resolve(X, feature_names)
+        return self._resolve_seen(Views.of(X), feature_names)
 
     def lower(self) -> Program:
         """Return the postfix programme that backends evaluate; the kernel must be resolved."""
@@ -111,7 +113,12 @@ class Kernel(ABC):
         """Append the instructions that leave this kernel's value on top of the stack."""
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        """Return a copy in which what depends on the data X is a number."""
         return clone(self)
+
+    def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
+        """As :meth:`_resolve`; kernels made of others hand the views on to them."""
+        return self._resolve(views.X, feature_names)
 
     @on_one_blas_thread
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
@@ -144,8 +151,9 @@ class Kernel(ABC):
                 raise ValueError(
                     f"X has {X.shape[1]} features and Z has {Z.shape[1]}; they must be the same."
                 )
-            program = self.resolve(Z, other_names).lower()
-            right = cpu.Operand.prepare(program, Z)
+            views = Views(Z)
+            program = self.resolve(views, other_names).lower()
+            right = cpu.Operand.prepare(program, views)
             left = right if Z is X else cpu.Operand.prepare(program, X, like=right)
             out = np.empty((left.n, right.n))
         cpu.kernel_rows(program, left, np.arange(left.n), right, out)
@@ -154,9 +162,9 @@ class Kernel(ABC):
     def diag(self, X: Any) -> np.ndarray:
         """``k(x, x)`` for every row of X, shape (n,), without the rest of the matrix."""
         X, names = self._checked(X)
-        kernel = self.resolve(X, names)
-        program = kernel.lower()
-        return cpu.kernel_diagonal(program, cpu.Operand.prepare(program, X))
+        views = Views(X)
+        program = self.resolve(views, names).lower()
+        return cpu.kernel_diagonal(program, cpu.Operand.prepare(program, views))
 
     def _checked(self, X: Any) -> tuple[Any, Sequence[str] | None]:
         names = list(X.columns) if hasattr(X, "columns") else None

@@ -2,36 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import AbstractContextManager
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.backends.data import (
-    CheckedParameters,
-    column,
-    refuse_extreme_targets,
-    refuse_extreme_weights,
-    validate_data,
-)
-from maxmargin.callbacks import CallbackSupportMixin, scikit_learn_listeners
-from maxmargin.multiclass import class_weights
+from maxmargin.estimators.base import Estimator
+from maxmargin.estimators.callbacks import scikit_learn_listeners
+from maxmargin.multiclass import OneVsRest, read_class_weights, read_labels
 from maxmargin.progress import Monitor, watched
 
-POSITIVE = Interval(Real, 0.0, None, closed="neither")
 
-
-class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
+class LinearMachine(Estimator):
     """A machine ``f(x) = w . x + b`` with ``coef_`` and ``intercept_``.
 
     Data may be dense or CSR, float32 or float64, and stay as they are.
@@ -48,31 +35,6 @@ class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def _validated(self, X: Any, y: Any, reset: bool = True, **y_options: Any) -> tuple[Any, Any]:
-        """Check X and y as scikit-learn does, keeping float32, CSR and the column names."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            **y_options,
-        )
-        if y_options.get("y_numeric"):
-            refuse_extreme_targets(y)
-        return X, y
-
-    def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
-        if sample_weight is None:
-            return np.ones(_num_samples(X))
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not (weight > 0).any():
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
-        refuse_extreme_weights(weight)
-        return weight
-
     def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
         """Have someone between a fit and its solvers, for so many problems."""
         return watched(
@@ -82,11 +44,8 @@ class LinearMachine(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32], accept_sparse="csr")
+        X = self._validated_points(X)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
-
-    def _warn(self, message: str) -> None:
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
 
 class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
@@ -96,30 +55,15 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
 
     def _classes_of(self, y: Any) -> np.ndarray:
         """Set ``classes_``; returns the index of each row's class. Labels may be of any type."""
-        labels = column(y)
-        if labels.dtype.kind not in "biuSU":  # whose labels cannot be anything else
-            check_classification_targets(labels)
-        self.classes_ = np.unique(labels)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
-            )
-        return np.searchsorted(self.classes_, labels)  # no sorting of all labels
+        self.classes_, index = read_labels(y)
+        return index
 
     def _weights_and_factors(
         self, sample_weight: Any, class_weight: Any, X: Any, index: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Weights of the rows, and the factor of each class; refuses classes without weight."""
         weight = self._validated_weight(sample_weight, X)
-        factors = class_weights(class_weight, self.classes_, index, weight)
-        mass = factors * np.bincount(index, weights=weight, minlength=len(self.classes_))
-        if not (mass > 0).all():
-            empty = self.classes_[np.flatnonzero(mass <= 0)].tolist()
-            raise ValueError(
-                f"All samples of class(es) {empty} have weight zero: remove these samples, or "
-                "give them a positive sample_weight or class_weight."
-            )
-        return weight, factors
+        return weight, read_class_weights(class_weight, self.classes_, index, weight)
 
     def _weights_with_classes(
         self, sample_weight: Any, class_weight: Any, X: Any, index: np.ndarray
@@ -128,10 +72,14 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         weight, factors = self._weights_and_factors(sample_weight, class_weight, X, index)
         return weight * factors[index]
 
+    @property
+    def _scheme(self) -> OneVsRest:
+        """One function for two classes, else one for each, and the largest decides."""
+        return OneVsRest(len(self.classes_))
+
     def _signs(self, index: np.ndarray) -> list[np.ndarray]:
-        """Labels -1 and +1 of each machine: one for two classes, else each against the rest."""
-        positive = [1] if len(self.classes_) == 2 else range(len(self.classes_))
-        return [np.where(index == k, 1.0, -1.0) for k in positive]
+        """Labels -1 and +1 of each machine."""
+        return self._scheme.signs(index)
 
     def _dense_coef(self) -> np.ndarray:
         """``coef_`` to go on from, also after ``sparsify``."""
@@ -164,9 +112,8 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         -------
         labels : array of shape (n_samples,)
         """
-        values = self.decision_function(X)
-        index = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[index]
+        values = self._values(X)
+        return self.classes_[self._scheme.decode(values)]
 
 
 class LinearRegressor(RegressorMixin, LinearMachine):

@@ -7,7 +7,7 @@ from typing import Any
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from maxmargin.callbacks import observed
+from maxmargin.estimators.callbacks import observed
 from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import (
     RiskMachine,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.callbacks import observed
+from maxmargin.estimators.callbacks import observed
 from maxmargin.linear.base import LinearRegressor
 from maxmargin.linear.risk_machine import (
     RiskMachine,
@@ -178,7 +178,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
         self._refuse_contradictions()
-        X, y = self._validated(X, y, reset, y_numeric=True)
+        X, y = self._validated(X, y, reset=reset, y_numeric=True)
         weight = self._validated_weight(sample_weight, X)
         return X, np.asarray(y, dtype=np.float64).ravel(), weight
 

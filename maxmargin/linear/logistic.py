@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Real
 from typing import Any
 
@@ -11,8 +10,9 @@ from scipy.special import expit, softmax
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.callbacks import observed
-from maxmargin.linear.base import POSITIVE
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
 from maxmargin.linear.risk_classifier import RiskClassifier
 from maxmargin.linear.risk_machine import RiskMachine, refuse_two_forms
 from maxmargin.linear.stream import available_where, takes_streams
@@ -317,12 +317,10 @@ class LogisticRegression(RiskClassifier):
         if self._penalty.none and self.solver == "sgd":
             raise ValueError("solver='sgd' takes its steps from the penalty: use a finite C.")
         if penalty is None and self.C not in (1.0, np.inf):
-            self._say("Setting penalty=None will ignore the C and l1_ratio parameters")
+            message = "Setting penalty=None will ignore the C and l1_ratio parameters"
+            warn(message, UserWarning)
         if penalty in ("l1", "l2") and ratio not in (0, None, int(penalty == "l1")):
-            self._say(f"Inconsistent values: penalty={penalty} with l1_ratio={ratio}.")
-
-    def _say(self, message: str) -> None:
-        warnings.warn(message, UserWarning, stacklevel=8)
+            warn(f"Inconsistent values: penalty={penalty} with l1_ratio={ratio}.", UserWarning)
 
     def _unfinished(self) -> str:
         if self._penalty.none:

@@ -32,8 +32,10 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.callbacks import observed
-from maxmargin.linear.base import POSITIVE, LinearClassifier
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
+from maxmargin.linear.base import LinearClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
@@ -308,7 +310,7 @@ class MCEClassifier(LinearClassifier):
             )
             self._descend(method, error, last, monitor)
         if self.status_ is not Status.CONVERGED:
-            self._warn(
+            warn(
                 f"{advice(self.status_, self, self._tol())} The gradient is "
                 f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
                 "rows are misclassified."
@@ -379,8 +381,7 @@ class MCEClassifier(LinearClassifier):
         self.coef_ = found.point[:, :-1] * columns.inverse
         self.intercept_ = found.point[:, -1] - self.coef_ @ columns.mean
         values = columns.values(found.point[:, :-1]) + found.point[:, -1]
-        said = values[:, 0] > 0 if error.n_classes == 2 else values.argmax(axis=1)
-        wrong = said != error.index
+        wrong = self._scheme.decode(values) != error.index
         self.train_error_ = float(columns.weight[wrong].sum())
         self.separated_ = not wrong.any()
         self.loss_ = found.value

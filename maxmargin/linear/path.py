@@ -66,7 +66,7 @@ def C_path(
         at.C = float(costs[k])
         at._refuse_contradictions()
         at._solve(problems, caches)
-        at._warn_unfinished(level=3)
+        at._warn_unfinished()
         found[k] = at
     for fitted in found.values():
         fitted.warm_start = machine.warm_start

@@ -13,33 +13,42 @@ Freund and Schapire, Machine Learning 37, 1999 (averaging, kernels).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context, clone
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.backends.threads import Workers
-from maxmargin.callbacks import observed
-from maxmargin.kernels import Kernel
-from maxmargin.linear.base import POSITIVE, LinearClassifier
-from maxmargin.linear.kernel_perceptron import KernelForm, values_at
-from maxmargin.linear.perceptron_form import (
-    Form,
-    PrimalForm,
-    Start,
-    has_coefficients,
-    learns_in_parts,
+from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
+from maxmargin.linear.base import LinearClassifier
+from maxmargin.linear.kernel_perceptron import KernelPerceptron, has_coefficients
+from maxmargin.linear.perceptron_bound import update_bounds
+from maxmargin.linear.stream import available_where, learns_in_parts
+from maxmargin.multiclass import class_weights, read_labels_of_stream, weights_of_machines
+from maxmargin.solvers.perceptron.passes import (
+    Ending,
+    Outcome,
+    Passes,
+    Rules,
+    Step,
+    order_of_rows,
+    passes_over,
 )
-from maxmargin.linear.stream import available_where
-from maxmargin.multiclass import class_weights, weights_of_machines
-from maxmargin.solvers.perceptron.passes import Ending, Outcome, Step
+from maxmargin.solvers.perceptron.state import (
+    LinearState,
+    Penalty,
+    PerceptronState,
+    starting_weights,
+)
 
 
-class Perceptron(LinearClassifier):
+class Perceptron(KernelPerceptron, LinearClassifier):
     """The perceptron, with a proof of what it did.
 
     For two classes, or for each class against the rest, with labels ``y_i`` of -1 or +1: as long as
@@ -69,15 +78,14 @@ class Perceptron(LinearClassifier):
         before separable data are separated (see ``status_``): with None the passes go on until no
         row is wrong.
     shuffle : bool or None, default=None
-        scikit-learn's word for the order: True is ``order="shuffled"``, False is
-        ``order="cyclic"``. None leaves it to ``order``; two that contradict are refused.
+        scikit-learn's word for ``order="shuffled"`` or ``"cyclic"``; None leaves it to ``order``.
     verbose : bool or int, default=0
         Show a progress bar (by tqdm if it is installed).
     eta0 : float, default=1.0
         The step. From a zero start it only scales weights and bias.
     n_jobs : int, optional
         Threads for several classes: -1 for one per core; by default as many as BLAS may use. The
-        machines of a kernel share its matrix and run in one.
+        machines of a kernel share its matrix, so that they learn in one and predict in all.
     random_state : int, RandomState or None, default=0
         Of the order, of a random start and of the rows held out.
     early_stopping : bool, default=False
@@ -139,8 +147,8 @@ class Perceptron(LinearClassifier):
         Whether the last weights have every training row on its right side.
     cycle_length_ : int
         Passes after which the weights recur; 0 if they were not seen to.
-    kernel_, support_, support_vectors_
-        For a kernel: the kernel with its parameters as numbers, and the rows used.
+    kernel_, support_, support_vectors_, device_
+        For a kernel: the kernel with its parameters as numbers, the rows used, and where it ran.
     classes_, n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -176,12 +184,7 @@ class Perceptron(LinearClassifier):
         "order": [StrOptions({"shuffled", "cyclic", "random", "misclassified"}), None],
         "init": [StrOptions({"zero", "random"})],
         "variant": [StrOptions({"last", "pocket", "averaged"})],
-        "kernel": [
-            StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
-            Kernel,
-            callable,
-            None,
-        ],
+        "kernel": [*KernelPerceptron._parameter_constraints["kernel"], None],
         "cache_size": [StrOptions({"auto"}), POSITIVE],
         "time_limit": [POSITIVE, None],
         "callback": [callable, None],
@@ -240,13 +243,6 @@ class Perceptron(LinearClassifier):
         self.callback = callback
         self.class_weight_on = class_weight_on
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
-        tags.input_tags.pairwise = pairwise
-        tags.input_tags.sparse = not pairwise
-        return tags
-
     # -- fitting -------------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -277,16 +273,17 @@ class Perceptron(LinearClassifier):
         -------
         self : object
         """
-        form = self._form()
-        X, y = form.validated(X, y)
+        self._refuse_contradictions()
+        kernel = None if self.kernel is None else self._validated_kernel()
+        X, y = self._validated(X, y, kernel)
         index = self._classes_of(y)
         weights = self._weights_of_machines(sample_weight, X, index)
-        start = form.start(X, coef_init, intercept_init)
-        self._learn(form, X, index, weights, start, self.max_iter)
+        self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
         if self.status_.advice:
-            self._warn(
+            linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"
+            warn(
                 self.status_.advice.format(
-                    judge=form.judge,
+                    judge=linear if kernel is None else f"{other} with this kernel",
                     max_iter=self.max_iter,
                     time_limit=self.time_limit or 0.0,
                     cycle_length=self.cycle_length_,
@@ -317,54 +314,75 @@ class Perceptron(LinearClassifier):
         -------
         self : object
         """
-        form, first = self._form(), not hasattr(self, "classes_")
-        X, y = form.validated(X, y, reset=first)
-        index = self._class_indices(y, classes, first)
+        self._refuse_contradictions()
+        first = not hasattr(self, "classes_")
+        X, y = self._validated(X, y, reset=first)
+        index = read_labels_of_stream(self, y, classes)
         weight = self._validated_weight(sample_weight, X)
         factors = class_weights(self.class_weight, self.classes_, None, weight)
         weights = weights_of_machines(weight, factors, index, self.class_weight_on)
-        start = form.start(X) if first else (self._dense_coef(), self.intercept_)
-        self._learn(form, X, index, weights, start, passes=1)
+        start = self._start(X) if first else (self._dense_coef(), self.intercept_)
+        self._learn(X, index, weights, start, passes=1)
         return self
 
-    def _weights_of_machines(
-        self, sample_weight: Any, X: Any, index: np.ndarray
-    ) -> list[np.ndarray]:
+    def _weights_of_machines(self, weight: Any, X: Any, index: np.ndarray) -> list[np.ndarray]:
         """Weights of the rows for each machine."""
-        weight, factors = self._weights_and_factors(sample_weight, self.class_weight, X, index)
+        weight, factors = self._weights_and_factors(weight, self.class_weight, X, index)
         return weights_of_machines(weight, factors, index, self.class_weight_on)
 
-    def _class_indices(self, y: Any, classes: Any, first: bool) -> np.ndarray:
-        """Return the class of each row, where ``classes_`` are those of the first call."""
-        if first and classes is None:
-            raise ValueError("classes must be passed on the first call to partial_fit.")
-        if first:
-            self._classes_of(classes)
-        elif classes is not None and not np.array_equal(self.classes_, np.unique(classes)):
-            raise ValueError(
-                f"`classes={classes!r}` is not the same as on last call to partial_fit, was: "
-                f"{self.classes_!r}"
-            )
-        index = np.searchsorted(self.classes_, y).clip(max=len(self.classes_) - 1)
-        unknown = np.unique(np.asarray(y)[self.classes_[index] != y])
-        if len(unknown):
-            raise ValueError(f"y has labels that are not among classes: {unknown.tolist()}.")
-        return index
+    def _penalty(self) -> Penalty:
+        return Penalty.named(self.penalty, self.alpha, self.l1_ratio, self.eta0)
 
-    def _form(self) -> Form:
-        """Return the form of this perceptron; refuse parameters that cannot hold together."""
-        form = PrimalForm(self) if self.kernel is None else KernelForm(self)
-        form.refuse_contradictions()
-        return form
+    def _refuse_contradictions(self) -> None:
+        """Refuse parameters that cannot hold together."""
+        order_of_rows(self.order, self.shuffle)
+        self._penalty()
+        if self.penalty is not None and self.variant == "averaged":
+            raise ValueError(
+                f"penalty={self.penalty!r} cannot be had with variant='averaged': the mean is "
+                "only kept for steps, not for shrinking. Take variant='last' or 'pocket'."
+            )
+        if self.kernel is not None:
+            self._refuse_weights()
+        elif self.cache_size != "auto":
+            raise ValueError("cache_size is for a kernel's matrix, and kernel is None.")
+
+    def _start(self, X: Any, coef: Any = None, intercept: Any = None) -> tuple[Any, np.ndarray]:
+        """Given weights and biases, those of the last fit, random ones, or zero; as copies."""
+        count = len(self._scheme.code)
+        if self.kernel is not None:
+            return self._kernel_start(count, coef, intercept)
+        shape = (count, X.shape[1])
+        if self.warm_start and hasattr(self, "coef_") and coef is None and intercept is None:
+            coef, intercept = self._dense_coef(), self.intercept_
+        elif self.init == "random":
+            random = check_random_state(self.random_state)
+            coef = random.standard_normal(shape) if coef is None else coef
+            if intercept is None and self.fit_intercept:
+                intercept = random.standard_normal(count)
+        return starting_weights(shape, coef, intercept, self.fit_intercept)
+
+    def _passes(self, weights: list[np.ndarray], index: np.ndarray, most: int) -> list[Passes]:
+        """Return the passes of each machine, over the same rows with weights of its own."""
+        order, penalised = order_of_rows(self.order, self.shuffle), self.penalty is not None
+        rules = Rules(order, most, self.tol, self.n_iter_no_change, penalised)
+        held_out = self.validation_fraction if self.early_stopping else 0.0
+        return passes_over(rules, weights, index, held_out, self.random_state)
+
+    def _states(
+        self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray], start: tuple
+    ) -> Sequence[PerceptronState]:
+        """Return each machine at its start, for its labels and its rows' steps."""
+        if self.kernel is not None:
+            return self._kernel_states(X, signs, steps)
+        bias, penalty, variant = self.fit_intercept, self._penalty(), self.variant
+        return [
+            LinearState(X, y, step, bias, coef, intercept, penalty, variant)
+            for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
+        ]
 
     def _learn(
-        self,
-        form: Form,
-        X: Any,
-        index: np.ndarray,
-        weights: list[np.ndarray],
-        start: Start,
-        passes: int,
+        self, X: Any, index: np.ndarray, weights: list[np.ndarray], start: tuple, passes: int
     ) -> None:
         """Run one machine for each row of labels, and keep what they found."""
         signs, steps = self._signs(index), [self.eta0 * weight for weight in weights]
@@ -373,20 +391,25 @@ class Perceptron(LinearClassifier):
         constant = self.penalty is None and all((step == first).all() for step in steps)
         self._step = first if constant else None
         with self._watched(len(signs)) as monitor:
-            all_passes = form.passes(weights, index, passes)
-            walks = form.walks(X, signs, steps, start)
+            all_passes = self._passes(weights, index, passes)
+            states = self._states(X, signs, steps, start)
 
             def run(k: int) -> Outcome:
-                return all_passes[k].run(walks[k], monitor, k)
+                return all_passes[k].run(states[k], monitor, k)
 
-            outcomes = Workers(form.threads).map(run, range(len(signs)))
+            threads = 1 if self.kernel is not None else thread_count(self.n_jobs)  # one matrix
+            outcomes = Workers(threads).map(run, range(len(signs)))
             self._keep(outcomes)
-            form.keep(X, signs, [outcome.weights for outcome in outcomes])
+            found = [outcome.weights for outcome in outcomes]
+            if self.kernel is None:
+                self.coef_ = np.array([weights.coef for weights in found])
+            else:
+                self._keep_expansion(X, signs, found)
             over = self.status_ is not Ending.MAX_ITER
             monitor.end(f"{self.status_}: {np.sum(self.n_updates_)} updates", over)
 
     def _keep(self, outcomes: list[Outcome]) -> None:
-        """Set the attributes of a fit that both forms have."""
+        """Set the attributes that a fit has with and without a kernel."""
         self.intercept_ = np.array([outcome.weights.intercept for outcome in outcomes])
         if self.penalty in ("l1", "elasticnet"):
             self.__dict__.pop("dual_coef_", None)
@@ -400,8 +423,7 @@ class Perceptron(LinearClassifier):
         self.converged_ = self.status_ is Ending.SEPARATED
 
     def _values(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        return super()._values(X) if self.kernel is None else values_at(self, X)
+        return super()._values(X) if self.kernel is None else self._kernel_values(X)
 
     sparsify = available_where(has_coefficients)(LinearClassifier.sparsify)
     densify = available_where(has_coefficients)(LinearClassifier.densify)
@@ -436,8 +458,7 @@ class Perceptron(LinearClassifier):
         bound : float, or array of shape (n_classes,)
             Whole numbers.
         """
-        check_is_fitted(self)
-        bounds = self._form().mistake_bounds(X, y, coef, intercept)
+        bounds = update_bounds(self, X, y, coef, intercept)
         return bounds[0] if len(bounds) == 1 else np.array(bounds)
 
     def steps(self, X: Any, y: Any) -> Iterator[Step]:
@@ -467,12 +488,13 @@ class Perceptron(LinearClassifier):
         3 0 [2.] -1.0
         """
         model = clone(self)
-        form = model._form()
-        X, y = form.validated(X, y)
+        model._refuse_contradictions()
+        kernel = None if self.kernel is None else self._validated_kernel()
+        X, y = model._validated(X, y, kernel)
         index = model._classes_of(y)
-        if self.kernel is not None or len(model.classes_) > 2:
+        if kernel is not None or len(model.classes_) > 2:
             raise ValueError("Only a perceptron for two classes, without a kernel, can be watched.")
         (weight,) = model._weights_of_machines(None, X, index)
-        (passes,) = form.passes([weight], index, self.max_iter)
-        (walk,) = form.walks(X, model._signs(index), [self.eta0 * weight], form.start(X))
-        yield from passes.steps(walk)
+        (passes,) = model._passes([weight], index, self.max_iter)
+        (state,) = model._states(X, model._signs(index), [self.eta0 * weight], model._start(X))
+        yield from passes.steps(state)

@@ -23,8 +23,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import ALONE, Workers, thread_count
-from maxmargin.callbacks import observed
-from maxmargin.linear.base import POSITIVE, LinearClassifier, LinearMachine, LinearRegressor
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
+from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import (
@@ -386,7 +388,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         if y.ndim == 1:
             self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         if warning:
-            self._warn(warning)
+            warn(warning)
         return self
 
 
@@ -474,5 +476,5 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
         warning = self._fit_targets(X, np.column_stack(self._signs(index)), weight)
         if warning:
-            self._warn(warning)
+            warn(warning)
         return self

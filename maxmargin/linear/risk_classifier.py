@@ -9,13 +9,9 @@ import numpy as np
 
 from maxmargin.linear.base import LinearClassifier
 from maxmargin.linear.risk_machine import RiskMachine, with_weight
-from maxmargin.linear.stream import (
-    classes_in_stream,
-    factors_in_stream,
-    learn,
-)
+from maxmargin.linear.stream import learn
 from maxmargin.losses import Loss
-from maxmargin.multiclass import weights_of_machines
+from maxmargin.multiclass import class_weights, read_labels_of_stream, weights_of_machines
 
 
 class RiskClassifier(RiskMachine, LinearClassifier):
@@ -51,8 +47,9 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         """Go on with a stream, or begin one."""
         self._refuse_contradictions()
         X, y = self._validated(X, y, reset=not hasattr(self, "_streams"))
-        index = classes_in_stream(self, y, classes)
-        weight, factors = self._validated_weight(sample_weight, X), factors_in_stream(self)
+        index = read_labels_of_stream(self, y, classes)
+        weight = self._validated_weight(sample_weight, X)
+        factors = class_weights(self.class_weight, self.classes_, None, weight)
         learn(self, self._problems(X, index, self._costs(weight, factors, index)))
 
     def _costs(

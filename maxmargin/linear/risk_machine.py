@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,14 +9,15 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
-from maxmargin.linear.base import POSITIVE, LinearMachine
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
+from maxmargin.linear.base import LinearMachine
 from maxmargin.linear.norm_bound import within
 from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
@@ -220,10 +220,10 @@ class RiskMachine(LinearMachine):
         if design.constant:
             self.intercept_ = design.constant * thetas[:, -1]
 
-    def _warn_unfinished(self, level: int = 5) -> None:
-        """Warn the one who called fit when a problem did not converge."""
+    def _warn_unfinished(self) -> None:
+        """Warn when a problem did not converge."""
         if not self.certificate_.converged:
-            warnings.warn(self._unfinished(), ConvergenceWarning, stacklevel=level)
+            warn(self._unfinished())
 
     def _unfinished(self) -> str:
         """Why a problem did not converge, how far it is, and what to do."""

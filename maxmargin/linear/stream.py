@@ -12,9 +12,7 @@ from types import MethodType
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from maxmargin.multiclass import class_weights
 from maxmargin.risk import L2
 from maxmargin.solvers.risk.pegasos import Stream
 
@@ -65,6 +63,22 @@ def takes_streams(machine: Any) -> None:
         )
 
 
+def learns_in_parts(machine: Any) -> None:
+    """Raise an error that says why where a perceptron cannot learn from parts of the data."""
+    wants = {
+        "variant": machine.variant != "last",
+        "early_stopping": machine.early_stopping,
+        "kernel": machine.kernel is not None,
+        "class_weight": isinstance(machine.class_weight, str),
+    }
+    named = [f"{name}={getattr(machine, name)!r}" for name, wanted in wants.items() if wanted]
+    if named:
+        raise AttributeError(
+            f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use fit, "
+            "or leave the parameter at its default."
+        )
+
+
 def learn(machine: Any, risks: list) -> None:
     """Go over rows once, in the order in which they came; sets the attributes of the weights.
 
@@ -91,21 +105,3 @@ def _forget(machine: Any, names: tuple[str, ...]) -> None:
     for name in names:
         if hasattr(machine, name):
             delattr(machine, name)
-
-
-def classes_in_stream(machine: Any, y: Any, classes: Any) -> np.ndarray:
-    """Set ``classes_`` at the first call; returns the index of each row's class."""
-    _check_partial_fit_first_call(machine, classes)
-    index = np.searchsorted(machine.classes_, y).clip(max=len(machine.classes_) - 1)
-    strange = np.setdiff1d(y, machine.classes_)
-    if len(strange):
-        raise ValueError(
-            f"y has labels {strange.tolist()} that are not among classes="
-            f"{machine.classes_.tolist()}, which the first call of partial_fit has set."
-        )
-    return index
-
-
-def factors_in_stream(machine: Any) -> np.ndarray:
-    """Factor of each class; not every class has to be among the rows."""
-    return class_weights(machine.class_weight, machine.classes_, None, np.ones(0))

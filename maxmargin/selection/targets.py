@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
 from maxmargin.duals import DualProblem
-from maxmargin.multiclass import OneVsOne, class_weights
+from maxmargin.multiclass import as_scheme, class_weights, read_labels
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Fold:
 class Targets(ABC):
     """Targets of the rows of a data set, which its folds share.
 
-    ``stretches`` cuts the rows so that those of a stretch have the same number ``columns`` of
-    coefficients: with labels, a stretch for each class, and a coefficient against each other one.
+    A row has ``columns`` coefficients. ``stretches`` cuts the rows where ``combine`` wants sums
+    apart: of each class, where each has coefficients against the others.
     """
 
     stretches: list[tuple[int, int]]
@@ -89,32 +89,31 @@ class Targets(ABC):
 
 
 class Labels(Targets):
-    """Labels, in order of their class: one problem for each pair of classes.
+    """Labels, in order of their class, and the problems of a scheme.
 
     Examples
     --------
     >>> import numpy as np
     >>> from maxmargin.selection.targets import Labels
-    >>> labels = Labels(np.array(["a", "b", "b", "c"]))
+    >>> labels = Labels(np.array(["a", "b", "b", "c"]), "ovo")
     >>> labels.n_problems, labels.stretches, labels.rows(1)
     (3, [(0, 1), (1, 3), (3, 4)], array([0, 3]))
     """
 
-    def __init__(self, y: np.ndarray) -> None:
+    def __init__(self, y: np.ndarray, multiclass: Any) -> None:
         self.y = y
-        self.classes, self.index = np.unique(y, return_inverse=True)
-        self.scheme = OneVsOne(len(self.classes))
+        self.classes, self.index = read_labels(y)
+        self.scheme = as_scheme(multiclass, len(self.classes))
         self.tasks = self.scheme.tasks(self.index)
-        self.pairs = self.scheme.pairs
         self.sign, self.n_problems = self.scheme.sign, len(self.tasks)
-        self.columns = len(self.classes) - 1
+        self.columns = self.scheme.n_rows
         ends = np.searchsorted(self.index, np.arange(len(self.classes) + 1)).tolist()
-        self.stretches = list(pairwise(ends))
+        self._of_classes = list(pairwise(ends))
+        self.stretches = self._of_classes if self.scheme.by_class else [(0, len(y))]
 
     def learnable(self, fold: Fold) -> bool:
-        """Whether there are two classes, and all of them have weight."""
-        mass = np.bincount(self.index, weights=fold.weight)
-        return len(mass) > 1 and bool((mass > 0).all())
+        """Whether all classes have weight."""
+        return bool((np.bincount(self.index, weights=fold.weight) > 0).all())
 
     def unit(self, fold: Fold) -> float:
         """The margin."""
@@ -122,37 +121,38 @@ class Labels(Targets):
 
     @property
     def n_variables(self) -> int:
-        """Rows of the largest pair."""
+        """Rows of the largest problem."""
         return max(len(rows) for rows, _ in self.tasks)
 
     @property
     def block_size(self) -> int:
-        """That of the largest pair; two classes need no copy."""
-        return self.n_variables**2 if self.n_problems > 1 else 0
+        """That of the largest problem that does not have all rows."""
+        return max((len(rows) ** 2 for rows, _ in self.tasks if len(rows) < len(self.y)), default=0)
 
     def rows(self, k: int) -> np.ndarray:
-        """Rows of the two classes."""
+        """Rows of the classes that the problem sees."""
         return self.tasks[k][0]
 
     def block(self, K: np.ndarray, k: int, buffer: np.ndarray) -> np.ndarray:
-        """Return the values among the rows of the two classes."""
-        if self.n_problems == 1:
-            return K
+        """Return the values among the rows of these classes."""
         m = len(self.rows(k))
+        if m == len(K):
+            return K
         block = buffer[: m * m].reshape(m, m)
-        a, b = (slice(*self.stretches[c]) for c in self.pairs[k])
-        cut = a.stop - a.start
-        block[:cut, :cut], block[:cut, cut:] = K[a, a], K[a, b]
-        block[cut:, :cut], block[cut:, cut:] = K[b, a], K[b, b]
+        seen = [slice(*self._of_classes[c]) for c in np.flatnonzero(self.scheme.code[k])]
+        cuts = np.cumsum([0] + [part.stop - part.start for part in seen])
+        places = [slice(*ends) for ends in pairwise(cuts)]
+        for (place, part), (across, other) in product(zip(places, seen, strict=True), repeat=2):
+            block[place, across] = K[part, other]
         return block
 
     def problem(self, machine: Any, k: int, fold: Fold) -> DualProblem:
-        """Return the problem of the k-th pair of classes."""
+        """Return the k-th problem of the scheme."""
         rows, signs = self.tasks[k]
         return machine._problem(np.arange(len(rows)), signs, self.weights(machine, k, fold))
 
     def weights(self, machine: Any, k: int, fold: Fold) -> np.ndarray:
-        """Weights of the rows of the k-th pair, times those of their classes."""
+        """Weights of the rows of the k-th problem, times those of their classes."""
         rows = self.rows(k)
         weight = fold.weight[rows]
         if machine.class_weight is not None:
@@ -166,14 +166,12 @@ class Labels(Targets):
         return weight
 
     def place(self, k: int, beta: np.ndarray, out: np.ndarray) -> None:
-        """Put the coefficients of a class's rows into the other class's column."""
-        first, second = self.pairs[k]
-        (start, stop), (other_start, other_stop) = self.stretches[first], self.stretches[second]
-        out[start:stop, second - 1] = beta[: stop - start]
-        out[other_start:other_stop, first] = beta[stop - start :]
+        """Put the coefficients where the scheme keeps them."""
+        rows = self.rows(k)
+        out[rows, self.scheme.layout[k, self.index[rows]]] = beta
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        """Add the parts of the two classes of each pair."""
+        """Add up what the scheme has kept apart."""
         return self.scheme.combine(sums)
 
 

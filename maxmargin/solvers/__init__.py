@@ -1,7 +1,8 @@
 """Methods for dual problems, regularised risks and the perceptron's updates, and their driver."""
 
-from maxmargin.solvers.driver import Measure, Method, Run, Watch, drive
-from maxmargin.solvers.dual.certified import Auto, Solver, solve_certified
+from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
+from maxmargin.solvers.dual.certified import Auto, choose_method, solve_certified
+from maxmargin.solvers.dual.method import DualMethod, DualRun
 from maxmargin.solvers.dual.smo import SMO
 from maxmargin.solvers.dual.working_set import WorkingSet
 from maxmargin.solvers.risk.dual_descent import DualDescent
@@ -17,7 +18,7 @@ from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
 from maxmargin.solvers.risk.stochastic import StochasticDescent
-from maxmargin.solvers.select import Choice, select_solver
+from maxmargin.solvers.select import select_solver
 
 __all__ = [
     "LBFGS",
@@ -26,6 +27,8 @@ __all__ = [
     "Choice",
     "ConjugateGradients",
     "DualDescent",
+    "DualMethod",
+    "DualRun",
     "Factorisation",
     "GradientDescent",
     "L1Descent",
@@ -36,10 +39,10 @@ __all__ = [
     "NonnegativeLeastSquares",
     "Pegasos",
     "Run",
-    "Solver",
     "StochasticDescent",
     "Watch",
     "WorkingSet",
+    "choose_method",
     "drive",
     "select_solver",
     "solve_certified",

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _END = object()
 
 Problem = TypeVar("Problem", contravariant=True)
 Answer = TypeVar("Answer", covariant=True)
+Chosen = TypeVar("Chosen", bound="Method")
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,13 @@ class Method(ABC, Generic[Problem, Answer]):
             raise ValueError(refused)
         watch = Watch() if watch is None else watch
         return drive(self.begin(problem, watch, **how), watch)
+
+
+class Choice(NamedTuple, Generic[Chosen]):
+    """Which method takes a problem, and why."""
+
+    method: Chosen
+    why: str
 
 
 def drive(run: Run, watch: Watch) -> Any:

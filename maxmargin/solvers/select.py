@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
 from maxmargin.backends.systems import DIRECT
+from maxmargin.duals import DualProblem
 from maxmargin.risk import RegularisedRisk
-from maxmargin.solvers.driver import Method
+from maxmargin.solvers.driver import Choice, Method
+from maxmargin.solvers.dual.certified import choose_method
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
 from maxmargin.solvers.risk.lbfgs import LBFGS
@@ -31,40 +32,38 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
 _NAMES = {method: name for name, method in RISK_METHODS.items()}
 
 
-@dataclass(frozen=True)
-class Choice:
-    """A method for a problem, and why it is the one."""
-
-    method: Method
-    why: str
-
-
 @singledispatch
 def select_solver(problem: Any) -> Choice:
     """Choose a method for a problem, as ``solver="auto"`` does, and say why.
 
-    Parameters
-    ----------
-    problem : RegularisedRisk or SoftmaxRisk
+        Parameters
+        ----------
+        problem : DualProblem, RegularisedRisk or SoftmaxRisk
 
-    Returns
-    -------
-    choice : Choice
-        With ``method`` and ``why``.
+        Returns
+        -------
+        choice : Choice
+            With ``method`` and ``why``.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxmargin.backends.cpu.linear import Design
-    >>> from maxmargin.losses import Hinge
-    >>> from maxmargin.risk import RegularisedRisk
-    >>> from maxmargin.solvers import select_solver
-    >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
-    >>> choice = select_solver(RegularisedRisk(Design(X), y, np.ones(2), Hinge()))
-    >>> choice.method, choice.why
-    (Multipliers(), 'the loss has kinks, which become smooth ones near its slopes')
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from maxmargin.backends.cpu.linear import Design
+        >>> from maxmargin.losses import Hinge
+        >>> from maxmargin.duals import DualProblem
+    from maxmargin.risk import RegularisedRisk
+        >>> from maxmargin.solvers import select_solver
+        >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+        >>> choice = select_solver(RegularisedRisk(Design(X), y, np.ones(2), Hinge()))
+        >>> choice.method, choice.why
+        (Multipliers(), 'the loss has kinks, which become smooth ones near its slopes')
     """
     raise TypeError(f"There is no method for a problem of type {type(problem).__name__}.")
+
+
+@select_solver.register
+def _(problem: DualProblem) -> Choice:
+    return choose_method(problem)
 
 
 @select_solver.register

@@ -1,4 +1,4 @@
-"""What SVC and NuSVC share: pairs of classes, votes, probabilities."""
+"""What SVC and NuSVC share: several classes, decisions, probabilities."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
-from maxmargin.backends.data import column, refuse_extreme_weights
-from maxmargin.callbacks import observed
 from maxmargin.certificate import Certificate, Evaluation, InseparableError
 from maxmargin.duals import DualProblem
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
-from maxmargin.multiclass import OneVsOne, class_weights
+from maxmargin.multiclass import Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
-from maxmargin.svm.probability import couple, platt, sigmoid
-from maxmargin.svm.tensors import takes_tensors
+from maxmargin.svm.probability import platt, sigmoid
 
 _FOLDS = 5
 
@@ -33,7 +31,7 @@ _FOLDS = 5
 def probability_folds(
     signs: np.ndarray, values: np.ndarray, random: np.random.RandomState
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows to learn from and those held out, for the out-of-fold values of a pair.
+    """Yield the rows to learn from and those held out, for a problem's out-of-fold values.
 
     Where only one class is left to learn from, its label is all that can be said of the others:
     that is written into ``values``.
@@ -53,8 +51,10 @@ def _wants_probability(machine: Any) -> bool:
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):
-    """A kernel machine for each pair of classes, and their votes."""
+    """Kernel machines for two classes, as many as a scheme asks for."""
 
+    multiclass: Any
+    scheme_: Scheme
     class_weight: Any
     probability: Any
     decision_function_shape: str
@@ -68,19 +68,20 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
+        "multiclass": [StrOptions({"ovo", "ovr"}), Scheme, callable],
         "fit_intercept": ["boolean"],
         "random_state": ["random_state"],
     }
 
     @abstractmethod
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
-        """Return the dual problem of one pair of classes: its rows, labels and their weights."""
+        """Return the dual problem of one machine: its rows, labels and their weights."""
 
     @abstractmethod
     def _part_of_problem(
         self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
     ) -> DualProblem:
-        """Return the problem on part of a pair's rows, with the costs that the whole pair gave."""
+        """Return the problem on part of a machine's rows, with the costs that all of them gave."""
 
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
@@ -106,63 +107,37 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         kernel = self._validated_kernel()
         X, y = self._validated(X, y, kernel)
-        labels = column(y)
-        self.classes_ = np.unique(labels)
-        if labels.dtype.kind not in "biuSU" or 2 * len(self.classes_) > len(labels):
-            check_classification_targets(labels)  # the others cannot be anything else
-        index = np.searchsorted(self.classes_, labels)  # no sorting of all labels
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"The number of classes has to be greater than one; got {len(self.classes_)} class"
-            )
+        self.classes_, index = read_labels(y)
         weight = self._validated_weight(sample_weight, X)
-        self.class_weight_ = class_weights(self.class_weight, self.classes_, index, weight)
-        if np.count_nonzero(np.bincount(index[weight > 0])) < 2:
-            raise ValueError(
-                "Invalid input - all samples with positive weights belong to the same class: give "
-                "rows of another class a positive sample_weight."
-            )
+        self.class_weight_ = read_class_weights(self.class_weight, self.classes_, index, weight)
         weight = weight * self.class_weight_[index]
-        refuse_extreme_weights(weight, "sample_weight times class_weight")
-        self._refuse_empty_class(index, weight)
-        gram = self._gram(X, kernel)
-        scheme = OneVsOne(len(self.classes_))
+        self.scheme_ = scheme = as_scheme(self.multiclass, len(self.classes_))
         tasks = scheme.tasks(index)
+        gram = self._gram(X, kernel)
         problems = [self._problem(rows, signs, weight[rows]) for rows, signs in tasks]
         solver = self._solver()
         try:
             evaluations = self._solved(gram, problems, solver, X)
         except InseparableError as error:
-            raise self._naming_classes(error, index, scheme.sign) from None
+            raise self._naming_classes(error, index) from None
         machines = [(e.rows, scheme.sign * e.coefficients) for e in evaluations]
         support, n_support, dual_coef = scheme.pack(machines, index)
         self._keep_support(X, support, dual_coef)
         self.n_support_ = n_support.astype(np.int32)
         self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
-        self._keep_margins(evaluations, tasks, len(index))
-        self._fit_probability(gram, tasks, weight, solver, scheme.sign)
+        self._keep_margins(evaluations, tasks)
+        self._fit_probability(gram, tasks, weight, solver)
         return self
 
-    def _refuse_empty_class(self, index: np.ndarray, weight: np.ndarray) -> None:
-        mass = np.bincount(index, weights=weight, minlength=len(self.classes_))
-        if not (mass > 0).all():
-            empty = self.classes_[np.flatnonzero(mass <= 0)].tolist()
-            raise ValueError(
-                f"All samples of class(es) {empty} have weight zero, so the machines that "
-                "tell them from the others have nothing to learn from: remove these samples, or "
-                "give them a positive sample_weight or class_weight."
-            )
-
-    def _naming_classes(
-        self, error: InseparableError, index: np.ndarray, sign: float
-    ) -> InseparableError:
-        """Return the same error with the names of the two classes, the machine's positive first."""
-        sides = (error.positive, error.negative)[:: int(sign)]
-        pair = [str(self.classes_[index[rows[0]]]) for rows, _ in sides if len(rows)]
-        names = f"Classes {pair[0]} and {pair[1]}" if len(pair) == 2 else f"Class {pair[0]}"
+    def _naming_classes(self, error: InseparableError, index: np.ndarray) -> InseparableError:
+        """Return the same error with the names of the classes, the machine's positive first."""
+        sides = (error.positive, error.negative)[:: int(self.scheme_.sign)]
+        found = [self.classes_[np.unique(index[rows])] for rows, _ in sides if len(rows)]
+        named = [" or ".join(map(str, classes)) for classes in found]
+        names = f"{'Classes' if len(named) == 2 else 'Class'} {' and '.join(named)}"
         return InseparableError(f"{names}: {error}", sides[0], sides[1], error.distance)
 
-    def _keep_margins(self, evaluations: list, tasks: list, n: int) -> None:
+    def _keep_margins(self, evaluations: list, tasks: list) -> None:
         self._slack = [
             (rows, np.maximum(0.0, 1.0 - signs * (e.decision + e.bias)))
             for (rows, signs), e in zip(tasks, evaluations, strict=True)
@@ -172,7 +147,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     @property
     def slack_(self) -> np.ndarray:
-        """``max(0, 1 - y_i f(x_i))`` of the training rows, for each pair; nan outside the pair."""
+        """``max(0, 1 - y_i f(x_i))`` of each machine's training rows; nan for rows not in it."""
         self._check_is_fitted()
         slack = np.full((len(self._slack), self.shape_fit_[0]), np.nan)
         for k, (rows, values) in enumerate(self._slack):
@@ -181,10 +156,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     # -- probabilities -------------------------------------------------------------------------
 
-    def _fit_probability(
-        self, gram: Gram, tasks: list, weight: np.ndarray, solver: Auto, sign: float
-    ) -> None:
-        """Fit a sigmoid to each pair's out-of-fold values, as LIBSVM does."""
+    def _fit_probability(self, gram: Gram, tasks: list, weight: np.ndarray, solver: Auto) -> None:
+        """Fit a sigmoid to each machine's out-of-fold values, as LIBSVM does."""
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
         if self.probability in (False, "deprecated"):
             return
@@ -208,6 +181,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 coefficients[evaluation.rows] = evaluation.coefficients
                 outside = gram.matvec(coefficients, tasks[k][0][held_out])
                 values[k][held_out] = outside + evaluation.bias
+        sign = self.scheme_.sign
         sigmoids = [platt(sign * values[k], sign * signs) for k, (_, signs) in enumerate(tasks)]
         self.probA_ = np.array([A for A, _ in sigmoids])
         self.probB_ = np.array([B for _, B in sigmoids])
@@ -229,20 +203,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
 
-        From Platt's sigmoid on each pair's value and, for several classes, pairwise coupling. The
-        sigmoids are fitted to out-of-fold values, so the most probable class and :meth:`predict`,
-        which follows the margins, can differ near the boundary and on very small data.
+        From Platt's sigmoid on each machine's value and, for several classes, pairwise coupling
+        (one-vs-one) or scaling to a sum of one (one-vs-rest). The sigmoids are fitted to
+        out-of-fold values, so the most probable class and :meth:`predict`, which follows the
+        margins, can differ near the boundary and on very small data.
         """
         self._check_is_fitted()
         if not len(self.probA_):
             raise AttributeError(
                 "predict_proba is not available when fitted with probability=False"
             )
-        scheme = OneVsOne(len(self.classes_))
-        r = sigmoid(self._pair_values(X), self.probA_, self.probB_)
-        if scheme.n_classes == 2:
-            return np.column_stack([1 - r[:, 0], r[:, 0]])
-        return couple(r, scheme.pairs, scheme.n_classes)
+        r = sigmoid(self._machine_values(X), self.probA_, self.probB_)
+        return self.scheme_.probabilities(r)
 
     @available_if(_wants_probability)
     @takes_tensors
@@ -264,36 +236,35 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         -------
         values : ndarray
             For two classes of shape (n_samples,), positive for ``classes_[1]``. For several, with
-            ``decision_function_shape="ovo"`` of shape (n_samples, n_pairs), positive for the pair's
-            first class; with ``"ovr"`` of shape (n_samples, n_classes): votes plus confidence.
+            ``decision_function_shape="ovo"`` of shape (n_samples, n_machines), those of a pair
+            positive for its first class; with ``"ovr"`` of shape (n_samples, n_classes): votes plus
+            confidence, or with ``multiclass="ovr"`` the value of each class's machine.
         """
-        values = self._pair_values(X)
+        values = self._machine_values(X)
         if values.shape[1] == 1:
             return values[:, 0]
         if self.decision_function_shape == "ovo":
             return values
-        return OneVsOne(len(self.classes_)).one_value_per_class(values)
+        return self.scheme_.scores(values)
 
     @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row of X, by the votes of the pairs, shape (n_samples,)."""
+        """Return the class of each row of X, by votes or the largest value, shape (n_samples,)."""
         self._check_is_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        scheme = OneVsOne(len(self.classes_))
-        values = self._pair_values(X)
-        if self.break_ties and scheme.n_classes > 2:
-            return self.classes_[np.argmax(scheme.one_value_per_class(values), axis=1)]
-        return self.classes_[scheme.vote(values)]
+        values = self._machine_values(X)
+        if self.break_ties and len(self.classes_) > 2:
+            return self.classes_[np.argmax(self.scheme_.scores(values), axis=1)]
+        return self.classes_[self.scheme_.decode(values)]
 
     score = takes_tensors(ClassifierMixin.score)
 
-    def _pair_values(self, X: Any) -> np.ndarray:
+    def _machine_values(self, X: Any) -> np.ndarray:
+        """Values of the machines, (n_samples, n_machines)."""
         self._check_is_fitted()
-        scheme = OneVsOne(len(self.classes_))
-        values = self._expansion(X, counts=self.n_support_, finish=scheme.combine)
-        return values + self.intercept_
+        counts = self.n_support_ if self.scheme_.by_class else None
+        return self._expansion(X, counts=counts, finish=self.scheme_.combine) + self.intercept_
 
     def _expansion_coefficients(self) -> np.ndarray:
-        scheme = OneVsOne(len(self.classes_))
-        return scheme.expansions(self._dense_dual_coef(), self.n_support_)
+        return self.scheme_.expansions(self._dense_dual_coef(), self.n_support_)

@@ -16,7 +16,7 @@ from maxmargin.svm.classification import KernelClassifier
 class NuSVC(KernelClassifier):
     """nu-support vector classification.
 
-    For each pair of classes, with sample weights ``s_i`` that sum to N,
+    For each pair of classes (see ``multiclass``), with sample weights ``s_i`` that sum to N,
 
         minimise  1/2 ||w||^2 - nu N rho + sum_i s_i max(0, rho - y_i (w . phi(x_i) + b))
 
@@ -27,7 +27,8 @@ class NuSVC(KernelClassifier):
     Parameters
     ----------
     nu : float, default=0.5
-        In (0, 1], and with an intercept at most ``2 min(N+, N-) / N`` for each pair.
+        In (0, 1], and with an intercept at most ``2 min(N+, N-) / N`` for each machine; with
+        ``multiclass="ovr"`` that is ``2 / n_classes`` at best.
     kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
         A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
         two collections of points that returns the matrix of its values.
@@ -69,6 +70,7 @@ class NuSVC(KernelClassifier):
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
+    multiclass : {"ovo", "ovr"}, or Scheme or subclass of it, default="ovo"
     random_state : int, RandomState or None, default=None
         As in :class:`SVC`.
     fit_intercept : bool, default=True
@@ -87,7 +89,7 @@ class NuSVC(KernelClassifier):
     support_ : int array of shape (n_SV,)
     support_vectors_ : of shape (n_SV, n_features)
         Empty for a precomputed kernel.
-    n_support_, dual_coef_, intercept_, coef_, margin_, slack_, n_iter_
+    n_support_, dual_coef_, scheme_, intercept_, coef_, margin_, slack_, n_iter_
         As in :class:`SVC`, for the machine scaled to margin one.
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
         As in scikit-learn.
@@ -131,6 +133,7 @@ class NuSVC(KernelClassifier):
         callback: Any = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
+        multiclass: Any = "ovo",
         random_state: Any = None,
         fit_intercept: bool = True,
     ) -> None:
@@ -155,6 +158,7 @@ class NuSVC(KernelClassifier):
         self.callback = callback
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.multiclass = multiclass
         self.random_state = random_state
         self.fit_intercept = fit_intercept
 

@@ -11,9 +11,9 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
 from maxmargin import duals
-from maxmargin.callbacks import observed
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.svm.base import SingleMachine, with_the_cpu_in_reserve
-from maxmargin.svm.tensors import takes_tensors
 
 
 class OneClassSVM(OutlierMixin, SingleMachine):

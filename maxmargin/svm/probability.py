@@ -1,7 +1,6 @@
-"""Probabilities from margins: Platt's sigmoid for a pair, pairwise coupling for several classes.
+"""Probabilities from margins: Platt's sigmoid for a machine; its scheme puts several together.
 
-References: Platt, 1999; Lin, Lin and Weng, Machine Learning 68, 2007 (the sigmoid's fit); Wu, Lin
-and Weng, JMLR 5, 2004 (the coupling, their second method).
+References: Platt, 1999; Lin, Lin and Weng, Machine Learning 68, 2007 (the sigmoid's fit).
 """
 
 from __future__ import annotations
@@ -57,34 +56,5 @@ def _loss(decision: np.ndarray, target: np.ndarray, A: float, B: float) -> float
 
 
 def sigmoid(decision: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Probability that each pair's value speaks for its positive class, away from 0 and 1."""
+    """Probability that each machine's value speaks for its positive side, away from 0 and 1."""
     return np.clip(expit(-(A * decision + B)), _SMALLEST, 1 - _SMALLEST)
-
-
-def couple(r: np.ndarray, pairs: list[tuple[int, int]], n_classes: int) -> np.ndarray:
-    """Class probabilities (n, K) from pairwise ones ``r[:, k] = P(first | first or second)``.
-
-    Minimises ``sum_i sum_{j != i} (r_ji p_i - r_ij p_j)^2`` over the probability simplex; its
-    solution is one linear system per row.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> couple(np.array([[0.9, 0.9, 0.5]]), [(0, 1), (0, 2), (1, 2)], 3).round(2)
-    array([[0.82, 0.09, 0.09]])
-    """
-    n = len(r)
-    R = np.zeros((n, n_classes, n_classes))
-    for k, (first, second) in enumerate(pairs):
-        R[:, first, second] = r[:, k]
-        R[:, second, first] = 1 - r[:, k]
-    system = np.zeros((n, n_classes + 1, n_classes + 1))
-    Q = -R.swapaxes(1, 2) * R
-    diagonal = np.arange(n_classes)
-    Q[:, diagonal, diagonal] = (R**2).sum(axis=1)
-    system[:, :n_classes, :n_classes] = Q
-    system[:, :n_classes, -1] = system[:, -1, :n_classes] = 1.0
-    right = np.zeros((n, n_classes + 1, 1))
-    right[:, -1] = 1.0
-    p = np.clip(np.linalg.solve(system, right)[:, :n_classes, 0], 0.0, None)
-    return p / p.sum(axis=1, keepdims=True)

@@ -10,20 +10,21 @@ from sklearn.utils._param_validation import Interval
 
 from maxmargin import duals
 from maxmargin.duals import DualProblem
+from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.risk import cost_per_weight
-from maxmargin.svm.base import POSITIVE
 from maxmargin.svm.classification import KernelClassifier
 
 
 class SVC(KernelClassifier):
     """C-support vector classification.
 
-    For each pair of classes, with labels ``y_i`` of -1 or +1 and sample weights ``s_i``,
+    For each pair of classes, or each class against the rest (``multiclass="ovr"``), with labels
+    ``y_i`` of -1 or +1 and sample weights ``s_i``,
 
         minimise  1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (w . phi(x_i) + b))
 
     through its dual. ``C=numpy.inf`` is the hard margin; ``lam`` states the same problem as mean
-    loss plus ``lam ||w||^2``, that is ``C = 1 / (2 N lam)``, N the sum of the pair's weights.
+    loss plus ``lam ||w||^2``, that is ``C = 1 / (2 N lam)``, N the sum of its weights.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class SVC(KernelClassifier):
     cache_size : "auto" or float, default="auto"
         Memory for rows of the Gram matrix in MB, or a quarter of what is free.
     class_weight : dict, "balanced" or None, default=None
-        Factors of C for each class.
+        Factors of C for the rows of each class, in every machine.
     verbose : bool or int, default=False
         Show a progress bar (by tqdm if it is installed).
     max_iter : int, default=-1
@@ -73,6 +74,10 @@ class SVC(KernelClassifier):
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
         As in scikit-learn; both concern more than two classes only.
+    multiclass : {"ovo", "ovr"}, or Scheme or subclass of it, default="ovo"
+        Which machines for two tell several classes apart. ``"ovo"``: one for each pair of classes,
+        and their votes, as in scikit-learn. ``"ovr"``: one for each class against the rest, and the
+        largest value. Or a scheme of your own, see :class:`maxmargin.multiclass.Scheme`.
     random_state : int, RandomState or None, default=None
         Of the folds for ``probability``.
     lam : float, optional
@@ -94,18 +99,22 @@ class SVC(KernelClassifier):
     support_vectors_ : of shape (n_SV, n_features)
         Empty for a precomputed kernel.
     n_support_ : int array of shape (n_classes,)
+        Support vectors of any machine, which are grouped by class.
     dual_coef_ : of shape (n_classes - 1, n_SV)
-        ``y_i alpha_i``, in scikit-learn's layout; sparse where X is.
-    intercept_ : float array of shape (n_pairs,)
+        ``y_i alpha_i``, in scikit-learn's layout: those of a class against the others, in order;
+        with ``"ovr"`` of shape (n_classes, n_SV), a row for each machine. Sparse where X is.
+    scheme_ : Scheme
+        ``scheme_.expansions(dual_coef_, n_support_)`` has a row for each machine in every layout.
+    intercept_ : float array of shape (n_machines,)
         ``b``: the mean over the free support vectors of ``y_i - w . phi(x_i)``; without a free one
         the middle of the interval that the KKT conditions allow.
-    coef_ : of shape (n_pairs, n_features)
+    coef_ : of shape (n_machines, n_features)
         ``w``, for the linear kernel.
-    margin_ : float, or array of shape (n_pairs,)
+    margin_ : float, or array of shape (n_machines,)
         ``1 / ||w||``: the street is twice as wide.
-    slack_ : array of shape (n_samples,) or (n_pairs, n_samples)
+    slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
-    n_iter_ : int array of shape (n_pairs,)
+    n_iter_ : int array of shape (n_machines,)
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
         As in scikit-learn.
 
@@ -152,6 +161,7 @@ class SVC(KernelClassifier):
         callback: Any = None,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
+        multiclass: Any = "ovo",
         random_state: Any = None,
         lam: float | None = None,
         fit_intercept: bool = True,
@@ -177,6 +187,7 @@ class SVC(KernelClassifier):
         self.callback = callback
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
+        self.multiclass = multiclass
         self.random_state = random_state
         self.lam = lam
         self.fit_intercept = fit_intercept

@@ -13,14 +13,15 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
 from maxmargin import duals
-from maxmargin.backends.data import column
-from maxmargin.callbacks import observed
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.data import column
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
 from maxmargin.progress import Monitor
 from maxmargin.risk import cost_per_weight
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import POSITIVE, SingleMachine, with_the_cpu_in_reserve
-from maxmargin.svm.tensors import takes_tensors
+from maxmargin.svm.base import SingleMachine, with_the_cpu_in_reserve
 
 _COSTS = 30.0 ** np.arange(0, 10)  # of a hard tube, over the targets' spread and the kernel's size
 _BELOW = 0.99  # of its bound, a multiplier that does not reach it

@@ -8,7 +8,7 @@ its left side is centred.
 
 from maxmargin.backends.cpu.cancellation import DEVIATION32
 from maxmargin.backends.cpu.loops import add_rows, asymmetry, total_asymmetry
-from maxmargin.backends.cpu.operand import DensePoints, Operand, finite, look, variance
+from maxmargin.backends.cpu.operand import DensePoints, Operand, finite, variance
 from maxmargin.backends.cpu.tiles import PANEL_ROWS, TILE_BYTES, rooms, spans, spread_out
 from maxmargin.backends.cpu.values import (
     accumulate,
@@ -40,7 +40,6 @@ __all__ = [
     "kernel_rows",
     "kernel_square",
     "kernel_values",
-    "look",
     "primitive_rows",
     "rooms",
     "spans",

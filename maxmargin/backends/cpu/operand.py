@@ -11,7 +11,8 @@ from maxmargin.backends import program as op
 from maxmargin.backends.cpu.given import FunctionValues, GivenMatrix
 from maxmargin.backends.cpu.tiles import stretches
 from maxmargin.backends.cpu.vectors import DenseVectors, Vectors
-from maxmargin.backends.program import Program, View
+from maxmargin.backends.program import Program
+from maxmargin.backends.views import Views
 
 
 class Operand:
@@ -31,16 +32,16 @@ class Operand:
     def prepare(
         cls, program: Program, X: Any, like: Operand | None = None, shared: bool = False
     ) -> Operand:
-        """Look at X through the programme's views.
+        """Look at X, data or :class:`Views` of them, through the programme's views.
 
         ``like`` is the operand on the other side: both are seen from its centres. ``shared``
         primitives are exact enough for every kernel that is made of them.
         """
-        n = X.shape[0] if hasattr(X, "shape") else len(X)
-        seen: list[tuple[View, Any]] = []
+        views = Views.of(X)
+        n = views.n
         primitives: list[Any] = []
         for k, primitive in enumerate(program.primitives):
-            data = _view(X, primitive.view, seen)
+            data = views.through(primitive.view)
             rate = np.inf if shared else program.rates[k]
             if primitive.kind == op.PRECOMPUTED:
                 primitives.append(GivenMatrix(data))
@@ -52,7 +53,7 @@ class Operand:
                 primitives.append(Vectors.prepare(data, primitive.kind, rate, other))
         factors = np.empty((len(program.factors), n))
         for k, factor in enumerate(program.factors):
-            values = np.asarray(factor.function(_view(X, factor.view, seen)))
+            values = np.asarray(factor.function(views.through(factor.view)))
             if values.size != n or values.dtype.kind not in "fiub":
                 raise ValueError(
                     f"f(X) in f(x) k(x, z) f(z) returned {values.size} values of type "
@@ -166,18 +167,6 @@ def variance(X: Any) -> float:
     return total / X.size
 
 
-def _view(X: Any, view: View, seen: list[tuple[View, Any]]) -> Any:
-    """Apply a chain of column selections and feature maps to X, once per distinct chain."""
-    if not view:
-        return X
-    for known, data in seen:
-        if known == view:
-            return data
-    data = look(_view(X, view[:-1], seen), view[-1])
-    seen.append((view, data))
-    return data
-
-
 def canonical(X: Any) -> Any:
     """CSR data with sorted, unique indices, without touching the caller's; others as they are."""
     if sp.issparse(X) and not X.has_canonical_format:
@@ -195,21 +184,3 @@ def finite(values: np.ndarray, kernel: Any) -> np.ndarray:
             "does; for exp, powers and polynomials, scale the data (StandardScaler) or lower gamma."
         )
     return values
-
-
-def look(X: Any, step: op.Columns | op.Map) -> Any:
-    """Take one view step: select columns, or apply a feature map and check what it returned."""
-    if isinstance(step, op.Columns):
-        selected = X[:, list(step.indices)]
-        return selected.tocsr() if sp.issparse(selected) else selected
-    mapped = step.function(X)
-    mapped = mapped.tocsr() if sp.issparse(mapped) else np.asarray(mapped)
-    n = X.shape[0]
-    if mapped.ndim != 2 or mapped.shape[0] != n:
-        raise ValueError(
-            f"The feature map returned an array of shape {mapped.shape} for {n} rows; "
-            f"it must return one row of features per row, that is shape ({n}, M)."
-        )
-    if mapped.dtype.kind not in "fiub":
-        raise ValueError(f"The feature map returned {mapped.dtype} values; it must return reals.")
-    return mapped if mapped.dtype in (np.float32, np.float64) else mapped.astype(np.float64)

@@ -16,10 +16,11 @@ from maxmargin.backends.cpu.cancellation import (
     EXPONENT,
     centre_of,
 )
-from maxmargin.backends.cpu.operand import canonical, look
+from maxmargin.backends.cpu.operand import canonical
 from maxmargin.backends.cuda.cancellation import mend
 from maxmargin.backends.cuda.work import LEAST_CELLS, MOST_CELLS
 from maxmargin.backends.program import Program
+from maxmargin.backends.views import Views
 
 _DENSE_SHARE = 0.3  # of the budget, up to which CSR data become dense
 _HELD_FROM = 1 << 24  # bytes from which holding the pages of an array pays
@@ -204,15 +205,16 @@ class Points:
     def prepare(
         cls, program: Program, X: Any, device: torch.device, memory: int, like: Points | None = None
     ) -> Points:
-        """Bring X to the device through the programme's views.
+        """Bring X, data or :class:`Views` of them, to the device through the programme's views.
 
         Distances are taken from the medians of the columns where these are far from zero, or from
         the centres of ``like``.
         """
-        n = X.shape[0]
+        views = Views.of(X)
+        n = views.n
         primitives: list[Any] = []
         for k, primitive in enumerate(program.primitives):
-            data = _viewed(X, primitive.view)
+            data = views.through(primitive.view)
             if primitive.kind == op.PRECOMPUTED:
                 primitives.append(GivenMatrix(moved(np.ascontiguousarray(data), device)))
                 continue
@@ -220,7 +222,7 @@ class Points:
             primitives.append(_vectors(data, primitive.kind, rate, other, device, memory))
         factors = np.empty((len(program.factors), n))
         for k, factor in enumerate(program.factors):
-            factors[k] = np.asarray(factor.function(_viewed(X, factor.view))).reshape(n)
+            factors[k] = np.asarray(factor.function(views.through(factor.view))).reshape(n)
         return cls(primitives, moved(factors, device), n, device)
 
     def side(self, index: Any, dtype: torch.dtype) -> Side:
@@ -280,9 +282,3 @@ def moved(array: np.ndarray, device: torch.device) -> torch.Tensor:
     finally:
         if held:
             runtime.cudaHostUnregister(tensor.data_ptr())
-
-
-def _viewed(X: Any, view: op.View) -> Any:
-    for step in view:
-        X = look(X, step)
-    return X

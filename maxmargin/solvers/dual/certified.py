@@ -6,20 +6,19 @@ recomputed in float64 is above ``tol``, the solver goes on from there with its g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Protocol
 
 import numpy as np
 
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
-from maxmargin.certificate import Certificate, Evaluation, InseparableError, evaluate
-from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Definiteness, DeviceGram, Gram, Spectrum
+from maxmargin.certificate import Certificate, Evaluation, evaluate
+from maxmargin.duals import DualProblem
+from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.driver import Choice, Watch, drive
+from maxmargin.solvers.dual.method import BatchMethod, DualMethod
 from maxmargin.solvers.dual.near_level import Pace
 from maxmargin.solvers.dual.parallel_sets import ParallelSets
 from maxmargin.solvers.dual.small import Answer, SmallBatch, Task
@@ -41,63 +40,73 @@ _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
 
 
-class Solver(Protocol):
-    """What solves a batch of dual problems over one Gram matrix."""
+def choose_method(
+    problem: DualProblem, round_number: int = 0, shrinking: bool = True
+) -> Choice[DualMethod]:
+    """Choose the method for a round on a dual problem: by its size, its kernel and its device.
 
-    def solve(
-        self, gram: Gram, batch: DualBatch, tol: list[float], spent: list[int]
-    ) -> list[Solution]:
-        """Solve every problem from its start, to its own tolerance."""
-        ...
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram, duals
+    >>> from maxmargin.kernels import RBF
+    >>> from maxmargin.solvers import choose_method
+    >>> gram = Gram.of(np.arange(4.0)[:, None], RBF(1.0))
+    >>> problem = duals.one_class(np.arange(4), np.ones(4), nu=0.5)
+    >>> choose_method(problem.over(gram))
+    Choice(method=SMO(shrinking=True), why='a small problem: steps of two in float64')
+    """
+    smo, gram = SMO(shrinking), problem.gram
+    if problem.hard:
+        return Choice(smo, "the hard margin needs float64")
+    if not gram.fits_float32:
+        return Choice(smo, "kernel values too large for float32")
+    if gram.on_device:
+        if round_number < _DEVICE_ROUNDS:
+            return Choice(ParallelSets(), "the Gram matrix is on a GPU")
+        round_number -= _DEVICE_ROUNDS
+    if len(problem) < _ENGINE_FROM:
+        return Choice(smo, "a small problem: steps of two in float64")
+    if round_number < _ENGINE_ROUNDS:
+        return Choice(WorkingSet(), f"{len(problem)} variables: large working sets in float32")
+    return Choice(smo, "float32 has come to its end: steps of two in float64")
 
 
 @dataclass(frozen=True)
 class Auto:
-    """The solver by the size of the problem: SMO for small ones, the working-set engine beyond.
+    """What solves problems: a method that is given, or the one that suits each of them.
 
-    Small ones are solved many at a time (:class:`SmallBatch`), and what is not finished that way
-    goes on alone. SMO works in float64 and ends exactly on its face. It also takes over where the
-    engine's float32 has come to its end, and has the hard margin and huge kernel values to itself.
-    A Gram matrix on a GPU has a solver of its own, for problems of any size; where that one gives
-    up, the others go on from there on the host.
+    Small problems are solved many at a time (:class:`SmallBatch`), and what is not finished that
+    way goes on alone. SMO works in float64 and ends exactly on its face. It also takes over where
+    the working-set method's float32 has come to its end, and has the hard margin and huge kernel
+    values to itself. A Gram matrix on a GPU has a method of its own, for problems of any size;
+    where that one gives up, the others go on from there on the host.
     """
 
     max_iter: int = -1
     shrinking: bool = True
     monitor: Monitor = field(default_factory=Monitor)
+    method: DualMethod | None = None
 
-    def within(self, steps: int) -> Auto:
-        """Return the same solver with a limit on the steps of a problem, if it is a lower one."""
-        lower = steps >= 0 and (self.max_iter < 0 or steps < self.max_iter)
-        return replace(self, max_iter=steps) if lower else self
-
-    def for_round(
-        self,
-        gram: Gram,
-        problem: DualProblem,
-        k: int,
-        monitor: ProblemMonitor,
-        workers: Workers,
-        pace: Pace | None = None,
-    ) -> Solver:
-        """Solver for the k-th round on a problem, going on at the pace of the rounds before."""
-        engine = not problem.hard and gram.fits_float32
-        if isinstance(gram, DeviceGram):
-            if engine and k < _DEVICE_ROUNDS:
-                return ParallelSets(self.max_iter, self.monitor, [monitor.problem])
-            k -= _DEVICE_ROUNDS
-        if engine and k < _ENGINE_ROUNDS and len(problem) >= _ENGINE_FROM:
-            return WorkingSet(self.max_iter, monitor, workers, pace)
-        gram.forget_narrow_rows()
-        gram.scratch.release()
-        return SMO(self.max_iter, self.shrinking, monitor, pace)
+    def for_round(self, problem: DualProblem, k: int) -> DualMethod:
+        """Method for the k-th round on a problem."""
+        if self.method is not None:
+            refused = self.method.accepts(problem)
+            if refused is not None:
+                raise ValueError(refused)
+            return self.method
+        chosen = choose_method(problem, k, self.shrinking).method
+        if isinstance(chosen, SMO):
+            problem.gram.forget_narrow_rows()
+            problem.gram.scratch.release()
+        return chosen
 
 
 @on_one_blas_thread
 def solve_certified(
     gram: Gram,
     problems: list[DualProblem],
-    solver: Solver | Auto,
+    solver: DualMethod | Auto,
     tol: float,
     workers: Workers = ALONE,
 ) -> tuple[list[Evaluation], list[int]]:
@@ -120,6 +129,7 @@ def solve_certified(
     >>> evaluation.coefficients, round(evaluation.bias, 6), round(evaluation.margin, 6)
     (array([ 0., -2.,  2.]), -1.0, 0.5)
     """
+    solver = solver if isinstance(solver, Auto) else Auto(method=solver)
     spectrum = gram.spectrum
     hard = any(problem.hard for problem in problems)
     if hard and gram.definiteness is Definiteness.INDEFINITE:
@@ -127,11 +137,11 @@ def solve_certified(
             f"The hard margin (C=inf) needs a positive semidefinite kernel, and {gram.kernel!r} is "
             "indefinite on these data: it has no feature space to separate in. Use a finite C."
         )
-    if isinstance(gram, DeviceGram):
-        return _solve_on_device(gram, problems, solver, tol, spectrum, workers)
     workers = ALONE if gram.program.calls_python else workers
     attempts = [_Attempt(problem, k, tol, spectrum) for k, problem in enumerate(problems)]
-    if isinstance(solver, Auto):
+    if gram.on_device:
+        _solve_together(gram, attempts, solver, workers)
+    elif solver.method is None and solver.monitor.trace is None:
         _solve_small(gram, attempts, solver, workers)
     _solve_each(gram, [attempt for attempt in attempts if not attempt.done], solver, workers)
     return [attempt.evaluation for attempt in attempts], [attempt.steps for attempt in attempts]
@@ -164,9 +174,26 @@ def _grouped(attempts: list[_Attempt]) -> Iterable[list[_Attempt]]:
     return groups.values()
 
 
-def _solve_each(
-    gram: Gram, attempts: list[_Attempt], solver: Solver | Auto, workers: Workers
-) -> None:
+def _solve_together(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
+    """Take rounds with all problems at once, as long as their method is one for many."""
+    for attempt in attempts:
+        attempt.begin(gram.take(attempt.rows))
+    waiting = attempts
+    while True:
+        methods = [solver.for_round(attempt.current, attempt.round) for attempt in waiting]
+        waiting = [a for a, m in zip(waiting, methods, strict=True) if isinstance(m, BatchMethod)]
+        if not waiting:
+            return
+        method = next(m for m in methods if isinstance(m, BatchMethod))
+        watches = [attempt.watch(solver, workers) for attempt in waiting]
+        solutions = method.solve_all([attempt.current for attempt in waiting], watches)
+        for attempt, solution in zip(waiting, solutions, strict=True):
+            if attempt.judge(method, solution, workers):
+                solver.monitor.finished()
+        waiting = [attempt for attempt in waiting if not attempt.done]
+
+
+def _solve_each(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
     """Take the rounds of each problem, on the Gram matrix of its rows."""
     if not attempts:
         return
@@ -176,12 +203,11 @@ def _solve_each(
 
     def solve(attempt: _Attempt, workers: Workers, memory: int) -> None:
         rows = attempt.rows
-        own = gram if len(rows) == gram.n and threads == 1 else gram.take(rows, memory)
-        with _witness_on(rows):
-            attempt.begin(own)
-            _rounds(attempt, solver, workers)
-        if isinstance(solver, Auto):
-            solver.monitor.finished()
+        if attempt.problem.matrix is None:
+            alone = len(rows) == gram.n and threads == 1
+            attempt.begin(gram if alone else gram.take(rows, memory))
+        _rounds(attempt, solver, workers)
+        solver.monitor.finished()
 
     sizes = np.array([len(attempt.problem) for attempt in attempts])
     order = np.argsort(-sizes, kind="stable")
@@ -196,87 +222,9 @@ def _solve_each(
         solve(attempts[k], ALONE, gram.memory)
 
 
-def _solve_on_device(
-    gram: DeviceGram,
-    problems: list[DualProblem],
-    solver: Solver | Auto,
-    tol: float,
-    spectrum: Definiteness | Spectrum,
-    workers: Workers,
-) -> tuple[list[Evaluation], list[int]]:
-    """Solve all problems at once, and again those that are not done; certify them together."""
-    attempts = [_Attempt(problem, k, tol, spectrum) for k, problem in enumerate(problems)]
-    for attempt in attempts:
-        attempt.begin(gram.take(attempt.rows))
-    rows = [attempt.rows for attempt in attempts]
-    waiting = attempts
-    while waiting:
-        methods = [attempt.method(solver, workers) for attempt in waiting]
-        solutions = _solve_round(gram, waiting, methods, rows)
-        done = []
-        for attempt, method, solution in zip(waiting, methods, solutions, strict=True):
-            with _witness_on(rows[attempt.number]):
-                done.append(attempt.judge(method, solution, workers))
-        if isinstance(solver, Auto):
-            for _ in range(sum(done)):
-                solver.monitor.finished()
-        waiting = [attempt for attempt in waiting if not attempt.done]
-    return [attempt.evaluation for attempt in attempts], [attempt.steps for attempt in attempts]
-
-
-def _solve_round(
-    gram: DeviceGram, attempts: list[_Attempt], methods: list[Solver], rows: list[np.ndarray]
-) -> list[Solution]:
-    """One solution for each attempt: together where a method takes many."""
-    solutions: dict[int, Solution] = {}
-    parallel = {k: m for k, m in enumerate(methods) if isinstance(m, ParallelSets)}
-    for limit in {method.max_iter for method in parallel.values()}:
-        part = [k for k, method in parallel.items() if method.max_iter == limit]
-        batch = DualBatch.of(
-            [_over(gram, attempts[k].current, rows[attempts[k].number]) for k in part]
-        )
-        method = replace(parallel[part[0]], numbers=[attempts[k].number for k in part])
-        wanted, spent = ([getattr(attempts[k], name) for k in part] for name in ("wanted", "steps"))
-        found = gram.at_work(partial(method.solve, gram, batch, wanted, spent))
-        solutions.update(zip(part, found, strict=True))
-    for k, attempt in enumerate(attempts):
-        if k not in solutions:
-            batch = DualBatch.of([attempt.current])
-            (solutions[k],) = methods[k].solve(
-                attempt.gram, batch, [attempt.wanted], [attempt.steps]
-            )
-            if len(attempts) > 1 and isinstance(attempt.gram, DeviceGram):
-                attempt.gram.forget_rows()  # the others need the room for theirs
-    return [solutions[k] for k in range(len(attempts))]
-
-
-def _over(gram: Gram, problem: DualProblem, rows: np.ndarray) -> DualProblem:
-    """Return a problem over ``gram.take(rows)`` as one over the whole matrix."""
-    decision = problem.known_decision
-    if decision is not None:
-        decision = np.zeros(gram.n)
-        decision[rows] = problem.known_decision
-    return replace(problem, gram_row=rows[problem.gram_row], known_decision=decision)
-
-
-@contextmanager
-def _witness_on(rows: np.ndarray) -> Iterator[None]:
-    """Name the rows of a witness against separability as the whole Gram matrix does."""
-    try:
-        yield
-    except InseparableError as error:
-        raise InseparableError(
-            str(error),
-            (rows[error.positive[0]], error.positive[1]),
-            (rows[error.negative[0]], error.negative[1]),
-            error.distance,
-        ) from None
-
-
 class _Attempt:
     """One problem on its way to a certificate: rounds of solving and looking again."""
 
-    gram: Gram  # of the problem's rows, once it is solved alone
     evaluation: Evaluation
 
     def __init__(
@@ -294,33 +242,34 @@ class _Attempt:
 
     def begin(self, gram: Gram) -> None:
         """Go on alone, on the Gram matrix of the problem's own rows."""
-        self.gram = gram
+        self.problem, self.current = self.problem.over(gram), self.current.over(gram)
         if not self.round:
-            self.wanted = _first_tolerance(gram, self.problem, self.tol)
+            self.wanted = _first_tolerance(self.problem, self.tol)
 
     def task(self, solver: Auto) -> Task:
         """Return the next round as one of many."""
-        limit = solver.within(self.worth).max_iter
+        limit = self.limit(solver.max_iter)
         allowed = max(limit - self.steps, 0) if limit >= 0 else -1
         begin = self.current.start
         return Task(self.problem, self.rows, self.number, begin, self.wanted, allowed)
 
-    def method(self, solver: Solver | Auto, workers: Workers) -> Solver:
-        """Solver for the next round."""
-        if not isinstance(solver, Auto):
-            return solver
-        monitor = ProblemMonitor(solver.monitor, self.number)
-        solver = solver.within(self.worth)
-        return solver.for_round(self.gram, self.problem, self.round, monitor, workers, self.pace)
+    def limit(self, max_iter: int) -> int:
+        """Limit on the steps in all: the user's, or what knowing better is worth."""
+        return self.worth if self.worth >= 0 and not 0 <= max_iter <= self.worth else max_iter
+
+    def watch(self, solver: Auto, workers: Workers) -> Watch:
+        """What is asked of the next round, and who looks on."""
+        monitor, limit = ProblemMonitor(solver.monitor, self.number), self.limit(solver.max_iter)
+        return Watch(self.wanted, limit, monitor, workers, self.steps)
 
     def _allowed(self, times: int) -> int:
         """Return the steps in all that may be spent on knowing better what is known already."""
         return self.steps + max(times * self.steps, _LEAST * len(self.problem))
 
-    def judge(self, method: Solver, solution: Solution, workers: Workers) -> bool:
+    def judge(self, method: DualMethod, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
-        evaluation = evaluate(self.gram, self.problem, solution, self.tol, self.spectrum, workers)
-        return self._settle(method, replace(evaluation, rows=self.rows))
+        evaluation = evaluate(self.problem, solution, self.tol, self.spectrum, workers, self.rows)
+        return self._settle(method, evaluation)
 
     def judge_answer(self, method: SmallBatch, answer: Answer) -> bool:
         """Do the same with a solution that is accounted for."""
@@ -341,7 +290,7 @@ class _Attempt:
             ),
         )
 
-    def _is_unknowable(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
+    def _is_unknowable(self, method: DualMethod | SmallBatch, evaluation: Evaluation) -> bool:
         """Whether all that is worth it has been done for a margin too small to be told from zero.
 
         That is some more steps of two, or Newton's steps, which are exact at once.
@@ -358,10 +307,10 @@ class _Attempt:
         """
         if not self.problem.hard or evaluation.resolved:
             return False
-        unit = float(np.finfo(np.float64).eps * self.gram.diagonal.max())
+        unit = float(np.finfo(np.float64).eps * self.problem.gram.diagonal.max())
         return self.tol * evaluation.squared_norm < unit
 
-    def _take_note(self, method: Solver | SmallBatch, certificate: Certificate) -> None:
+    def _take_note(self, method: DualMethod | SmallBatch, certificate: Certificate) -> None:
         """Take note of how a round went that was not the last one."""
         if isinstance(method, WorkingSet):
             astray = certificate.kkt_violation > _ASTRAY * self.wanted
@@ -371,11 +320,11 @@ class _Attempt:
                 self.round = max(self.round, _DEVICE_ROUNDS + _ENGINE_ROUNDS)
         self.pace.again()
 
-    def _settle(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
+    def _settle(self, method: DualMethod | SmallBatch, evaluation: Evaluation) -> bool:
         self.done = self._is_last(method, evaluation)
         return self.done
 
-    def _is_last(self, method: Solver | SmallBatch, evaluation: Evaluation) -> bool:
+    def _is_last(self, method: DualMethod | SmallBatch, evaluation: Evaluation) -> bool:
         """Take an evaluation in, and decide whether to go on and from where."""
         solution = evaluation.solution
         self.steps += solution.n_iter
@@ -423,16 +372,16 @@ class _Attempt:
         return False
 
 
-def _rounds(attempt: _Attempt, solver: Solver | Auto, workers: Workers) -> None:
+def _rounds(attempt: _Attempt, solver: Auto, workers: Workers) -> None:
     while not attempt.done:
-        method = attempt.method(solver, workers)
-        batch = DualBatch.of([attempt.current])
-        (solution,) = method.solve(attempt.gram, batch, [attempt.wanted], [attempt.steps])
+        method = solver.for_round(attempt.current, attempt.round)
+        watch = attempt.watch(solver, workers)
+        solution = drive(method.begin(attempt.current, watch, attempt.pace), watch)
         attempt.judge(method, solution, workers)
-    attempt.gram.forget_narrow_rows()
+    attempt.problem.gram.forget()
 
 
-def _repairable(method: Solver | SmallBatch, solution: Solution) -> bool:
+def _repairable(method: DualMethod | SmallBatch, solution: Solution) -> bool:
     """Whether a solver has only come to the end of its precision, or of its patience."""
     others = isinstance(method, WorkingSet | ParallelSets | SmallBatch)
     return others and solution.status is Status.STALLED
@@ -452,7 +401,7 @@ def _worth_refining(evaluation: Evaluation) -> bool:
     )
 
 
-def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
+def _first_tolerance(problem: DualProblem, tol: float) -> float:
     """Tolerance for the first round.
 
     The hard margin is solved in the units of the hulls, which are rho times those of the margin
@@ -460,8 +409,7 @@ def _first_tolerance(gram: Gram, problem: DualProblem, tol: float) -> float:
     """
     if not problem.hard:
         return tol
-    coef = problem.on_rows(problem.start, gram.n)
-    squared = float(coef @ problem.decision_at_start(gram))
+    squared = float(problem.on_rows(problem.start) @ problem.decision_at_start())
     return max(0.5 * tol * squared, np.finfo(np.float64).tiny)
 
 

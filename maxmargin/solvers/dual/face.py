@@ -18,7 +18,6 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from maxmargin.duals import DualProblem
-from maxmargin.gram import Gram
 
 MAX_FREE = 3000
 _ALWAYS = 1 << 25  # bytes that the matrices of a face may take however small the budget is
@@ -27,12 +26,12 @@ _STEPS = 32
 _FLOPS = 2 * 10**8  # for the factorisations of one descent: some milliseconds
 
 
-def descend_faces(gram: Gram, problem: DualProblem, beta: np.ndarray, v: np.ndarray) -> int:
+def descend_faces(problem: DualProblem, beta: np.ndarray, v: np.ndarray) -> int:
     """Newton steps from face to face until one ends inside its own; returns their number.
 
     Changes ``beta`` and ``v`` in place. Does nothing on a face that is too large.
     """
-    free = face_of(gram, problem, beta)
+    gram, free = problem.gram, face_of(problem, beta)
     if not len(free):
         return 0
     start = beta.copy()
@@ -65,18 +64,18 @@ def descend_faces(gram: Gram, problem: DualProblem, beta: np.ndarray, v: np.ndar
         inside[k[wall]] = False
     if steps:
         _restore_sums(problem, beta, start, free[inside])
-        decision = problem.decision(gram, problem.on_rows(beta - start, gram.n))
-        v -= orientation * decision[problem.gram_row]
+        moved = problem.values(problem.on_rows(beta - start))
+        v -= orientation * moved[problem.gram_row]
     return steps
 
 
-def face_of(gram: Gram, problem: DualProblem, beta: np.ndarray) -> np.ndarray:
+def face_of(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
     """Return the free variables; none if they are too few to move or too many to solve for.
 
     Too many is more than ``MAX_FREE``, or four matrices of them more than the memory.
     """
     free = np.flatnonzero(problem.is_free(beta))
-    affordable = 32 * len(free) ** 2 <= max(gram.memory, _ALWAYS)
+    affordable = 32 * len(free) ** 2 <= max(problem.gram.memory, _ALWAYS)
     return free if 1 < len(free) <= MAX_FREE and affordable else free[:0]
 
 

@@ -22,7 +22,6 @@ from maxmargin.backends.interior_point import MATRICES, Dense, Minimum, OnRows, 
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.duals import DualProblem
-from maxmargin.gram import Gram
 from maxmargin.kernels.base import Validity
 
 _WIDE, _MARGIN = 2.0, 20.0  # violations and goals below the level that are near it
@@ -137,8 +136,8 @@ class NearLevel:
     sum that is fixed is one.
     """
 
-    def __init__(self, gram: Gram, problem: DualProblem, workers: Workers = ALONE) -> None:
-        self.gram, self.problem, self.workers = gram, problem, workers
+    def __init__(self, problem: DualProblem, workers: Workers = ALONE) -> None:
+        self.gram, self.problem, self.workers = problem.gram, problem, workers
         self.low_rank, self.tolerance = False, _COARSE
         self.promised = np.inf  # violation that the last solution should have left
         self.counted = len(problem.rows)  # rows that the last cost was for

@@ -34,17 +34,21 @@ trees).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from maxmargin.backends.device import on_host
 from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import DeviceGram, Gram
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.gram import DeviceGram
+from maxmargin.progress import Progress
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.driver import Watch, drive
+from maxmargin.solvers.dual.method import BatchMethod, DualRun
+from maxmargin.solvers.dual.near_level import Pace
 
 if TYPE_CHECKING:
     from maxmargin.backends.cuda.sets import Standing, Variables
@@ -77,53 +81,66 @@ _TOGETHER_SHARE, _MOST_TOGETHER = 0.25, 32_768  # of the memory, and what a laun
 
 
 @dataclass(frozen=True)
-class ParallelSets:
-    """Solver for a Gram matrix on a GPU.
+class ParallelSets(BatchMethod):
+    """Many working sets side by side, for a Gram matrix on a GPU."""
 
-    Parameters
-    ----------
-    max_iter : int, default=-1
-        Steps of two allowed for each problem; -1 for no limit.
-    monitor : Monitor
-        Is told of the progress, and asked when to stop.
-    numbers : sequence of int, optional
-        What the monitor knows the problems of a batch as.
-    """
+    def accepts(self, problem: DualProblem) -> str | None:
+        """Refuse a Gram matrix that is not on a GPU, and what float32 cannot hold."""
+        if not problem.gram.on_device:
+            return "Parallel working sets are for a GPU: use device='cuda', or solver='smo'."
+        if problem.hard or not problem.gram.fits_float32:
+            return (
+                "Parallel working sets compute in float32, and the hard margin (C=inf) or huge "
+                "kernel values need more: use solver='smo'."
+            )
+        return None
 
-    max_iter: int = -1
-    monitor: Monitor = field(default_factory=Monitor)
-    numbers: Sequence[int] | None = None
+    def begin(self, problem: DualProblem, watch: Watch, pace: Pace | None = None) -> Any:
+        """Begin with one problem as with several; the answer is a list of one."""
+        return _Run([_on_whole(problem)], [watch])
 
-    def solve(
-        self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
+    def solve_all(
+        self, problems: Sequence[DualProblem], watches: Sequence[Watch]
     ) -> list[Solution]:
-        """Solve every problem of the batch from its start; see :meth:`SMO.solve`.
+        """Solve every problem from its start.
 
         The decisions of a solution are those on the rows of its problem.
         """
-        if not isinstance(gram, DeviceGram):
-            raise TypeError("ParallelSets needs a Gram matrix on a device: DeviceGram.of")
-        problems = list(batch)
+        problems = [_on_whole(problem) for problem in problems]
+        gram = cast(DeviceGram, problems[0].gram)
+        return gram.at_work(partial(self._solve_all, problems, watches))
+
+    def _solve_all(
+        self, problems: Sequence[DualProblem], watches: Sequence[Watch]
+    ) -> list[Solution]:
         solutions: dict[int, Solution] = {}
-        for part in _parts(problems, gram):
-            run = _Run(
-                gram,
-                batch.some(part),
-                np.array([tol[k] for k in part], dtype=np.float64),
-                np.array([spent[k] for k in part]),
-                self.max_iter,
-                self.monitor,
-                [k if self.numbers is None else self.numbers[k] for k in part],
-            )
-            solutions.update(zip(part, run.solutions(), strict=True))
+        for part in _parts(problems):
+            own = [watches[k] for k in part]
+            run = _Run([problems[k] for k in part], own)
+            together = replace(own[0], max_iter=-1)  # each problem has a limit of its own
+            solutions.update(zip(part, drive(run, together), strict=True))
         return [solutions[k] for k in range(len(problems))]
 
 
-def _parts(problems: list[DualProblem], gram: DeviceGram) -> list[list[int]]:
+def _on_whole(problem: DualProblem) -> DualProblem:
+    """Return a problem over a part of a matrix as one over the whole."""
+    gram = cast(DeviceGram, problem.gram)
+    if gram.whole is None or gram.index is None:
+        return problem
+    decision = problem.known_decision
+    if decision is not None:
+        decision = np.zeros(gram.whole.n)
+        decision[gram.index] = problem.known_decision
+    row = gram.index[problem.gram_row]
+    return replace(problem, gram_row=row, known_decision=decision).over(gram.whole)
+
+
+def _parts(problems: Sequence[DualProblem]) -> list[list[int]]:
     """Which problems are solved together: small ones of one kind, as many as have room.
 
     The longest come first, so that those solved together are about as long.
     """
+    gram = cast(DeviceGram, problems[0].gram)
     parts: dict[tuple, list[int]] = {}
     for k in sorted(range(len(problems)), key=lambda k: -len(problems[k])):
         large = len(problems[k]) > _TOGETHER
@@ -196,52 +213,73 @@ def _newton_cost(movable: np.ndarray) -> np.ndarray:
     return 30 + 24 * thousands + 3 / 8 * thousands**3
 
 
-class _Run:
-    """Some problems on their way, and who wants to know."""
+class _Run(DualRun):
+    """Some problems on their way."""
 
-    def __init__(
-        self,
-        gram: DeviceGram,
-        batch: DualBatch,
-        tol: np.ndarray,
-        spent: np.ndarray,
-        max_iter: int,
-        monitor: Monitor,
-        numbers: list[int],
-    ) -> None:
-        self.problems, self.tol, self.spent = list(batch), tol, spent
-        self.monitor, self.numbers = monitor, numbers
-        self.limit = np.full(len(batch), 1 << 62) if max_iter < 0 else max_iter - spent
-        self.status = [Status.CONVERGED] * len(batch)
-        self.at_work = np.ones(len(batch), dtype=bool)
-        self.large = len(batch) == 1 and len(batch[0]) > _TOGETHER
-        self.variables = _variables(gram, batch, batch[0].n_groups)
+    def __init__(self, problems: Sequence[DualProblem], watches: Sequence[Watch]) -> None:
+        self.problems, self.watches = problems, watches
+        gram = cast(DeviceGram, problems[0].gram)
+        self.tol = np.array([watch.tol for watch in watches])
+        self.limit = np.array([watch.left(0) for watch in watches])
+        self.ended: list[Status | None] = [None] * len(problems)
+        self.at_work = np.ones(len(problems), dtype=bool)
+        self.large = len(problems) == 1 and len(problems[0]) > _TOGETHER
+        self.sets = _variables(gram, problems)
+        self.start = self.sets.b.clone()
         self.most_free = gram.matrix.largest_system
+        self.told = 0, np.inf, 0  # problem, violation and steps, as of the last look
 
-    def solutions(self) -> list[Solution]:
-        """Solve, and bring the answers to the host."""
-        if self.large:
-            self._by_stages()
-        else:
-            self._all_together()
-        variables, solutions = self.variables, []
+    def solution(self, status: Status) -> Any:
+        """Bring the answers to the host."""
+        sets, solutions = self.sets, []
         exact = not self.large
-        steps, b = on_host(variables.steps), on_host(variables.b)
-        known = on_host(variables.decisions() if exact else variables.v)
-        for k, (problem, status) in enumerate(zip(self.problems, self.status, strict=True)):
+        steps, b = on_host(sets.steps), on_host(sets.b)
+        known = on_host(sets.decisions() if exact else sets.v)
+        for k, problem in enumerate(self.problems):
             own = slice(0, len(problem))
             decision = known[k, own]
             if not exact:
                 decision = -problem.orientation * (decision + problem.linear)
             if problem.rows is not problem.gram_row:
                 decision = decision[np.unique(problem.gram_row, return_index=True)[1]]
-            solutions.append(Solution(b[k, own], int(steps[k]), status, decision, exact))
+            ended = self.ended[k] or status
+            solutions.append(Solution(b[k, own], int(steps[k]), ended, decision, exact))
         return solutions
 
-    def _all_together(self) -> None:
+    def progress(self, watch: Watch) -> Progress:
+        """Where the problem is that is furthest from its end."""
+        k, violation, steps = self.told
+        problem, beta, own = self.problems[k], self._beta(k), self.watches[k]
+        score = on_host(self.sets.score[k, : len(problem)])
+        return Progress(
+            own.monitor.problem,
+            "ParallelSets",
+            own.spent + steps,
+            violation,
+            own.tol,
+            gap=problem.gap(beta, score),
+            variables=beta,
+            words=self.words,
+            others=self._betas,
+        )
+
+    def _beta(self, k: int) -> np.ndarray:
+        return on_host(self.sets.b[k, : len(self.problems[k])])
+
+    def _betas(self) -> dict[int, np.ndarray]:
+        numbers = [watch.monitor.problem for watch in self.watches]
+        return {number: self._beta(k) for k, number in enumerate(numbers)}
+
+    def steps(self) -> Generator[None, None, None]:
+        """By stages where a problem is large, else all together."""
+        if self.large:
+            yield from self._by_stages()
+        else:
+            yield from self._all_together()
+
+    def _all_together(self) -> Generator[None, None, None]:
         """Sets of every problem at a time, until all are done; then those that only crawl."""
-        variables, rounds, count = self.variables, 0, len(self.problems)
-        start = variables.b.clone()
+        variables, rounds, count = self.sets, 0, len(self.problems)
         local = variables.nobody > _SET and variables.local_pays
         below = _BELOW * float(self.tol.min())
         progress, pace = _Progress(variables), _Pace(count)
@@ -254,6 +292,11 @@ class _Run:
                 crawls |= progress.stalled(now) | pace.crawls(now, rounds, at_work)
                 if self._finished(now, crawls):
                     break
+                try:
+                    yield
+                except GeneratorExit:
+                    variables.even_out(self.start)
+                    raise
             if local and rounds % 2 == 0 and (count == 1 or self._crowded(now, rounds)):
                 if not variables.orders:
                     variables.plant_trees(_TREES, _LEAF)
@@ -263,19 +306,20 @@ class _Run:
             else:
                 variables.worst_round(_SET, _TIGHTEN, below, self._allowed(now.steps))
             rounds += 1
-        variables.even_out(start)
+        variables.even_out(self.start)
         for k in range(count):
-            if self.status[k] is Status.STALLED:
+            if self.ended[k] is Status.STALLED:
                 one = variables.problem(k)
                 goal = _EXACT * float(self.tol[k])
-                now = self._newton(one, k, goal, int(variables.steps[k]))
+                self.ended[k] = None
+                now = yield from self._newton(one, k, goal, int(variables.steps[k]))
                 variables.steps[k] += one.steps[0]
                 if now.violation[0] <= goal:
-                    self.status[k] = Status.CONVERGED
+                    self.ended[k] = Status.CONVERGED
                 elif variables.steps[k] >= self.limit[k]:
-                    self.status[k] = Status.MAX_ITER
+                    self.ended[k] = Status.MAX_ITER
                 else:
-                    self.status[k] = self.monitor.stopped() or Status.STALLED
+                    self.ended[k] = Status.STALLED
 
     def _crowded(self, now: Standing, rounds: int) -> bool:
         """Whether one set of a problem holds too little of what may move, in most problems.
@@ -285,7 +329,9 @@ class _Run:
         movable = now.movable[self.at_work]
         return rounds >= 2 * _LOOKS and float(np.median(movable)) > _CROWD * _SET
 
-    def _newton(self, one: Variables, k: int, goal: float, spent: int) -> Standing:
+    def _newton(
+        self, one: Variables, k: int, goal: float, spent: int
+    ) -> Generator[None, None, Standing]:
         """Solve for all variables near their level at once, until nothing else violates.
 
         Ends short of the goal where that betters nothing any more, or cannot be done: with too many
@@ -298,13 +344,14 @@ class _Run:
             now = one.standing()
             violation, objective = float(now.violation[0]), float(now.objective[0])
             movable, steps = int(now.movable[0]), spent + int(now.steps[0])
-            self._report_one(k, violation, steps)
+            self.told = k, violation, steps
+            yield
             better = violation < _LESS * best or objective < lowest - _PROGRESS * abs(objective)
             fruitless = 0 if better else fruitless + 1
             best, lowest = min(best, violation), min(lowest, objective)
             if violation <= goal or fruitless == _FRUITLESS or movable > self.most_free:
                 return now
-            if steps >= self.limit[k] or self.monitor.stopped():
+            if steps >= self.limit[k]:
                 return now
             most = min(int(_BAND * movable) + _SET, self.most_free)
             part = one.near_level(_WIDE * violation + _MARGIN, most, worst=1.0)
@@ -312,9 +359,9 @@ class _Run:
                 return now
             one.adopt(part)
 
-    def _by_stages(self) -> None:
+    def _by_stages(self) -> Generator[None, None, None]:
         """Solve one large problem: roughly on samples of it, each four times the last; then all."""
-        whole = self.variables
+        whole = self.sets
         whole.look()
         whole.plant_trees(_TREES, _LEAF)
         sizes = [whole.nobody]
@@ -324,13 +371,15 @@ class _Run:
         for size in sizes[:-1]:
             sample = whole.sample(size)
             sample.look()
-            self._stages(sample, _ROUGH * float(sample.violation[0]))
-            whole.take_over(sample)
-        self._stages(whole, 0.0)
+            try:
+                yield from self._stages(sample, _ROUGH * float(sample.violation[0]))
+            finally:
+                whole.take_over(sample)
+        yield from self._stages(whole, 0.0)
 
-    def _stages(self, whole: Variables, goal: float) -> None:
+    def _stages(self, whole: Variables, goal: float) -> Generator[None, None, None]:
         """Work on the part that matters now, then look at all; until solved, or to a rough goal."""
-        tol, rough = float(self.tol[0]), whole is not self.variables
+        tol, rough = float(self.tol[0]), whole is not self.sets
         progress, crawls, tried = _Progress(whole), False, False
         while True:
             whole.look()
@@ -342,26 +391,31 @@ class _Run:
             crawls = crawls and bool(now.movable[0] <= self.most_free)
             stalled &= not crawls
             if rough:  # a sample's steps are not yet among those of the whole
-                spent = int(self.variables.steps[0] + now.steps[0])
-                if violation <= goal or stalled[0] or self._stopped(spent):
+                spent = int(self.sets.steps[0] + now.steps[0])
+                if violation <= goal or stalled[0] or spent >= self.limit[0]:
                     return
             else:
                 spent = int(now.steps[0])
                 if self._finished(now, stalled):
                     return
+            yield
             if crawls:
                 wanted = _EXACT * max(tol, goal)
-                now = self._newton(whole, 0, wanted, spent - int(now.steps[0]))
+                now = yield from self._newton(whole, 0, wanted, spent - int(now.steps[0]))
                 crawls, tried = False, bool(now.violation[0] > wanted)
                 continue
             violators = int((whole.excess()[0] > 0).sum())
             most = int(np.clip(1.25 * violators, _CHUNK, _LARGEST_CHUNK))
             part = whole.near_level(_WIDE * violation + _MARGIN, most)
             target = max(_STAGE * violation, _GOAL * max(tol, goal))
-            crawls = self._stage(part, target, spent, renewal)
-            whole.take_over(part)
+            try:
+                crawls = yield from self._stage(part, target, spent, renewal)
+            finally:
+                whole.take_over(part)
 
-    def _stage(self, part: Variables, target: float, spent: int, renewal: float) -> bool:
+    def _stage(
+        self, part: Variables, target: float, spent: int, renewal: float
+    ) -> Generator[None, None, bool]:
         """Rounds on a part until its violation is small against what the whole has.
 
         Returns whether they were given up because they crawl: ``renewal`` is what it costs, in
@@ -373,10 +427,11 @@ class _Run:
             if rounds % _LOOKS == 0:
                 now = part.standing()
                 taken = spent + now.steps
-                self._report(now.violation, taken)
+                self.told = 0, float(now.violation[0]), int(taken[0])
                 stalled = progress.stalled(now)[0]
-                if now.violation[0] <= target or stalled or self._stopped(int(taken[0])):
+                if now.violation[0] <= target or stalled or taken[0] >= self.limit[0]:
                     return False
+                yield
                 if pace.crawls(now, rounds, 1)[0] and now.movable[0] <= self.most_free:
                     return True
             if rounds % 2 == 0:
@@ -387,63 +442,39 @@ class _Run:
                 part.worst_round(_SET, _TIGHTEN, below, self._allowed(taken))
             rounds += 1
 
-    def _stopped(self, spent: int) -> bool:
-        return spent >= self.limit[0] or self.monitor.stopped() is not None
-
     def _allowed(self, taken: np.ndarray, sets: int = 1) -> int:
         """Steps that each of so many sets of a problem may take in the next round."""
         left = (self.limit - taken)[self.limit > taken]
         return min(_STEPS * _SET, int(left.min(initial=1 << 62)) // sets) if len(left) else 0
 
     def _finished(self, now: Standing, idle: np.ndarray) -> bool:
-        """Tell the listeners; let problems rest that are done, and say whether all are."""
-        self._report(now.violation, now.steps)
-        stop = self.monitor.stopped()
+        """Let problems rest that are done, and say whether all are."""
+        k = int(np.argmax(now.violation / self.tol))
+        self.told = k, float(now.violation[k]), int(now.steps[k])
         goal = np.maximum(0.5 * self.tol, self.tol - _DEVIATIONS * now.uncertainty)
         solved, spent = now.violation <= goal, now.steps >= self.limit
         for k in range(len(self.problems)):
             if solved[k]:
-                self.status[k] = Status.CONVERGED
+                self.ended[k] = Status.CONVERGED
             elif spent[k]:
-                self.status[k] = Status.MAX_ITER
+                self.ended[k] = Status.MAX_ITER
             elif idle[k]:
-                self.status[k] = Status.STALLED  # in float32: the certificate sees further
-            elif stop:
-                self.status[k] = stop
+                self.ended[k] = Status.STALLED  # in float32: the certificate sees further
         done = solved | spent | idle
         self.at_work = ~done
-        self.variables.rest(done)
-        return bool(done.all()) or stop is not None
-
-    def _report(self, violation: np.ndarray, steps: np.ndarray) -> None:
-        k = int(np.argmax(violation / self.tol))
-        self._report_one(k, float(violation[k]), int(steps[k]))
-
-    def _report_one(self, k: int, violation: float, steps: int) -> None:
-        if not self.monitor.due():
-            return
-        problem = self.problems[k]
-        beta = self._beta(k)
-        gap = problem.gap(beta, on_host(self.variables.score[k, : len(problem)]))
-        monitor = ProblemMonitor(self.monitor, self.numbers[k])
-        taken = int(self.spent[k]) + steps
-        monitor.report(taken, violation, float(self.tol[k]), gap, beta, self._betas)
-
-    def _beta(self, k: int) -> np.ndarray:
-        return on_host(self.variables.b[k, : len(self.problems[k])])
-
-    def _betas(self) -> dict[int, np.ndarray]:
-        return {number: self._beta(k) for k, number in enumerate(self.numbers)}
+        self.sets.rest(done)
+        return bool(done.all())
 
 
-def _variables(gram: DeviceGram, batch: DualBatch, n_groups: int) -> Variables:
+def _variables(gram: DeviceGram, problems: Sequence[DualProblem]) -> Variables:
     """Bring problems to the device, with the decisions at their start."""
     from maxmargin.backends.cuda.sets import Variables
 
+    batch = DualBatch.of(problems)
     decision = np.zeros(batch.offset[-1])
-    for k, problem in enumerate(batch):
+    for k, problem in enumerate(problems):
         if problem.known_decision is not None or problem.start.any():
-            own = problem.decision_at_start(gram)[problem.gram_row]
+            own = problem.decision_at_start()[problem.gram_row]
             decision[batch.offset[k] : batch.offset[k + 1]] = own
     arrays = {**batch.arrays, "decision": decision}
-    return Variables.on_device(gram.matrix, arrays, batch.offset, n_groups)
+    return Variables.on_device(gram.matrix, arrays, batch.offset, problems[0].n_groups)

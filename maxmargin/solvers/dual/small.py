@@ -22,8 +22,9 @@ from maxmargin.backends.cpu.steps import CONVERGED, PAUSED, Variables
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
 from maxmargin.gram import Gram
-from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.dual.method import DualRun
 
 _WHOLE = 2048  # rows up to which the whole matrix is made for problems on parts of it,
 _WORTH = 0.25  # if they are over so much of it between them
@@ -141,9 +142,21 @@ class SmallBatch:
 
     def _report(self, task: Task, batch: Batch, found: Answers, k: int) -> None:
         answer = _answer(task, batch, found, k)
-        beta, account = answer.solution.beta.copy(), answer.account
-        monitor = ProblemMonitor(self.monitor, task.number)
-        monitor.report(answer.solution.n_iter, account.violation, task.tol, account.gap, beta)
+        account = answer.account
+        self.monitor.report(
+            lambda: Progress(
+                task.number,
+                "SmallBatch",
+                answer.solution.n_iter,
+                account.violation,
+                task.tol,
+                account.primal,
+                account.dual,
+                account.gap,
+                answer.solution.beta.copy(),
+                words=DualRun.words,
+            )
+        )
 
 
 def _side_by_side(gram: Gram, tasks: Sequence[Task]) -> tuple[Batch, Answers]:

@@ -35,20 +35,20 @@ References: Platt, 1999; Keerthi et al., Neural Computation 13(3), 2001; Fan, Ch
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
 
 import numpy as np
 
 from maxmargin.backends.cpu.smo import CONVERGED, MISSING, PAUSED, STUCK, smo_steps
 from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import StoppedError, Workers
-from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Gram
+from maxmargin.duals import DualProblem
 from maxmargin.kernels.base import Validity
-from maxmargin.progress import ProblemMonitor, Progress
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.driver import NO_LIMIT, Measure, Watch
 from maxmargin.solvers.dual.face import descend_faces
+from maxmargin.solvers.dual.method import DualMethod, DualRun
 from maxmargin.solvers.dual.near_level import NearLevel, Pace
 
 _SLICE_SECONDS, _FIRST_SLICE = 0.05, 10**6
@@ -61,20 +61,14 @@ _FETCH_ROWS, _FETCH_ENTRIES = (8, 64), 1 << 17
 
 
 @dataclass(frozen=True)
-class SMO:
-    """Solver by sequential minimal optimisation.
+class SMO(DualMethod):
+    """Sequential minimal optimisation.
 
     Parameters
     ----------
-    max_iter : int, default=-1
-        Steps allowed for each problem; -1 for no limit.
     shrinking : bool, default=True
         Set variables aside that are at a wall and far from leaving it, and look at them again when
         the others are solved. Faster where many steps are needed; the answer is the same.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
-    pace : Pace, optional
-        Of the rounds before this one.
 
     Examples
     --------
@@ -84,119 +78,112 @@ class SMO:
     >>> from maxmargin.solvers import SMO
     >>> gram = Gram.of(np.array([[-1.0], [1.0]]), Linear())
     >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
-    >>> (solution,) = SMO().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
-    >>> solution.beta
+    >>> SMO().solve(problem.over(gram)).beta
     array([-0.5,  0.5])
     """
 
-    max_iter: int = -1
     shrinking: bool = True
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
-    pace: Pace | None = None
 
-    def solve(
-        self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
-    ) -> list[Solution]:
-        """Solve every problem of the batch from its start.
+    def begin(self, problem: DualProblem, watch: Watch, pace: Pace | None = None) -> SMORun:
+        """Begin at the problem's start."""
+        return SMORun(problem, watch, self.shrinking, pace or Pace())
 
-        Parameters
-        ----------
-        gram : Gram
-        batch : DualBatch
-        tol : sequence of float, one per problem
-            KKT violation to reach.
-        spent : sequence of int, one per problem
-            Steps already taken; they count towards ``max_iter``.
-        """
-        return [
-            self._solve_one(gram, problem, float(tol[k]), int(spent[k]))
-            for k, problem in enumerate(batch)
-        ]
 
-    def _solve_one(self, gram: Gram, problem: DualProblem, tol: float, spent: int) -> Solution:
-        whole = state = _State.begin(gram, problem)
-        size = len(problem)
-        steps, status, violation = 0, Status.CONVERGED, np.inf
+class SMORun(DualRun):
+    """SMO at work: ``whole`` has all variables, ``state`` those that are not set aside."""
+
+    def __init__(self, problem: DualProblem, watch: Watch, shrinking: bool, pace: Pace) -> None:
+        self.problem, self.watch, self.shrinking, self.pace = problem, watch, shrinking, pace
+        self.whole = self.state = _State.begin(problem)
+        self.violation = np.inf
+        self.moved: np.ndarray | None = None
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The signed variables; those set aside are where they were."""
+        return self.state.spread_over(self.whole.beta)
+
+    @property
+    def working_set(self) -> np.ndarray | None:
+        """The variables that the last steps have moved, while someone records them."""
+        return self.moved
+
+    def measure(self) -> Measure:
+        """Look at all variables, also at those that are set aside."""
+        self.state = self.whole.absorb(self.state)
+        gap, (value, _) = self.whole.gap(), self.whole.objective()
+        return self.measured(self.whole.violation(), -value, gap)
+
+    def solution(self, status: Status) -> Solution:
+        """Return the variables as they are."""
+        return Solution(self.whole.absorb(self.state).beta, self.n_iter, status)
+
+    def steps(self) -> Generator[None, None, None]:
+        """Steps of two; where they crawl, faces, and Newton's steps."""
+        whole, gram, pace = self.whole, self.problem.gram, self.pace
+        size, tol = len(self.problem), self.watch.tol
         slice_steps = max(_FIRST_SLICE // size, 1)
         stall, proven = _StallWatch(size), gram.kernel.validity is Validity.VALID
-        newton = NearLevel(gram, problem, Workers(1, self.monitor.stopped))
-        pace, scaled = self.pace or Pace(), False
+        newton = NearLevel(self.problem, Workers(1, self.watch.stopped))
         uneven = bool(whole.diagonal.max() > _EVEN * whole.diagonal.min())
+        scaled = False
         next_descent, polished = (2 if uneven else 10) * size, False
-        next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else 1 << 62
+        next_shrinking = max(size, _SHRINK_AFTER) if self.shrinking else NO_LIMIT
+        tracing = self.watch.monitor.trace is not None
         while True:
             # looks come at step counts and not at times, so that a fit goes the same way twice
-            allowed = min(slice_steps, max(min(next_descent, next_shrinking) - steps, 1))
-            if self.max_iter >= 0:
-                allowed = min(allowed, self.max_iter - spent - steps)
-            if allowed <= 0:
-                status = Status.MAX_ITER
-                break
+            until = max(min(next_descent, next_shrinking) - self.n_iter, 1)
+            allowed = min(slice_steps, until, self.allowed)
+            start = self.variables.copy() if tracing else None
             before = time.monotonic()
-            code, done, needed, violation = state.advance(
-                gram, tol, allowed, steps if scaled else -1
+            code, done, needed, self.violation = self.state.advance(
+                tol, allowed, self.n_iter if scaled else -1
             )
-            now = time.monotonic()
-            steps += done
-            pace.spent += _ENTRIES * done * len(state.beta)
-            if code == CONVERGED and state is not whole:
-                state = whole.absorb(gram, state)  # what was set aside may violate by now
-                next_shrinking = steps + max(size, _SHRINK_AFTER)
+            took = time.monotonic() - before
+            self.n_iter += done
+            if tracing:
+                self.moved = np.flatnonzero(self.variables != start)
+            pace.spent += _ENTRIES * done * len(self.state.beta)
+            if code == CONVERGED and self.state is not whole:
+                self.state = whole.absorb(self.state)  # what was set aside may violate by now
+                next_shrinking = self.n_iter + max(size, _SHRINK_AFTER)
                 continue
-            if code == CONVERGED and (polished or not violation):
-                break
-            if stall.due(steps):
-                state = whole.absorb(gram, state)
-                state.renew(gram)
-            weary = code == PAUSED and steps >= next_descent
-            looked = state is whole and (weary or stall.due(steps))
-            if looked and proven and not state.possible():
+            if code == CONVERGED and (polished or not self.violation):
+                return
+            if stall.due(self.n_iter):
+                self.state = whole.absorb(self.state)
+                self.state.renew()
+            weary = code == PAUSED and self.n_iter >= next_descent
+            looked = self.state is whole and (weary or stall.due(self.n_iter))
+            if looked and proven and not whole.possible():
                 code = STUCK
-            if code == STUCK or stall.unchanged(state, steps) or (proven and pace.hopeless):
-                status = Status.STALLED
-                break
-            stop = self.monitor.stopped()
-            if stop:
-                status = stop
-                break
+            stuck = code == STUCK or stall.unchanged(self.state, self.n_iter)
+            if stuck or (proven and pace.hopeless):
+                self.status = Status.STALLED
+                return
             if code == MISSING:
-                gram.require(state.rows_to_fetch(gram, needed))
-            elif now - before < _SLICE_SECONDS and allowed == slice_steps:
+                gram.require(self.state.rows_to_fetch(needed))
+            elif took < _SLICE_SECONDS and allowed == slice_steps:
                 slice_steps *= 2
-            elif now - before > 2 * _SLICE_SECONDS:
+            elif took > 2 * _SLICE_SECONDS:
                 slice_steps = max(slice_steps // 2, 1)
             if code == CONVERGED or weary:
                 polished = code == CONVERGED
-                state.descend(gram)
-                next_descent = steps + 10 * size
-            room = self.max_iter < 0 or self.max_iter - spent - steps >= MOST_STEPS
+                self.state.descend()
+                next_descent = self.n_iter + 10 * size
             if weary:
-                tired = pace.tired(violation)
+                tired = pace.tired(self.violation)
                 scaled = scaled or (tired and uneven)
-                if tired and room:
-                    state = whole.absorb(gram, state)
-                    steps += state.newton(gram, newton, pace, tol)
-                    next_descent = steps if pace.newton else next_descent
-            if code == PAUSED and steps >= next_shrinking:
+                if tired and self.watch.left(self.n_iter) >= MOST_STEPS:
+                    self.state = whole.absorb(self.state)
+                    self.n_iter += whole.newton(newton, pace, tol)
+                    next_descent = self.n_iter if pace.newton else next_descent
+            if code == PAUSED and self.n_iter >= next_shrinking:
                 next_shrinking += max(size, _SHRINK_AFTER)
-                if gram.resident or state is whole:
+                if gram.resident or self.state is whole:
                     # looking again costs products with rows that moved: cheap while resident
-                    state = whole.absorb(gram, state).shrunk(violation)
-            if self.monitor.due():
-                gap, beta = whole.absorb(gram, state).gap(), whole.beta
-                self.monitor.report(
-                    lambda: Progress(
-                        self.monitor.problem,
-                        "SMO",
-                        spent + steps,
-                        violation,
-                        tol,
-                        gap=gap,
-                        variables=beta,
-                    )
-                )
-                state = whole
-        return Solution(whole.absorb(gram, state).beta, steps, status)
+                    self.state = whole.absorb(self.state).shrunk(self.violation)
+            yield
 
 
 @dataclass
@@ -222,17 +209,14 @@ class _State:
         self.may_fall = self.problem.may_fall(self.beta)
 
     @classmethod
-    def begin(cls, gram: Gram, problem: DualProblem) -> _State:
+    def begin(cls, problem: DualProblem) -> _State:
         """Begin at the problem's start, with its gradient."""
-        decision = problem.decision_at_start(gram)
-        v = problem.scores(decision)
-        return cls(problem, problem.start.copy(), v, gram.diagonal[problem.gram_row])
+        v = problem.scores(problem.decision_at_start())
+        return cls(problem, problem.start.copy(), v, problem.gram.diagonal[problem.gram_row])
 
-    def advance(
-        self, gram: Gram, tol: float, steps: int, turn: int = -1
-    ) -> tuple[int, int, int, float]:
+    def advance(self, tol: float, steps: int, turn: int = -1) -> tuple[int, int, int, float]:
         """Take up to so many steps; see :func:`smo_steps`."""
-        store, problem = gram.store, self.problem
+        problem, store = self.problem, self.problem.gram.store
         return smo_steps(
             store.data,
             store.slot,
@@ -254,10 +238,9 @@ class _State:
             steps,
         )
 
-    def renew(self, gram: Gram) -> None:
+    def renew(self) -> None:
         """Compute the scores anew: steps add their rounding to them, one after the other."""
-        decision = gram.matvec(self.problem.on_rows(self.beta, gram.n))
-        self.v = self.problem.scores(decision)
+        self.v = self.problem.scores(self.problem.decision(self.beta))
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
@@ -276,22 +259,22 @@ class _State:
         slopes = problem.linear != 0
         return value >= 2.0 * float(problem.linear[slopes] @ furthest[slopes]) - 1e-6 * size
 
-    def descend(self, gram: Gram) -> None:
+    def descend(self) -> None:
         """Take Newton steps on the face of the free variables."""
-        descend_faces(gram, self.problem, self.beta, self.v)
+        descend_faces(self.problem, self.beta, self.v)
         self._look()
 
-    def newton(self, gram: Gram, near_level: NearLevel, pace: Pace, tol: float) -> int:
+    def newton(self, near_level: NearLevel, pace: Pace, tol: float) -> int:
         """Solve for all variables near their level, if that costs no more than steps have."""
         try:
             if not pace.crawls(near_level.cost(self.beta, self.score(), pace.budget)):
                 return 0
-            decision = gram.matvec(self.problem.on_rows(self.beta, gram.n))
+            decision = self.problem.decision(self.beta)
             self.beta, violation, steps = near_level.descend(self.beta, decision, tol)
         except StoppedError:
             return 0
         pace.judge(violation, steps)
-        self.renew(gram)
+        self.renew()
         self._look()
         return steps
 
@@ -311,6 +294,25 @@ class _State:
         problem = self.problem.restricted(index)
         return _State(problem, self.beta[index], v[index], self.diagonal[index], index)
 
+    def violation(self) -> float:
+        """Largest violation of a pair, or of one variable where there is no constraint."""
+        score = self.score()
+        rises = np.where(self.may_rise, score, -np.inf)
+        falls = np.where(self.may_fall, -score, -np.inf)
+        if not self.n_groups:
+            return float(max(rises.max(), falls.max(), 0.0))
+        member = self.problem.group == np.arange(self.n_groups)[:, None]
+        wide = np.where(member, rises, -np.inf).max(1) + np.where(member, falls, -np.inf).max(1)
+        return float(max(wide.max(), 0.0))
+
+    def spread_over(self, beta: np.ndarray) -> np.ndarray:
+        """Return these variables among all, given where the others are."""
+        if self.index is None:
+            return self.beta
+        beta = beta.copy()
+        beta[self.index] = self.beta
+        return beta
+
     def gap(self) -> float:
         """Duality gap at levels in the middle of what the groups allow."""
         return self.problem.gap(self.beta, self.score())
@@ -326,7 +328,7 @@ class _State:
             score[member] -= np.mean(ends) if ends else 0.0
         return score
 
-    def absorb(self, gram: Gram, part: _State) -> _State:
+    def absorb(self, part: _State) -> _State:
         """Take a shrunk state's progress into this whole one, and return it."""
         if part.index is None:
             return self
@@ -335,19 +337,19 @@ class _State:
         waiting[part.index] = False
         self.beta[part.index], self.v[part.index] = part.beta, part.v
         others = self.problem.restricted(np.flatnonzero(waiting))
-        moved = part.problem.on_rows(part.beta - before, gram.n)
+        moved = part.problem.on_rows(part.beta - before)
         if moved.any() and len(others):
-            decision = others.decision(gram, moved)
-            self.v[waiting] -= others.orientation * decision[others.gram_row]
+            self.v[waiting] -= others.orientation * others.values(moved)[others.gram_row]
         self._look()
         return self
 
-    def rows_to_fetch(self, gram: Gram, needed: int) -> np.ndarray:
+    def rows_to_fetch(self, needed: int) -> np.ndarray:
         """Return the missing row, and with it the most violating ones: they come next.
 
         A panel of rows costs little more than one, since the data are read once for all of them.
         Once the store is full only what is needed is fetched: the rest would evict rows in use.
         """
+        gram = self.problem.gram
         count = min(max(_FETCH_ENTRIES // gram.n, _FETCH_ROWS[0]), _FETCH_ROWS[1])
         count = min(count, gram.store.capacity - gram.store.used, len(self.v)) - 1
         rows = [needed]

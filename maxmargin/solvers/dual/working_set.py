@@ -24,8 +24,8 @@ JMLR 6, 2005 (the choice of two variables).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -35,12 +35,12 @@ from maxmargin.backends import cpu
 from maxmargin.backends.cpu import steps as cpu_steps
 from maxmargin.backends.cpu.momentum import hastened_steps
 from maxmargin.backends.interior_point import MOST_STEPS
-from maxmargin.backends.threads import ALONE, StoppedError, Workers
-from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Gram
+from maxmargin.backends.threads import StoppedError, Workers
+from maxmargin.duals import DualProblem
 from maxmargin.kernels.base import Validity
-from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Solution, Status
+from maxmargin.solvers.driver import Measure, Watch
+from maxmargin.solvers.dual.method import DualMethod, DualRun, Unbegun
 from maxmargin.solvers.dual.near_level import NearLevel, Pace
 
 LARGEST, LEAST = 8192, 64  # variables of a working set
@@ -60,20 +60,12 @@ _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths 
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
 
 
-@dataclass(frozen=True)
-class WorkingSet:
-    """Solver by large working sets.
+Stopped = Callable[[], Any]  # whether someone wants the work to end
 
-    Parameters
-    ----------
-    max_iter : int, default=-1
-        Steps of two allowed for each problem; -1 for no limit.
-    monitor : ProblemMonitor
-        Is told of the progress, and asked when to stop.
-    workers : Workers
-        Threads for blocks and updates.
-    pace : Pace, optional
-        Of the rounds before this one.
+
+@dataclass(frozen=True)
+class WorkingSet(DualMethod):
+    """Decomposition into large working sets, in float32.
 
     Examples
     --------
@@ -83,70 +75,97 @@ class WorkingSet:
     >>> from maxmargin.solvers import WorkingSet
     >>> gram = Gram.of(np.array([[-1.0], [1.0]]), Linear())
     >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
-    >>> (solution,) = WorkingSet().solve(gram, duals.DualBatch.of([problem]), [1e-3], [0])
-    >>> solution.beta
+    >>> WorkingSet().solve(problem.over(gram)).beta
     array([-0.5,  0.5])
     """
 
-    max_iter: int = -1
-    monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
-    workers: Workers = ALONE
-    pace: Pace | None = None
+    def accepts(self, problem: DualProblem) -> str | None:
+        """Refuse what float32 cannot hold: the hard margin, and huge kernel values."""
+        if problem.hard:
+            return (
+                "The working-set method computes in float32, and the hard margin (C=inf) needs "
+                "more: use solver='smo', or a finite C."
+            )
+        if not problem.gram.fits_float32:
+            return (
+                "The working-set method computes in float32, and the kernel's values here are too "
+                "large for it: use solver='smo', or scale the data."
+            )
+        return None
 
-    def solve(
-        self, gram: Gram, batch: DualBatch, tol: Sequence[float], spent: Sequence[int]
-    ) -> list[Solution]:
-        """Solve every problem of the batch from its start; see :meth:`SMO.solve`."""
-        return [
-            self._solve_one(gram, problem, float(tol[k]), int(spent[k]))
-            for k, problem in enumerate(batch)
-        ]
-
-    def _solve_one(self, gram: Gram, problem: DualProblem, tol: float, spent: int) -> Solution:
-        if stop := self.monitor.stopped():
-            return Solution(problem.start, 0, stop, problem.known_decision)
-        stoppable = Workers(self.workers.count, self.monitor.stopped)
+    def begin(self, problem: DualProblem, watch: Watch, pace: Pace | None = None) -> DualRun:
+        """Begin at the problem's start, whose decision may take a while to know."""
+        if watch.stopped():
+            return Unbegun(problem, watch)
         try:
-            state = _State(gram, problem, stoppable, self.pace or Pace())
-        except StoppedError:  # later on, any round can be undone
-            return Solution(problem.start, 0, self.monitor.stopped() or Status.INTERRUPTED)
-        limit = self.max_iter - spent if self.max_iter >= 0 else 1 << 62
-        steps, status, idle, best = 0, Status.CONVERGED, 0, np.inf
+            return WorkingSetRun(problem, watch, pace or Pace())
+        except StoppedError:
+            return Unbegun(problem.started_from(problem.start), watch)
+
+
+class WorkingSetRun(DualRun):
+    """The working-set method at work."""
+
+    def __init__(self, problem: DualProblem, watch: Watch, pace: Pace) -> None:
+        self.problem, self.watch = problem, watch
+        self.state = _State(problem, Workers(watch.workers.count, watch.stopped), pace)
+        self.violation = self.state.survey()
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The signed variables."""
+        return self.state.beta
+
+    @property
+    def working_set(self) -> np.ndarray | None:
+        """The variables of the last set."""
+        return self.state.chosen
+
+    def measure(self) -> Measure:
+        """What the last look at all variables has found."""
+        value, _ = self.state.objective()
+        return self.measured(self.violation, -value, self.state.gap())
+
+    def solution(self, status: Status) -> Solution:
+        """Return the variables and the decision, as they are."""
+        return Solution(self.state.beta, self.n_iter, status, self.state.decision)
+
+    def steps(self) -> Generator[None, None, None]:
+        """Choose a set, solve for it, look at all variables; until none violates."""
+        state, tol = self.state, self.watch.tol
+        idle, best = 0, np.inf
         while True:
-            violation = state.survey()
-            if self.monitor.due():
-                self.monitor.report(spent + steps, violation, tol, state.gap(), state.beta)
-            stop = self.monitor.stopped()
             goal = max(0.5 * tol, tol - state.rounding())
-            if violation <= goal:
-                break
-            if steps >= limit or stop:
-                status = stop or Status.MAX_ITER
-                break
-            taken, moved = state.advance(goal, violation, limit - steps, self.monitor)
-            steps += taken
+            if self.violation <= goal:
+                return
+            yield
+            left = self.watch.left(self.n_iter)
+            taken, moved = state.advance(goal, self.violation, left, self.watch.stopped)
+            self.n_iter += taken
             value, size = state.objective()
             idle = 0 if value < best - _PROGRESS * size else idle + 1
             best = min(best, value)
             done = state.pace.hopeless or state.pace.exhausted
             if not moved or idle == _STALL_ROUNDS or done:
-                status = Status.STALLED  # in float32: the certificate sees further
-                break
-        return Solution(state.beta, steps, status, state.decision)
+                self.status = Status.STALLED  # in float32: the certificate sees further
+                return
+            self.violation = state.survey()
 
 
 class _State:
     """Where a solve is: ``beta``, the decision ``D = K coef``, and the rows computed so far."""
 
-    def __init__(self, gram: Gram, problem: DualProblem, workers: Workers, pace: Pace) -> None:
+    def __init__(self, problem: DualProblem, workers: Workers, pace: Pace) -> None:
+        gram = problem.gram
         self.gram, self.problem, self.workers, self.pace = gram, problem, workers, pace
+        self.chosen: np.ndarray | None = None  # the last set
         self.points = gram.narrow().gathered() if gram.narrow_bytes else gram.narrow()
         self.n_groups = problem.n_groups
         self.orientation = problem.orientation.astype(np.float32)
         self.same_orientation = bool((self.orientation == self.orientation[0]).all())
         self.diagonal = gram.diagonal.astype(np.float32)
         self.beta = problem.start.copy()
-        self.decision = problem.decision_at_start(gram, workers)
+        self.decision = problem.decision_at_start(workers)
         self.fresh = not self.decision.any()
         self.random = np.random.default_rng(0)
         size = len(problem)
@@ -159,12 +178,12 @@ class _State:
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
         cheap = self.points.entry_time < _CHEAP
         self.store = gram.narrow_rows(0 if cheap else int(np.clip(left // (4 * gram.n), 0, gram.n)))
-        self._moved = problem.on_rows(self.beta, gram.n) != 0
+        self._moved = problem.on_rows(self.beta) != 0
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
         self._dense: Any = None
         self._used = 0
-        self._near_level = NearLevel(gram, problem, workers)
+        self._near_level = NearLevel(problem, workers)
         self._exact = False  # whether the decision is one in float64
 
     @property
@@ -236,7 +255,7 @@ class _State:
         return chosen[first]
 
     def advance(
-        self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor
+        self, tol: float, violation: float, allowed: int, stopped: Stopped
     ) -> tuple[int, bool]:
         """One round; returns the steps taken and whether anything moved."""
         before = self.beta.copy(), self.decision.copy()
@@ -245,9 +264,9 @@ class _State:
             if self.pace.exhausted:
                 return 0, True  # float32 would only undo what was reached
             if not steps and self.grows:
-                steps = self._grow(tol, allowed, monitor)
+                steps = self._grow(tol, allowed, stopped)
             elif not steps:
-                steps = self._exchange(tol, violation, allowed, monitor)
+                steps = self._exchange(tol, violation, allowed, stopped)
         except BaseException as error:
             self.gram.forget_narrow_rows()  # some may be half made
             if not isinstance(error, StoppedError):
@@ -256,12 +275,12 @@ class _State:
             return 0, True
         return steps, not np.array_equal(before[0], self.beta)
 
-    def _exchange(self, tol: float, violation: float, allowed: int, monitor: ProblemMonitor) -> int:
+    def _exchange(self, tol: float, violation: float, allowed: int, stopped: Stopped) -> int:
         """Select, block, solve, update; returns the steps."""
-        chosen = self.select(tol)
+        chosen = self.chosen = self.select(tol)
         inside = self._inside(chosen)
         wanted = cpu_steps.wanted(tol, violation)
-        steps = inside.solve(self._block(chosen), wanted, allowed, monitor)
+        steps = inside.solve(self._block(chosen), wanted, allowed, stopped)
         change = self.problem.orientation[chosen] * (inside.beta - self.beta[chosen])
         self.beta[chosen] = inside.beta
         moved = np.flatnonzero(change)
@@ -269,7 +288,7 @@ class _State:
         self.pace.spent += len(chosen) * (steps + len(chosen)) + self.gram.n * len(moved)
         return steps
 
-    def _grow(self, tol: float, allowed: int, monitor: ProblemMonitor) -> int:
+    def _grow(self, tol: float, allowed: int, stopped: Stopped) -> int:
         """Solve a small problem in compiled code: see :func:`cpu_steps.grow`; returns the steps."""
         m = len(self.beta)
         if self._growth is None:
@@ -299,9 +318,10 @@ class _State:
             if code != cpu_steps.ROWS:
                 break
             self._join(joining)
-            if monitor.stopped():
+            if stopped():
                 break
         self.pace.spent += m * steps
+        self.chosen = self._growth.members[: self._used]
         return steps
 
     def _join(self, count: int) -> None:
@@ -334,8 +354,7 @@ class _State:
 
     def _renew(self) -> None:
         """Compute the decision anew, in float64."""
-        coef = self.problem.on_rows(self.beta, self.gram.n)
-        self.decision = self.gram.matvec(coef, workers=self.workers)
+        self.decision = self.problem.decision(self.beta, self.workers)
 
     def rounding(self) -> float:
         """By how much float32 kernel values may be wrong about the violation."""
@@ -348,7 +367,7 @@ class _State:
 
     def objective(self) -> tuple[float, float]:
         """Value of the dual, as minimised, and the size of its terms."""
-        coef = self.problem.on_rows(self.beta, self.gram.n)
+        coef = self.problem.on_rows(self.beta)
         quadratic = 0.5 * float(coef @ self.decision)
         if quadratic < 0 and self.gram.kernel.validity is Validity.VALID:
             self.pace.led_astray()  # there is none such: rounding has overgrown it
@@ -452,7 +471,7 @@ class _Inside:
     constrained: bool
     patience: int
 
-    def solve(self, K: np.ndarray, wanted: float, allowed: int, monitor: ProblemMonitor) -> int:
+    def solve(self, K: np.ndarray, wanted: float, allowed: int, stopped: Stopped) -> int:
         """Take steps until no pair violates by more than ``wanted``, but not for ever."""
         advance: Any = cpu_steps.pair_steps
         if len(self.rise) == 1:  # a step along two groups at once would not be one of either
@@ -474,7 +493,7 @@ class _Inside:
                 min(at_once, allowed - steps),
             )
             steps += taken
-            if code != cpu_steps.PAUSED or steps >= allowed or monitor.stopped():
+            if code != cpu_steps.PAUSED or steps >= allowed or stopped():
                 return steps
 
 

@@ -20,9 +20,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
 
 from maxmargin.progress import Monitor, Progress
-from maxmargin.solvers.perceptron.walk import LOSS, Walk, Weights
+from maxmargin.solvers.perceptron.state import PerceptronState, Weights
 
 
 class Ending(StrEnum):
@@ -126,109 +128,143 @@ class Passes:
         self.best, self.waited = np.inf, 0
         self.pocket: tuple[float, Weights] | None = None
 
-    def run(self, walk: Walk, monitor: Monitor, problem: int) -> Outcome:
-        """Walk to the end, or to where the monitor stops it."""
-        seen, walk.stopped = 0, monitor.stopped
-        parts = self.parts(walk, walk.rows_at_once)
+    def run(self, state: PerceptronState, monitor: Monitor, problem: int) -> Outcome:
+        """Go on to the end, or to where the monitor stops it."""
+        seen, state.stopped = 0, monitor.stopped
+        parts = self.parts(state, state.rows_at_once)
         while (stopped := monitor.stopped()) is None:  # before the first, too: others may take long
             visited = next(parts, None)
             if visited is None:
                 break
             if monitor.due() and len(visited):
-                self._report(walk, monitor, problem, (walk.n_updates - seen) / len(visited))
-            seen = walk.n_updates
+                self._report(state, monitor, problem, (state.n_updates - seen) / len(visited))
+            seen = state.n_updates
         if stopped is not None:
             self.ending = Ending(stopped.value)
-        if self.ending is not Ending.SEPARATED and not walk.wrong(self.rows).any():
+        if self.ending is not Ending.SEPARATED and not state.wrong(self.rows).any():
             self.ending = Ending.SEPARATED
-        weights = walk.found()
-        if walk.pocket:  # a fit may be stopped within a pass
-            _, weights = self._better(walk)
+        weights = state.found()
+        if state.pocket:  # a fit may be stopped within a pass
+            _, weights = self._better(state)
         monitor.finished()
-        return Outcome(weights, self.ending, self.n_iter, walk.n_updates, self.cycle_length)
+        return Outcome(weights, self.ending, self.n_iter, state.n_updates, self.cycle_length)
 
-    def steps(self, walk: Walk) -> Iterator[Step]:
-        """Walk to the end; yields the start, and what is there after each update."""
-        start = walk.last()
+    def steps(self, state: PerceptronState) -> Iterator[Step]:
+        """Go on to the end; yields the start, and what is there after each update."""
+        start = state.last()
         yield Step(0, None, start.coef, start.intercept)
         seen = 0
-        for visited in self.parts(walk, 1):
-            if walk.n_updates > seen:
-                seen, now = walk.n_updates, walk.last()
+        for visited in self.parts(state, 1):
+            if state.n_updates > seen:
+                seen, now = state.n_updates, state.last()
                 yield Step(seen, int(visited[0]), now.coef, now.intercept)
 
-    def parts(self, walk: Walk, most: int) -> Iterator[np.ndarray]:
-        """Walk on, so many rows at a time; yields those that were looked at."""
+    def parts(self, state: PerceptronState, most: int) -> Iterator[np.ndarray]:
+        """Go on, so many rows at a time; yields those that were looked at."""
         fixed = self.rules.order in ("cyclic", "misclassified") and not self.rules.penalised
         recurrence = Recurrence()
         while self.n_iter < self.rules.passes:
-            if fixed and (length := recurrence.after(walk.state())):
+            if fixed and (length := recurrence.after(state.snapshot())):
                 self.ending, self.cycle_length = Ending.RECURRING, length
                 return
             self.n_iter += 1
-            if walk.pocket:
-                self.pocket = self._better(walk)
-            order, before, place = self._order(walk), walk.n_updates, 0
-            walk.begin_pass()
+            if state.pocket:
+                self.pocket = self._better(state)
+            order, before, place = self._order(state), state.n_updates, 0
+            state.begin_pass()
             while place < len(order):
                 end = min(place + most, len(order))
-                reached = walk.go(order, place, end)
+                reached = state.visit(order, place, end)
                 if reached < end:
-                    self.pocket = self._better(walk)
+                    self.pocket = self._better(state)
                 yield order[place:reached]
                 place = reached
-            if self._ended(walk, walk.n_updates - before):
+            if self._ended(state, state.n_updates - before):
                 return
 
-    def _order(self, walk: Walk) -> np.ndarray:
+    def _order(self, state: PerceptronState) -> np.ndarray:
         """Rows of the next pass, in their order."""
         if self.rules.order == "shuffled":
             return self.random.permutation(self.rows)
         if self.rules.order == "random":
             return self.rows[self.random.integers(len(self.rows), size=len(self.rows))]
         if self.rules.order == "misclassified":
-            return self.rows[walk.wrong(self.rows)]
+            return self.rows[state.wrong(self.rows)]
         return self.rows
 
-    def _ended(self, walk: Walk, mistakes: int) -> bool:
+    def _ended(self, state: PerceptronState, mistakes: int) -> bool:
         """Whether the pass that is over was the last one."""
-        walk.refuse_infinite()
-        if not (self.rules.penalised or mistakes or walk.wrong(self.rows).any()):
+        state.refuse_infinite()
+        if not (self.rules.penalised or mistakes or state.wrong(self.rows).any()):
             self.ending = Ending.SEPARATED
-        elif self.rules.tol is not None and self._waited(walk, self.rules.tol):
+        elif self.rules.tol is not None and self._waited(state, self.rules.tol):
             self.ending = Ending.NO_IMPROVEMENT
         return self.ending in (Ending.SEPARATED, Ending.NO_IMPROVEMENT)
 
-    def _waited(self, walk: Walk, tol: float) -> bool:
+    def _waited(self, state: PerceptronState, tol: float) -> bool:
         """Whether there was no improvement for too many passes."""
         if len(self.held_out):
-            cost = float(walk.wrong(self.held_out).mean())
+            cost = float(state.wrong(self.held_out).mean())
         else:
-            cost = walk.tally[LOSS] / len(self.rows) + walk.penalty()
+            cost = state.loss / len(self.rows) + state.penalty()
         self.waited = self.waited + 1 if cost > self.best - tol else 0
         self.best = min(self.best, cost)
         return self.waited >= self.rules.patience
 
-    def _better(self, walk: Walk) -> tuple[float, Weights]:
+    def _better(self, state: PerceptronState) -> tuple[float, Weights]:
         """Return the weights or those in the pocket: what errs on fewer rows, by weight."""
-        errors = float(self.weight[self.rows[walk.wrong(self.rows)]].sum())
+        errors = float(self.weight[self.rows[state.wrong(self.rows)]].sum())
         if self.pocket is None or errors < self.pocket[0]:
-            return errors, walk.last()
+            return errors, state.last()
         return self.pocket
 
-    def _report(self, walk: Walk, monitor: Monitor, problem: int, mistakes: float) -> None:
+    def _report(
+        self, state: PerceptronState, monitor: Monitor, problem: int, mistakes: float
+    ) -> None:
         each, words = 1.0 / len(self.rows), _WORDS.replace("{method}", str(self.n_iter))
         monitor.report(
             lambda: Progress(
                 problem,
                 "Perceptron",
-                walk.n_updates,
+                state.n_updates,
                 mistakes,
                 each,
-                variables=walk.dual,
+                variables=state.dual,
                 words=words,
             )
         )
+
+
+def order_of_rows(order: str | None, shuffle: bool | None) -> str:
+    """Return the order that either parameter asks for; two that contradict are refused."""
+    asked = {True: "shuffled", False: "cyclic", None: order or "shuffled"}[shuffle]
+    if order not in (None, asked):
+        raise ValueError(
+            f"order={order!r} and shuffle={shuffle} contradict each other: shuffle is "
+            "scikit-learn's word for order='shuffled' or 'cyclic'; give one of the two."
+        )
+    return asked
+
+
+def passes_over(
+    rules: Rules, weights: list[np.ndarray], index: np.ndarray, held_out: float, random_state: Any
+) -> list[Passes]:
+    """Return the passes of several machines over the same rows, each with weights of its own.
+
+    A share ``held_out`` of every class, by ``index``, judges the passes and is not learned from.
+    """
+    random = check_random_state(random_state)
+    rows = np.flatnonzero(np.any([weight > 0 for weight in weights], axis=0))
+    judges = rows[:0]
+    if held_out:
+        seed = random.randint(np.iinfo(np.int32).max)
+        parts = train_test_split(rows, test_size=held_out, stratify=index[rows], random_state=seed)
+        rows, judges = (np.sort(part) for part in parts)
+    seeds = random.randint(np.iinfo(np.int32).max, size=len(weights))
+    return [
+        Passes(rules, rows[weight[rows] > 0], judges, weight, int(seed))
+        for weight, seed in zip(weights, seeds, strict=True)
+    ]
 
 
 class Recurrence:

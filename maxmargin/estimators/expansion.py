@@ -38,7 +38,7 @@ class KernelExpansion:
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.expansion import KernelExpansion
+    >>> from maxmargin.estimators.expansion import KernelExpansion
     >>> from maxmargin.kernels import Linear
     >>> points, rows = np.array([[1.0], [2.0]]), np.array([0, 1])
     >>> KernelExpansion(Linear(), points, rows, np.array([[1.0, -1.0]])).at(np.array([[3.0]]))
@@ -77,6 +77,7 @@ class KernelExpansion:
         finish: Callable[[np.ndarray], np.ndarray] = lambda sums: sums[:, 0],
         workers: Workers = ALONE,
         device: str = "cpu",
+        cache_size: float | str = "auto",
     ) -> np.ndarray:
         """Values at the rows of X, in memory that does not grow with them.
 
@@ -91,6 +92,8 @@ class KernelExpansion:
         workers : Workers
         device : str
             ``"cpu"``, or torch's name of a GPU.
+        cache_size : float or "auto"
+            MB that may be taken on a GPU; by default most of what is free.
 
         Returns
         -------
@@ -104,7 +107,9 @@ class KernelExpansion:
             return finish(np.zeros((n, len(stretches), len(coefficients))))
         program = self.program
         if device != "cpu":
-            parts = _on_device(program, X, points, support, coefficients, stretches, finish, device)
+            parts = _on_device(
+                program, X, points, support, coefficients, stretches, finish, device, cache_size
+            )
             return cpu.finite(np.concatenate(parts), kernel)
         right = self._prepared()
         left = cpu.Operand.prepare(program, X, like=None if kernel.pairwise else right)
@@ -140,13 +145,14 @@ def _on_device(
     stretches: list[tuple[int, int]],
     finish: Callable[[np.ndarray], np.ndarray],
     device: str,
+    cache_size: float | str,
 ) -> list[np.ndarray]:
     """Evaluate on a GPU, so many rows of X at a time as have room there."""
     from maxmargin.backends import cuda
 
     where = cuda.torch_device(device)
     with explaining_memory(), cuda.at_work(where):
-        memory = cuda.budget(where, "auto")
+        memory = cuda.budget(where, cache_size)
         right = cuda.Expansion(program, support_vectors, support, where, memory)
 
         def values() -> list[np.ndarray]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import joblib
 import numpy as np
 
 from maxmargin.duals import DualProblem
+from maxmargin.estimators.warn import warn
 from maxmargin.progress import Progress
 
 _UNREADABLE = (OSError, EOFError, BadZipFile, zlib.error, KeyError, MemoryError, RuntimeError)
@@ -67,7 +67,8 @@ class Checkpoint:
 
     def __call__(self, progress: Progress) -> None:
         """Take the state of one problem in, and write all of them if it is time."""
-        self.betas[progress.problem] = progress.variables
+        if progress.variables is not None:
+            self.betas[progress.problem] = progress.variables
         if progress.seconds - self.written >= self.interval:
             self.written = progress.seconds
             for k, beta in progress.others().items():
@@ -87,11 +88,10 @@ class Checkpoint:
             self.temporary.replace(self.path)
         except OSError as error:
             self.failed = True
-            warnings.warn(
+            warn(
                 f"The checkpoint {self.path} could not be written ({error.strerror or error}): the "
                 "fit goes on without one.",
                 UserWarning,
-                stacklevel=2,
             )
 
     def read(self) -> list[np.ndarray] | None:

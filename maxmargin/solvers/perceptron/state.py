@@ -1,4 +1,4 @@
-"""The perceptron's steps, compiled: over some rows, with all that changes on the way.
+"""A perceptron between two rows, and its steps over some of them, compiled.
 
     for each row i:   if y_i (w . x_i + b) <= 0:    w <- w + eta_i y_i x_i,    b <- b + eta_i y_i
 
@@ -27,8 +27,14 @@ from maxmargin.backends.cpu.rows import FAST, add, dot, rows_of
 _ENTRIES = 1 << 25  # of the data that one compiled call looks at: some 0.05 s
 _SMALLEST = 1e-9  # scale of the weights at which it is multiplied out
 
-# The numbers that change as a perceptron walks over the data, in one array.
-BIAS, SCALE, VISITS, UPDATES, LOSS, RUN, RECORD, BIAS_SUM, SHRUNK = range(9)
+# y_i eta_i and alpha_i side by side: rows are looked at in any order, and one miss of the cache is
+# better than two.
+EXAMPLE = np.dtype([("signed_step", np.float64), ("alpha", np.float64)])
+
+# A streak are rows that were right one after the other, the longest since the pass began; the
+# weights are scale times what is stored; shrunk is what an L1 penalty has asked of each so far.
+_NAMES = "bias bias_sum scale shrunk visits updates loss current_streak longest_streak"
+TOTALS = np.dtype([(name, np.float64) for name in _NAMES.split()])
 
 
 class Weights(NamedTuple):
@@ -46,6 +52,19 @@ class Penalty:
     alpha: float = 0.0
     r: float = 0.0
     eta: float = 1.0
+
+    @classmethod
+    def named(cls, name: str | None, alpha: float, l1_ratio: float, eta: float) -> Penalty:
+        """Return the penalty that scikit-learn's parameters mean; that of None is zero."""
+        if name is None:
+            return cls()
+        penalty = cls(alpha, {"l2": 0.0, "l1": 1.0, "elasticnet": l1_ratio}[name], eta)
+        if penalty.decay <= 0.0:
+            raise ValueError(
+                f"eta0={eta} times alpha={alpha} would shrink the weights to nothing at every row: "
+                "make one of them smaller."
+            )
+        return penalty
 
     @property
     def decay(self) -> float:
@@ -66,42 +85,75 @@ class Penalty:
         )
 
 
-class Walk(ABC):
-    """A perceptron on its way over the rows: what changes with every row that it looks at."""
+def starting_weights(
+    shape: tuple[int, int], coef: Any, intercept: Any, bias: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights (machines, features) and biases to start from, as copies; by default zero."""
+    weights = np.zeros(shape) if coef is None else np.array(coef, dtype=np.float64)
+    biases = np.zeros(shape[0]) if intercept is None else np.array(intercept, dtype=np.float64)
+    if weights.size != shape[0] * shape[1] or biases.size != shape[0]:
+        raise ValueError(
+            f"The weights to start from have shapes {weights.shape} and {biases.shape}, but these "
+            f"data ask for {shape} and {shape[:1]}: give such, or set warm_start=False."
+        )
+    if not bias and biases.any():
+        raise ValueError("intercept_init must be zero (or absent) with fit_intercept=False.")
+    return weights.reshape(shape), biases.reshape(shape[0])
+
+
+class PerceptronState(ABC):
+    """A perceptron between two rows: what changes with every row that it looks at.
+
+    ``examples`` has a record for each row, ``totals`` one for all of them.
+    """
 
     rows_at_once: int
 
     def __init__(self, y: np.ndarray, step: np.ndarray, variant: str) -> None:
-        # y_i eta_i and alpha_i side by side: rows are looked at in any order, and one miss of the
-        # cache is better than two.
-        self.ledger = np.column_stack([y * step, np.zeros(len(y))])
+        self.examples = np.zeros(len(y), dtype=EXAMPLE)
+        self.examples["signed_step"] = y * step
         self.averaged, self.pocket = variant == "averaged", variant == "pocket"
         self.dual_sum = np.zeros(len(y) if self.averaged else 0)
-        self.tally = np.zeros(9)
-        self.tally[SCALE] = 1.0
+        self.totals = np.zeros(1, dtype=TOTALS)
+        self.totals["scale"] = 1.0
         self.stopped: Callable[[], Any] = lambda: None  # asked where looking at rows takes long
 
     @property
     def dual(self) -> np.ndarray:
         """How much step each row was used with."""
-        return self.ledger[:, 1]
+        return self.examples["alpha"]
+
+    @property
+    def bias(self) -> float:
+        """The bias as it is."""
+        return float(self.totals["bias"][0])
+
+    @property
+    def scale(self) -> float:
+        """Factor of the weights that are stored."""
+        return float(self.totals["scale"][0])
+
+    @property
+    def loss(self) -> float:
+        """Sum of ``max(0, -y f(x))`` over the pass."""
+        return float(self.totals["loss"][0])
 
     @property
     def n_updates(self) -> int:
         """Steps made."""
-        return int(self.tally[UPDATES])
+        return int(self.totals["updates"][0])
 
     def begin_pass(self) -> None:
-        """Forget the loss and the longest run of the last pass."""
-        self.tally[LOSS] = 0.0
-        self.tally[RECORD] = 0.0 if self.pocket else np.inf
+        """Forget the loss and the longest streak of the last pass."""
+        self.totals["loss"] = 0.0
+        self.totals["longest_streak"] = 0.0 if self.pocket else np.inf
 
     @abstractmethod
-    def go(self, order: np.ndarray, place: int, end: int) -> int:
+    def visit(self, order: np.ndarray, place: int, end: int) -> int:
         """Look at the rows ``order[place:end]``; returns the place that was reached.
 
-        It is before the end where the longest run of right answers has just come to one: then the
-        weights are those of the run, for the pocket.
+        It is before the end where the longest streak of right answers has just come to one: then
+        the weights are those of the streak, for the pocket.
         """
 
     @abstractmethod
@@ -109,8 +161,8 @@ class Walk(ABC):
         """Which of the rows are not on their right side, as a mask; learns nothing from them."""
 
     @abstractmethod
-    def state(self) -> np.ndarray:
-        """All that the rest of the way depends on, as a copy."""
+    def snapshot(self) -> np.ndarray:
+        """All that later updates depend on, as a copy."""
 
     @abstractmethod
     def last(self) -> Weights:
@@ -130,7 +182,7 @@ class Walk(ABC):
 
     def refuse_infinite(self) -> None:
         """Raise an error if the weights have left the range of float64."""
-        if not np.isfinite(self.state()).all():
+        if not np.isfinite(self.snapshot()).all():
             raise ValueError(
                 "Floating-point under-/overflow occurred. Scaling input data with StandardScaler "
                 "or MinMaxScaler might help."
@@ -138,13 +190,13 @@ class Walk(ABC):
 
     def _mean(self, last: Any, moments: Any) -> Any:
         """Mean over the rows looked at; a step of visit t is in all but the first t of them."""
-        return last - moments / max(self.tally[VISITS], 1.0)
+        return last - moments / max(float(self.totals["visits"][0]), 1.0)
 
     def _mean_bias(self) -> float:
-        return float(self._mean(self.tally[BIAS], self.tally[BIAS_SUM]))
+        return float(self._mean(self.bias, self.totals["bias_sum"][0]))
 
 
-class LinearWalk(Walk):
+class LinearState(PerceptronState):
     """A perceptron over dense rows or CSR, float32 or float64; its weights are float64."""
 
     def __init__(
@@ -159,31 +211,31 @@ class LinearWalk(Walk):
         variant: str,
     ) -> None:
         super().__init__(y, step, variant)
-        self.rows, self.bias, self.penalised = rows_of(X), bias, penalty
+        self.rows, self.has_bias, self.penalised = rows_of(X), bias, penalty
         self.w = coef.copy()
         self.w_sum = np.zeros(len(coef) if self.averaged else 0)
         self.taken = np.zeros(len(coef) if penalty.clip else 0)
-        self.tally[BIAS] = intercept
+        self.totals["bias"] = intercept
         entries = X.nnz if sp.issparse(X) else X.size
         self.rows_at_once = max(_ENTRIES * len(y) // max(entries, 1), 1)
 
-    def go(self, order: np.ndarray, place: int, end: int) -> int:
+    def visit(self, order: np.ndarray, place: int, end: int) -> int:
         """Look at some rows."""
-        return _walk(
+        return _visit(
             self.rows,
             order,
             place,
             end,
-            self.bias,
+            self.has_bias,
             self.averaged,
             self.penalised.decay,
             self.penalised.clip,
             self.w,
-            self.ledger,
+            self.examples,
             self.w_sum,
             self.dual_sum,
             self.taken,
-            self.tally,
+            self.totals,
         )
 
     def wrong(self, rows: np.ndarray) -> np.ndarray:
@@ -191,17 +243,16 @@ class LinearWalk(Walk):
         out = np.empty(len(rows), dtype=np.bool_)
         for begin in range(0, len(rows), self.rows_at_once):
             part = slice(begin, begin + self.rows_at_once)
-            _look_at(self.rows, rows[part], self.w, self.ledger, self.tally, out[part])
+            _find_wrong(self.rows, rows[part], self.w, self.examples, self.totals, out[part])
         return out
 
-    def state(self) -> np.ndarray:
+    def snapshot(self) -> np.ndarray:
         """Weights and bias."""
-        return np.append(self.tally[SCALE] * self.w, self.tally[BIAS])
+        return np.append(self.scale * self.w, self.bias)
 
     def last(self) -> Weights:
         """Return the weights as they are."""
-        scale = self.tally[SCALE]
-        return Weights(scale * self.w, float(self.tally[BIAS]), scale * self.dual)
+        return Weights(self.scale * self.w, self.bias, self.scale * self.dual)
 
     def mean(self) -> Weights:
         """Return the mean of the weights, which no penalty has scaled."""
@@ -209,11 +260,11 @@ class LinearWalk(Walk):
 
     def penalty(self) -> float:
         """Return the penalty of the weights."""
-        return self.penalised(self.tally[SCALE] * self.w)
+        return self.penalised(self.scale * self.w)
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _walk(
+def _visit(
     rows: Any,
     order: np.ndarray,
     place: int,
@@ -223,70 +274,72 @@ def _walk(
     decay: float,
     clip: float,
     w: np.ndarray,
-    ledger: np.ndarray,
+    examples: np.ndarray,
     w_sum: np.ndarray,
     dual_sum: np.ndarray,
     taken: np.ndarray,
-    tally: np.ndarray,
+    totals: np.ndarray,
 ) -> int:
     """Look at ``order[place:end]`` and learn from mistakes; returns the place reached.
 
-    Changes w, ledger, the sums, taken and tally. The weights are ``tally[SCALE] * w``.
+    Changes w, examples, the sums, taken and totals. The weights are ``scale * w``.
     """
-    b, scale, visits, loss, run = tally[BIAS], tally[SCALE], tally[VISITS], tally[LOSS], tally[RUN]
+    now = totals[0]
+    b, scale, visits, loss, streak = now.bias, now.scale, now.visits, now.loss, now.current_streak
     while place < end:
         i = order[place]
-        amount = ledger[i, 0]
+        amount = examples[i].signed_step
         value = scale * dot(rows, i, w) + b
         wrong = not amount * value > 0.0
-        if wrong and run > tally[RECORD]:
-            tally[RECORD] = run
+        if wrong and streak > now.longest_streak:
+            now.longest_streak = streak
             break
         if decay < 1.0:
             scale *= decay
             if scale < _SMALLEST:
                 for j in range(len(w)):
                     w[j] *= scale
-                for j in range(len(ledger)):
-                    ledger[j, 1] *= scale
+                for j in range(len(examples)):
+                    examples[j].alpha *= scale
                 scale = 1.0
         if wrong:
             loss += abs(value)
-            run = 0.0
+            streak = 0.0
             add(rows, i, amount / scale, w)
-            ledger[i, 1] += abs(amount) / scale
-            tally[UPDATES] += 1.0
+            examples[i].alpha += abs(amount) / scale
+            now.updates += 1.0
             if bias:
                 b += amount
             if averaged:
                 add(rows, i, visits * amount, w_sum)
                 dual_sum[i] += visits * abs(amount)
                 if bias:
-                    tally[BIAS_SUM] += visits * amount
+                    now.bias_sum += visits * amount
         else:
-            run += 1.0
+            streak += 1.0
         if clip > 0.0:
-            tally[SHRUNK] += clip
-            _clip(rows, i, tally[SHRUNK], scale, w, taken)
+            now.shrunk += clip
+            _clip(rows, i, now.shrunk, scale, w, taken)
         visits += 1.0
         place += 1
-    tally[BIAS], tally[SCALE], tally[VISITS], tally[LOSS], tally[RUN] = b, scale, visits, loss, run
+    now.bias, now.scale, now.visits, now.loss, now.current_streak = b, scale, visits, loss, streak
     return place
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _look_at(
+def _find_wrong(
     rows: Any,
     chosen: np.ndarray,
     w: np.ndarray,
-    ledger: np.ndarray,
-    tally: np.ndarray,
+    examples: np.ndarray,
+    totals: np.ndarray,
     out: np.ndarray,
 ) -> None:
     """Write to ``out`` which of the chosen rows are wrong."""
+    b, scale = totals[0].bias, totals[0].scale
     for k in range(len(chosen)):
         i = chosen[k]
-        out[k] = not ledger[i, 0] * (tally[SCALE] * dot(rows, i, w) + tally[BIAS]) > 0.0
+        out[k] = not examples[i].signed_step * (scale * dot(rows, i, w) + b) > 0.0
 
 
 def _clip(rows: Any, i: int, due: float, scale: float, w: np.ndarray, taken: np.ndarray) -> None:

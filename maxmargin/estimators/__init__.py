@@ -1,0 +1,1 @@
+"""What makes an answer an estimator: parameters, data, warnings, kernels, expansions, tensors."""

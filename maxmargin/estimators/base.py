@@ -1,0 +1,106 @@
+"""What all estimators do alike: check parameters, data and weights, and warn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, _num_samples
+
+from maxmargin.backends.threads import ALONE, Workers, thread_count
+from maxmargin.estimators.callbacks import CallbackSupportMixin
+from maxmargin.estimators.data import (
+    refuse_extreme_targets,
+    refuse_extreme_weights,
+    seems_finite,
+    validate_data,
+)
+from maxmargin.estimators.parameters import CheckedParameters
+from maxmargin.kernels import Input, Kernel
+
+SHARED_FROM = 1 << 20  # entries from which threads are worth their start
+
+
+class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
+    """An estimator whose parameters, data and weights are checked the same way as all others'.
+
+    Data may be dense or CSR, float32 or float64, and stay as they are. A kernel may want others: a
+    square matrix of its values, or objects of any type.
+    """
+
+    n_jobs: int | None = None  # where it is no parameter
+
+    def _validated(
+        self, X: Any, y: Any, kernel: Kernel | None = None, reset: bool = True, **y_options: Any
+    ) -> tuple[Any, Any]:
+        """Check training data as scikit-learn does, keeping the names of the columns."""
+        if kernel is not None and kernel.input is Input.OBJECTS:
+            X, y = validate_data(self, X, y, reset=reset, skip_check_array=True)
+            check_consistent_length(X, y)
+            if not _num_samples(X):
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+            return X, y
+        pairwise = kernel is not None and kernel.pairwise
+        if pairwise and sp.issparse(X):
+            raise TypeError("Sparse precomputed kernels are not supported.")
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr",
+            ensure_all_finite=False,
+            **y_options,
+        )
+        self._refuse_infinite(X)
+        if y_options.get("y_numeric"):
+            refuse_extreme_targets(y)
+        if pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                "Precomputed matrix must be a square matrix."
+                f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
+            )
+        return X, y
+
+    def _validated_points(self, X: Any, kernel: Kernel | None = None) -> Any:
+        """Check new points, which must have the features of the training data."""
+        if kernel is not None and kernel.input is Input.OBJECTS:
+            return validate_data(self, X, reset=False, skip_check_array=True)
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            dtype=[np.float64, np.float32],
+            order=None if kernel is None else "C",
+            accept_sparse=not (kernel is not None and kernel.pairwise) and "csr",
+        )
+
+    def _refuse_infinite(self, X: Any) -> None:
+        """Refuse NaN and infinity as scikit-learn does, with all threads looking."""
+        entries = X.data if sp.issparse(X) else X
+        if entries.size < SHARED_FROM:
+            finite = seems_finite(entries)
+        else:
+            workers = self._workers(entries.size)
+            finite = all(workers.map(seems_finite, np.array_split(entries, workers.count)))
+        if not finite:
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+
+    def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
+        """Check the weights of rows, which are one where none are given."""
+        if sample_weight is None:
+            return np.ones(_num_samples(X))
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not (weight > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        refuse_extreme_weights(weight)
+        return weight
+
+    def _workers(self, entries: float = np.inf) -> Workers:
+        """Threads for work on so many entries; where it is little, the caller's own."""
+        return Workers(thread_count(self.n_jobs)) if entries >= SHARED_FROM else ALONE

@@ -1,0 +1,157 @@
+"""What all estimators with a kernel share: kernel, Gram matrix, device, support vectors, values.
+
+Nothing here knows what is learned: ``f(x) = sum_i coefficient_i k(x, x_i)``, wherever the
+coefficients come from.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples
+
+from maxmargin import memory
+from maxmargin.backends.device import DeviceError, Placement, place
+from maxmargin.backends.threads import Workers
+from maxmargin.backends.views import Views
+from maxmargin.estimators.base import SHARED_FROM, Estimator
+from maxmargin.estimators.expansion import expansion_of
+from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.warn import warn
+from maxmargin.gram import DeviceGram, Gram
+from maxmargin.kernels import Kernel, as_kernel
+
+_ROOM = 48  # bytes, times rows and rows or columns, that a fit has a use for at most
+_PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
+
+
+class KernelEstimator(Estimator):
+    """An estimator whose answer is an expansion in kernel values.
+
+    The parameters are scikit-learn's. An estimator that leaves some of them out of its signature
+    has the values below.
+    """
+
+    kernel: Any
+    cache_size: Any
+    gamma: Any = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    device: str = "cpu"
+    time_limit: float | None = None
+    support_: np.ndarray
+    support_vectors_: Any
+
+    _gpu_failed: str | None = None  # in this fit, and why
+
+    _parameter_constraints: dict = {
+        "kernel": [
+            StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
+            Kernel,
+            callable,
+        ],
+        "degree": [Interval(Integral, 0, None, closed="left")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "cache_size": [StrOptions({"auto"}), POSITIVE],
+        "time_limit": [POSITIVE, None],
+        "n_jobs": [Integral, None],
+        "device": [str],
+    }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        pairwise = self.kernel == "precomputed" or getattr(self.kernel, "pairwise", False)
+        tags.input_tags.pairwise = pairwise
+        tags.input_tags.sparse = not pairwise
+        return tags
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def _validated_kernel(self) -> Kernel:
+        """Return the kernel that the parameters mean."""
+        return as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+
+    def _gram(self, X: Any, kernel: Kernel) -> Gram:
+        """Gram matrix of the training data; sets ``kernel_``, resolved, and ``device_``."""
+        views, n = Views(X), _num_samples(X)
+        kernel = kernel.resolve(views, getattr(self, "feature_names_in_", None))
+        self.device_ = self._placed(kernel, X, n)
+        if self.device_.on_gpu:
+            gram: Gram = DeviceGram.of(
+                views, kernel, device=self.device_.device, cache_size=self.cache_size
+            )
+        else:
+            wanted = _ROOM * n * (n + getattr(X, "size", n) // n)
+            budget = memory.budget(self.cache_size, wanted)
+            at_once = self.time_limit is None
+            gram = Gram.of_resolved(views, kernel, memory=budget, at_once=at_once)
+        gram.check()
+        self.kernel_ = kernel
+        return gram
+
+    def _placed(self, kernel: Kernel, X: Any, against: int) -> Placement:
+        """Decide where to compute the kernel between the rows of X and so many others."""
+        if self.device == "cpu":
+            return place("cpu", 0, 0)
+        blocked = self._gpu_failed
+        if kernel.lower().calls_python:
+            blocked = f"The kernel {kernel!r} calls a Python function, which a GPU cannot run."
+        n, width = _num_samples(X), _width(X)
+        return place(self.device, int((n * float(against)) ** 0.5), width, blocked=blocked)
+
+    def _keep_support_vectors(self, X: Any, support: np.ndarray) -> None:
+        """Set the points of the expansion; a precomputed kernel needs only their places."""
+        self.support_ = support.astype(np.int32)
+        if self.kernel_.pairwise:
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            self.support_vectors_ = _taken(X, support, self._workers(len(support) * _width(X)))
+
+    # -- evaluating ----------------------------------------------------------------------------
+
+    def _expansion_at(self, X: Any, coefficients: Any, **grouping: Any) -> np.ndarray:
+        """Values of the expansions at new points; grouped as by `KernelExpansion.at`."""
+        kernel = self.kernel_
+        X = self._validated_points(X, kernel)
+        parts = kernel, self.support_vectors_, self.support_, coefficients
+        return expansion_of(self, *parts).at(
+            X,
+            workers=self._workers(_PER_VALUE * _num_samples(X) * len(self.support_)),
+            device=self._device_for(kernel, X),
+            cache_size=self.cache_size,
+            **grouping,
+        )
+
+    def _device_for(self, kernel: Kernel, X: Any) -> str:
+        """Where to evaluate: a machine that was made on a GPU works without one, too."""
+        try:
+            return self._placed(kernel, X, max(len(self.support_), 1)).device
+        except DeviceError as error:
+            warn(f"Evaluating on the CPU. {error}", UserWarning)
+            return "cpu"
+
+
+def _width(X: Any) -> int:
+    """Features of the points; one where they are objects."""
+    return X.shape[1] if hasattr(X, "shape") and len(X.shape) > 1 else 1
+
+
+def _taken(X: Any, rows: np.ndarray, workers: Workers) -> Any:
+    """Rows of X; many of an array with all threads, since new memory is slow to write to."""
+    if not isinstance(X, np.ndarray):
+        return _safe_indexing(X, rows)
+    if len(rows) * _width(X) < SHARED_FROM:
+        return X[rows]
+    taken = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
+
+    def copy(part: np.ndarray) -> None:
+        some = slice(part[0], part[-1] + 1)
+        np.take(X, rows[some], axis=0, out=taken[some], mode="clip")  # unbuffered, unlike "raise"
+
+    workers.map(copy, np.array_split(np.arange(len(rows)), workers.count))
+    return taken
