@@ -36,27 +36,26 @@ _NAMES = {method: name for name, method in RISK_METHODS.items()}
 def select_solver(problem: Any) -> Choice:
     """Choose a method for a problem, as ``solver="auto"`` does, and say why.
 
-        Parameters
-        ----------
-        problem : DualProblem, RegularisedRisk or SoftmaxRisk
+    Parameters
+    ----------
+    problem : DualProblem, RegularisedRisk or SoftmaxRisk
 
-        Returns
-        -------
-        choice : Choice
-            With ``method`` and ``why``.
+    Returns
+    -------
+    choice : Choice
+        With ``method`` and ``why``.
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from maxmargin.backends.cpu.linear import Design
-        >>> from maxmargin.losses import Hinge
-        >>> from maxmargin.duals import DualProblem
-    from maxmargin.risk import RegularisedRisk
-        >>> from maxmargin.solvers import select_solver
-        >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
-        >>> choice = select_solver(RegularisedRisk(Design(X), y, np.ones(2), Hinge()))
-        >>> choice.method, choice.why
-        (Multipliers(), 'the loss has kinks, which become smooth ones near its slopes')
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.backends.cpu.linear import Design
+    >>> from maxmargin.losses import Hinge
+    >>> from maxmargin.risk import RegularisedRisk
+    >>> from maxmargin.solvers import select_solver
+    >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    >>> choice = select_solver(RegularisedRisk(Design(X), y, np.ones(2), Hinge()))
+    >>> choice.method, choice.why
+    (Multipliers(), 'the loss has kinks, which become smooth ones near its slopes')
     """
     raise TypeError(f"There is no method for a problem of type {type(problem).__name__}.")
 

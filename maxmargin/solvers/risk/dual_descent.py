@@ -47,7 +47,7 @@ _FALLEN, _SMOOTHLY = 0.05, 0.01  # share of the gap at which to look again, with
 _TURNS = 6  # after which to look in any case
 _TRIES, _CLOSE = 60, 1e-9  # for the first intercept
 _ROUNDING = 1e-14  # of a difference of squares
-_LONG = 1 << 23  # entries of a sweep from which a call is for one of them
+_LONG = 1 << 23  # entries of a sweep from which a call is for one of them: 0.01 s
 _STALE = 200  # looks in a row without a smaller gap
 
 
@@ -96,6 +96,7 @@ class DualDescentRun(RiskRun):
         super().__init__(risk, watch, start, cache)
         self.limit = watch.left(0)
         self.state = _State(risk, start, self.cache, watch.seed)
+        self.looked_at = 0, 0  # after so many steps and visits
         self.moved = True  # since the weights were made of the variables
 
     def steps(self) -> Generator[None, None, None]:
@@ -111,15 +112,31 @@ class DualDescentRun(RiskRun):
                 self.moved = True
                 if part <= max(share * state.gap, tol * state.objective):
                     break
-                yield
+                if self._due():
+                    yield
             state.look()
             self.moved = True
             if state.gap <= tol * state.objective:
                 return
             turns, stale = _TURNS, 0 if state.gap < least else stale + 1
             least = min(state.gap, least)
-            yield
+            if self._due():
+                yield
         self.status = Status.STALLED
+
+    def _due(self) -> bool:
+        """Whether to be looked at: the steps allowed are taken, or about a hundredth of a second.
+
+        A turn over few rows takes less time than a look.
+        """
+        (steps, visits), design = self.looked_at, self.risk.design
+        now = self.n_iter, self.state.visits
+        due = (
+            now[0] - steps >= self.allowed or (now[1] - visits) * design.entries > _LONG * design.n
+        )
+        if due:
+            self.looked_at = now
+        return due
 
     @property
     def variables(self) -> np.ndarray:

@@ -76,33 +76,34 @@ class _CertifiedLBFGS(WeightsRun):
         l1 = np.broadcast_to(l1, shape).ravel()
         parts = _Parts(l1) if l1.any() else None
         scale, steepness, small = self.risk.total_cost, np.inf, _SMALL
+        watch, stopped = self.watch, self.watch.stopped
 
         def weights(x: np.ndarray) -> np.ndarray:
             return (x if parts is None else parts.joined(x)).reshape(shape)
 
         def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
             nonlocal steepness
-            if self.watch.stopped() is not None or not self.watch.left(self.n_iter):
+            if stopped() is not None or not watch.left(self.n_iter):
                 raise _StoppedError
             self.n_iter += 1
             value, gradient = self.value_and_gradient(weights(x))
-            gradient = gradient.ravel()
+            way = gradient = gradient.ravel() / scale
+            value /= scale
             if parts is not None:
-                value, gradient = parts.objective(x, value, gradient)
-            gradient = gradient / scale
-            way = gradient if parts is None else x - np.clip(x - gradient, *parts.bounds.T)
+                value, gradient = parts.objective(x, value, gradient, scale)
+                way = x - np.clip(x - gradient, *parts.bounds.T)
             steepness = np.abs(way).max()
-            return value / scale, gradient
+            return value, gradient
 
         def after_step(x: np.ndarray) -> None:
             nonlocal small
             self.stand(weights(x.copy()))
-            if self.watch.look(self) is not None:
+            if watch.look(self) is not None:
                 raise _StoppedError
             if steepness <= small:  # the gap falls with the square of the gradient
                 if self.certificate.converged:
                     raise _StoppedError
-                wanted = (self.watch.tol / self.certificate.relative_gap) ** 0.5
+                wanted = (watch.tol / self.certificate.relative_gap) ** 0.5
                 small = steepness * np.clip(wanted, *_SMALLER)
 
         options = {"maxcor": _PAIRS, "maxiter": 1 << 30, "gtol": _LEAST, "ftol": 0.0, "maxls": 50}
@@ -157,12 +158,15 @@ class _Parts:
         return x[: len(self.l1)] - x[len(self.l1) :]
 
     def objective(
-        self, x: np.ndarray, value: float, gradient: np.ndarray
+        self, x: np.ndarray, value: float, gradient: np.ndarray, scale: float
     ) -> tuple[float, np.ndarray]:
-        """Value and gradient by the variables, from those by the weights without l1's slope."""
-        plus, minus = x[: len(self.l1)], x[len(self.l1) :]
-        value += float(self.l1 @ (plus + minus - np.abs(plus - minus)))
-        return value, np.concatenate([self.l1 + gradient, self.l1 - gradient])
+        """Value and gradient by the variables, from those by the weights without l1's slope.
+
+        Both are over a scale, which the penalty is brought to.
+        """
+        plus, minus, l1 = x[: len(self.l1)], x[len(self.l1) :], self.l1 / scale
+        value += float(l1 @ (plus + minus - np.abs(plus - minus)))
+        return value, np.concatenate([l1 + gradient, l1 - gradient])
 
 
 class SmoothLBFGSRun(DescentRun):

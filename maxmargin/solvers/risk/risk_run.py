@@ -144,8 +144,10 @@ class RiskRun(WeightsRun):
         """Objective at some weights, and the gradient of what is smooth of it."""
         risk, f = self.risk, self.risk.design.values(theta)
         self.cache.known_values = theta.copy(), f
-        held = risk.penalty.l2 * risk.penalised * theta
-        return risk.primal(theta, f), risk.loss_gradient(theta, f) + held
+        gradient = risk.loss_gradient(theta, f)
+        if risk.penalty.l2:
+            gradient += risk.penalty.l2 * risk.penalised * theta
+        return risk.primal(theta, f), gradient
 
 
 class SoftmaxRun(WeightsRun):
@@ -162,9 +164,10 @@ class SoftmaxRun(WeightsRun):
 
     def evaluate(self, W: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Objective, gradient of what is smooth of it, and probabilities; once at one place."""
-        if self._seen is None or not np.array_equal(self._seen[0], W):
-            self._seen = W.copy(), self.risk.evaluate(W)
-        return self._seen[1]
+        seen = self._seen
+        if seen is None or not (seen[0] is W or np.array_equal(seen[0], W)):
+            self._seen = seen = W, self.risk.evaluate(W)
+        return seen[1]
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective at some weights, and the gradient of what is smooth of it."""

@@ -50,13 +50,14 @@ class SoftmaxNewtonRun(SoftmaxRun):
             unseen = unseen + 1 if promise <= slack else 0
             self.n_iter += 1
             for length in _LENGTHS if unseen <= _UNSEEN else ():
-                reached = self.evaluate(W + length * step)[0]
+                further = W + length * step
+                reached = self.evaluate(further)[0]
                 if reached <= value - 1e-4 * length * promise + slack:
                     break
             else:
                 self.status = Status.STALLED
                 return
-            self.stand(W + length * step)
+            self.stand(further)
             yield
 
     def _newton_step(self, gradient: np.ndarray, P: np.ndarray) -> np.ndarray:
