@@ -86,7 +86,7 @@ class _CertifiedLBFGS(WeightsRun):
             if stopped() is not None or not watch.left(self.n_iter):
                 raise _StoppedError
             self.n_iter += 1
-            value, gradient = self.value_and_gradient(weights(x))
+            value, gradient = self.value_and_gradient(weights(x.copy()))
             way = gradient = gradient.ravel() / scale
             value /= scale
             if parts is not None:

@@ -80,7 +80,10 @@ class WeightsRun(Run):
 
     @abstractmethod
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """Objective at some weights, and the gradient of what is smooth of it."""
+        """Objective at some weights, and the gradient of what is smooth of it.
+
+        The weights are remembered, and not to be changed later.
+        """
 
     @property
     def variables(self) -> np.ndarray:
@@ -143,7 +146,7 @@ class RiskRun(WeightsRun):
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective at some weights, and the gradient of what is smooth of it."""
         risk, f = self.risk, self.risk.design.values(theta)
-        self.cache.known_values = theta.copy(), f
+        self.cache.known_values = theta, f
         gradient = risk.loss_gradient(theta, f)
         if risk.penalty.l2:
             gradient += risk.penalty.l2 * risk.penalised * theta
@@ -171,7 +174,7 @@ class SoftmaxRun(WeightsRun):
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Objective at some weights, and the gradient of what is smooth of it."""
-        self._seen = theta.copy(), self.risk.evaluate(theta)
+        self._seen = theta, self.risk.evaluate(theta)
         return self._seen[1][:2]
 
     def _judged(self) -> GapCertificate:

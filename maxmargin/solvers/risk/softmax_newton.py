@@ -51,7 +51,7 @@ class SoftmaxNewtonRun(SoftmaxRun):
             self.n_iter += 1
             for length in _LENGTHS if unseen <= _UNSEEN else ():
                 further = W + length * step
-                reached = self.evaluate(further)[0]
+                reached = self.value_and_gradient(further)[0]
                 if reached <= value - 1e-4 * length * promise + slack:
                     break
             else:
