@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -197,20 +196,17 @@ class GapCertificate:
 
 @dataclass(frozen=True)
 class LinearSolution:
-    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended.
-
-    ``certificate`` is the one of these weights and slopes, where the solver has looked at it last.
-    """
+    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended."""
 
     theta: np.ndarray
     s: np.ndarray
     n_iter: int
     status: Status
-    certificate: GapCertificate | None = None
+    certificate: GapCertificate
 
 
 @dataclass(frozen=True)
-class Look:
+class RiskEvaluation:
     """All rows as one pass at some weights sees them.
 
     Attributes
@@ -222,50 +218,28 @@ class Look:
         Slopes of the losses along the margins or residuals.
     loss : float
         Sum of the losses, each times its cost.
-    pull : array
-        Gradient of this sum.
+    gradient : array
+        Of this sum.
     offset : float
-        What the tangents of the losses lose at weights of zero: ``pull . w - offset`` is nowhere
-        above the sum of the losses.
+        What the tangents of the losses lose at weights of zero: ``gradient . w - offset`` is
+        nowhere above the sum of the losses.
     """
 
     theta: np.ndarray
     f: np.ndarray
     s: np.ndarray
     loss: float
-    pull: np.ndarray
+    gradient: np.ndarray
     offset: float
 
-    def times(self, factor: float) -> Look:
-        """Return the look at costs so many times as large."""
-        loss, pull, offset = factor * self.loss, factor * self.pull, factor * self.offset
-        return replace(self, loss=loss, pull=pull, offset=offset)
-
-
-@dataclass
-class Known:
-    """What was found out about a problem, and is of use at costs of another size.
-
-    Attributes
-    ----------
-    values : tuple, optional
-        The weights that values were made for last, and the values.
-    look : Look, optional
-        The last one, for costs of size one.
-    part : object, optional
-        Some of the rows, for costs of size one.
-    gram : tuple, optional
-        The size of the costs, the curvatures and their matrix that were made last.
-    """
-
-    values: tuple[np.ndarray, np.ndarray] | None = None
-    look: Look | None = None
-    part: Any = None
-    gram: tuple[float, np.ndarray, np.ndarray] | None = None
-
-    def forget(self) -> None:
-        """Give the memory back."""
-        self.values = self.look = self.part = self.gram = None
+    def times(self, factor: float) -> RiskEvaluation:
+        """Return it at costs so many times as large."""
+        return replace(
+            self,
+            loss=factor * self.loss,
+            gradient=factor * self.gradient,
+            offset=factor * self.offset,
+        )
 
 
 class RegularisedRisk:
@@ -308,7 +282,6 @@ class RegularisedRisk:
         self.design, self.y, self.cost, self.loss = design, y, cost, loss
         self.of_margins = isinstance(loss, MarginLoss)
         self.penalised_intercept, self.penalty = penalised_intercept, penalty
-        self.factor, self.known = 1.0, Known()
         self.penalised = np.full(design.width, 0.0 if penalty.none else 1.0)
         if design.constant and not penalised_intercept:
             self.penalised[-1] = 0.0
@@ -328,8 +301,13 @@ class RegularisedRisk:
     def nothing(self) -> float:
         """Objective of zero weights."""
         if self.of_margins:
-            return float(self.loss.value(np.zeros(1))[0]) * float(self.cost.sum())
+            return float(self.loss.value(np.zeros(1))[0]) * self.total_cost
         return self.empirical(np.zeros(self.n))
+
+    @cached_property
+    def total_cost(self) -> float:
+        """Sum of the costs."""
+        return float(self.cost.sum())
 
     @cached_property
     def all_cost(self) -> bool:
@@ -353,10 +331,8 @@ class RegularisedRisk:
         )
 
     def times(self, factor: float) -> RegularisedRisk:
-        """Return the problem at costs so many times as large; what is known of one is of both."""
-        risk = self.with_cost(factor * self.cost)
-        risk.factor, risk.known = factor * self.factor, self.known
-        return risk
+        """Return the problem at costs so many times as large."""
+        return self.with_cost(factor * self.cost)
 
     def take(self, rows: np.ndarray) -> RegularisedRisk:
         """Return the problem of some of the rows."""
@@ -370,14 +346,6 @@ class RegularisedRisk:
         )
 
     # -- primal --------------------------------------------------------------------------------
-
-    def values(self, theta: np.ndarray) -> np.ndarray:
-        """``Z theta``, or what is known of it."""
-        known = self.known.values
-        if known is not None and np.array_equal(known[0], theta):
-            return known[1]
-        self.known.values = theta.copy(), self.design.values(theta)
-        return self.known.values[1]
 
     def arguments(self, f: np.ndarray, part: slice = slice(None)) -> np.ndarray:
         """Margins or residuals of values f."""
@@ -400,18 +368,15 @@ class RegularisedRisk:
         f = self.design.values(theta) if f is None else f
         return self.norm(theta) + self.empirical(f)
 
-    def pull(self, theta: np.ndarray, f: np.ndarray | None = None) -> np.ndarray:
+    def loss_gradient(self, theta: np.ndarray, f: np.ndarray | None = None) -> np.ndarray:
         """Gradient of the sum of the losses; where one has a kink, from the right."""
         f = self.design.values(theta) if f is None else f
         return self.design.combination(
             self.cost * self.along_values(self.loss.slope(self.arguments(f)))
         )
 
-    def look(self, theta: np.ndarray) -> Look:
-        """Read every row once, or not at all where it was done at these weights last."""
-        known = self.known.look
-        if known is not None and np.array_equal(known.theta, theta):
-            return known.times(self.factor)
+    def evaluate(self, theta: np.ndarray) -> RiskEvaluation:
+        """Read every row once."""
         f, s, sums = np.empty(self.n), np.empty(self.n), {}
 
         def slope(part: slice, values: np.ndarray) -> np.ndarray:
@@ -422,14 +387,12 @@ class RegularisedRisk:
             sums[part.start] = float(cost @ self.loss.value(u)), float(along @ values)
             return along
 
-        pull = self.design.pulled(theta, slope)
+        gradient = self.design.pulled(theta, slope)
         loss, linear = np.sum([sums[start] for start in sorted(sums)], axis=0)
-        look = Look(theta, f, s, float(loss), pull, float(linear - loss))
-        self.known.look = look.times(1.0 / self.factor)
-        return look
+        return RiskEvaluation(theta, f, s, float(loss), gradient, float(linear - loss))
 
     @property
-    def bend(self) -> float:
+    def max_curvature(self) -> float:
         """Curvature that the loss has where it is bent most; one where it has kinks."""
         return float(self.loss.curvature(_AROUND).max()) or 1.0
 
@@ -508,23 +471,28 @@ class RegularisedRisk:
         classes that can be separated, slopes of zero remain: no loss is negative.
         """
         slope, curvature = self.loss.slope_and_curvature(self.arguments(f))
-        pull, bend = self.cost * self.along_values(slope), self.cost * curvature
+        gradient = self.design.combination(self.cost * self.along_values(slope))
+        weighted = self.cost * curvature
         if self.design.width <= DIRECT:
-            step = solved(self.design.gram(bend), self.design.combination(pull))
+            step = solved(self.design.gram(weighted), gradient)
         else:
             step = solved_by_products(
-                lambda v: self.design.combination(bend * self.design.values(v)),
-                self.design.combination(pull),
+                lambda v: self.design.combination(weighted * self.design.values(v)), gradient
             )
         s = slope - curvature * self.along_values(self.design.values(step))
         left = float(np.linalg.norm(self.design.combination(self.beta(s))))
         return max(self.dual(s) - left * float(np.linalg.norm(theta)), self.dual(np.zeros(self.n)))
 
     def certificate(
-        self, theta: np.ndarray, s: np.ndarray, status: Status, tol: float
+        self,
+        theta: np.ndarray,
+        s: np.ndarray,
+        status: Status,
+        tol: float,
+        f: np.ndarray | None = None,
     ) -> GapCertificate:
-        """Look at an answer again: recompute both objectives from the data."""
-        f = self.values(theta)
+        """Recompute both objectives of an answer from the data, or from its values f."""
+        f = self.design.values(theta) if f is None else f
         primal, dual = self.primal(theta, f), self.bound(theta, f, s)
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
             return GapCertificate.unattained(primal, status, tol)

@@ -415,9 +415,9 @@ def test_the_road_keeps_to_the_limit_on_steps_and_to_one_blas_thread(monkeypatch
     passes = []
 
     class Watched(linear_road.Multipliers):
-        def solve(self, risk):
+        def solve(self, risk, watch):
             threads = {library.num_threads for library in _blas_libraries(per_thread=False)}
-            solution = super().solve(risk)
+            solution = super().solve(risk, watch)
             passes.append((solution.n_iter, threads))
             return solution
 

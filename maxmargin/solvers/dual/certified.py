@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from maxmargin.duals import DualProblem
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.driver import Watch, drive
+from maxmargin.solvers.driver import Choice, Watch, drive
 from maxmargin.solvers.dual.method import BatchMethod, DualMethod
 from maxmargin.solvers.dual.near_level import Pace
 from maxmargin.solvers.dual.parallel_sets import ParallelSets
@@ -41,14 +40,9 @@ _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
 
 
-class Choice(NamedTuple):
-    """Which method takes a problem, and why."""
-
-    method: DualMethod
-    why: str
-
-
-def choose_method(problem: DualProblem, round_number: int = 0, shrinking: bool = True) -> Choice:
+def choose_method(
+    problem: DualProblem, round_number: int = 0, shrinking: bool = True
+) -> Choice[DualMethod]:
     """Choose the method for a round on a dual problem: by its size, its kernel and its device.
 
     Examples
