@@ -24,10 +24,10 @@ import numpy as np
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
+from maxmargin.certificate import ROUNDING, RiskCertificate
 from maxmargin.losses import Loss, MarginLoss
 from maxmargin.solution import Status
 
-ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
 _AROUND = np.linspace(-2.0, 2.0, 9)  # where a loss of margins or residuals is bent most
 _DRIFT = 1e-14  # of a sum, that does not count
 
@@ -79,121 +79,6 @@ class Penalty:
 L1, L2, NO_PENALTY = Penalty(1.0, 0.0), Penalty(), Penalty(0.0, 0.0)
 
 
-@dataclass(frozen=True, repr=False)
-class GapCertificate:
-    """How exact an answer is: both objectives in float64 from the data.
-
-    Attributes
-    ----------
-    primal, dual : float
-        The objective at the answer, and a proven lower bound on all objectives.
-    gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two in size. Where both are zero up to
-        the rounding of the sum of losses, that rounding stands for them.
-    status : str
-        ``"converged"`` when the relative gap is at most ``tol``; otherwise why it ended.
-    tol : float
-    parts : tuple of GapCertificate
-        For several classes, one certificate per machine; the numbers above are the worst one's.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxmargin import LinearSVC
-    >>> X, y = load_iris(return_X_y=True)
-    >>> certificate = LinearSVC(C=0.1).fit(X[:100], y[:100]).certificate_
-    >>> certificate.dual <= certificate.primal
-    True
-    >>> certificate.gap <= certificate.tol * certificate.primal
-    True
-    >>> print(certificate)  # doctest: +ELLIPSIS
-    converged: optimal to a relative gap of ...
-      primal          0.3787...
-      dual            0.3787...
-      gap             ...
-      relative gap    ... (tol 0.0001)
-    """
-
-    primal: float
-    dual: float
-    gap: float
-    relative_gap: float
-    status: Status
-    tol: float
-    parts: tuple[GapCertificate, ...] = ()
-
-    @property
-    def converged(self) -> bool:
-        """Whether the relative gap is at most ``tol``."""
-        return self.status == Status.CONVERGED
-
-    @property
-    def claim(self) -> str:
-        """What the numbers prove."""
-        if self.converged:
-            return f"optimal to a relative gap of {self.relative_gap:.2g}"
-        return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
-
-    @classmethod
-    def unattained(cls, primal: float, status: Status, tol: float) -> GapCertificate:
-        """Judge losses that have no least: classes that can be separated, without a penalty.
-
-        Zero is the bound, and no weights have it, even where float64 knows nothing smaller.
-        """
-        status = Status.STALLED if status is Status.CONVERGED else status
-        return cls(primal, 0.0, primal, 1.0, status, tol)
-
-    @classmethod
-    def of(
-        cls, primal: float, dual: float, least: float, status: Status, tol: float
-    ) -> GapCertificate:
-        """Judge two objectives; ``least`` is the size below which they are rounding.
-
-        No loss and no penalty is negative, so that zero is always a bound.
-        """
-        primal = np.inf if np.isnan(primal) else primal
-        dual = dual if dual > 0 else 0.0
-        if (
-            primal < dual <= primal + ROUNDING * abs(primal)
-        ):  # by rounding; a lower one is a bound, too
-            dual = primal
-        gap = max(primal - dual, 0.0)
-        relative = gap / max(abs(primal), abs(dual), least) if np.isfinite(gap) else np.inf
-        if relative <= tol:
-            status = Status.CONVERGED
-        elif status is Status.CONVERGED:
-            status = Status.STALLED
-        return cls(primal, dual, gap, relative, status, tol)
-
-    def ended(self, status: Status) -> GapCertificate:
-        """Return it with the reason why it is the last one, unless it is good enough."""
-        return self if self.converged else replace(self, status=status)
-
-    def __str__(self) -> str:
-        lines = [f"{self.status}: {self.claim}"]
-        if self.parts:
-            converged = sum(part.converged for part in self.parts)
-            lines[0] += f" (worst of {len(self.parts)} machines, {converged} converged)"
-        lines += [
-            f"  primal          {self.primal:.10g}",
-            f"  dual            {self.dual:.10g}",
-            f"  gap             {self.gap:.3g}",
-            f"  relative gap    {self.relative_gap:.3g} (tol {self.tol:g})",
-        ]
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    @classmethod
-    def worst(cls, parts: list[GapCertificate]) -> GapCertificate:
-        """Certificate of several machines taken together."""
-        if len(parts) == 1:
-            return parts[0]
-        widest = max(parts, key=lambda part: part.relative_gap)
-        status = max((part.status for part in parts), key=lambda status: status.severity)
-        return replace(widest, status=status, parts=tuple(parts))
-
-
 @dataclass(frozen=True)
 class LinearSolution:
     """Weights (the intercept's last), the slopes that stand for the dual, and how it ended."""
@@ -202,7 +87,7 @@ class LinearSolution:
     s: np.ndarray
     n_iter: int
     status: Status
-    certificate: GapCertificate
+    certificate: RiskCertificate
 
 
 @dataclass(frozen=True)
@@ -490,13 +375,13 @@ class RegularisedRisk:
         status: Status,
         tol: float,
         f: np.ndarray | None = None,
-    ) -> GapCertificate:
+    ) -> RiskCertificate:
         """Recompute both objectives of an answer from the data, or from its values f."""
         f = self.design.values(theta) if f is None else f
         primal, dual = self.primal(theta, f), self.bound(theta, f, s)
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
-            return GapCertificate.unattained(primal, status, tol)
-        return GapCertificate.of(primal, dual, self.rounding, status, tol)
+            return RiskCertificate.unattained(primal, status, tol)
+        return RiskCertificate.of(primal, dual, self.rounding, status, tol)
 
 
 def cost_per_weight(C: float, lam: float | None, weight: float) -> float:

@@ -91,7 +91,7 @@ class LinearSVC(RiskClassifier):
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
     intercept_ : array of shape (1,) or (n_classes,)
-    certificate_ : GapCertificate
+    certificate_ : RiskCertificate
         Primal and dual objective, gap, status. Not there after ``partial_fit``.
     n_iter_ : int
         Passes over the data, the most of any machine.

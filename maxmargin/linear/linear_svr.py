@@ -62,7 +62,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
     ----------
     coef_ : array of shape (n_features,)
     intercept_ : array of shape (1,)
-    certificate_ : GapCertificate
+    certificate_ : RiskCertificate
         Primal and dual objective, gap, status. Not there after ``partial_fit``.
     n_iter_ : int
     C_, lam_ : arrays of shape (1,)

@@ -101,7 +101,7 @@ class LogisticRegression(RiskClassifier):
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
     intercept_ : array of shape (1,) or (n_classes,)
-    certificate_ : GapCertificate
+    certificate_ : RiskCertificate
         Primal and dual objective, gap, status.
         Not there after ``partial_fit``.
     n_iter_ : int array of shape (1,)

@@ -32,6 +32,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
@@ -186,6 +187,8 @@ class MCEClassifier(LinearClassifier):
         grows, the descent stops at ``tol``, and only the direction of w has a meaning.
     gradient_norm_ : float
         Largest entry of the gradient on standardised columns.
+    certificate_ : GradientCertificate
+        Loss, gradient and status: how near to a stationary point the answer is.
     status_ : Status
         ``"converged"`` (to a stationary point), or why the descent that was kept has ended early.
     losses_ : array of shape (n_restarts_ + 1,)
@@ -387,6 +390,14 @@ class MCEClassifier(LinearClassifier):
         self.loss_ = found.value
         self.gradient_norm_ = found.gradient_norm
         self.status_ = found.status
+        self.certificate_ = GradientCertificate(
+            objective=found.value,
+            gradient_norm=found.gradient_norm,
+            solver=self.solver if isinstance(self.solver, str) else type(self.solver).__name__,
+            status=found.status,
+            tol=self._tol(),
+            convex=False,
+        )
         self.loss_curve_ = found.curve
         self.n_iter_ = max(found.n_iter, 1)
 

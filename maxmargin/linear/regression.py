@@ -12,7 +12,6 @@ Reference: seed 004.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
@@ -23,12 +22,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import ALONE, Workers, thread_count
+from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.solution import Status
 from maxmargin.solvers import (
     ConjugateGradients,
     Factorisation,
@@ -44,66 +43,6 @@ from maxmargin.solvers.risk.least_squares import LeastSquares, LeastSquaresMetho
 
 _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
 _TOL, _TOL_SGD = 1e-6, 1e-3
-
-
-@dataclass(frozen=True)
-class LeastSquaresCertificate:
-    """How good a least-squares fit is, recomputed in float64 from the data.
-
-    Attributes
-    ----------
-    objective : float
-        ``E``, the weighted sum of the squared residuals.
-    gradient_norm : float
-        Largest entry of the gradient of ``E / sum_i s_i (y_i - mean)^2`` with standardised columns:
-        twice the correlation that a column still has with the residual, times the residual's size
-        in units of y's. Zero at the minimum, whatever the units of X and y. (Without an intercept,
-        y and the columns are taken about zero.) With ``positive=True`` it is the largest violation
-        of the KKT conditions: a coefficient at zero may have a gradient that would make it
-        negative.
-    rank : int or None
-        Number of columns that are independent of each other and of the intercept, where known.
-    n_features : int
-    solver : str
-        The method that was used.
-    status : Status
-        ``"converged"``, or why the fit has ended early.
-
-    Examples
-    --------
-    >>> from maxmargin.linear.regression import LinearRegression
-    >>> print(LinearRegression().fit([[0, 0], [1, 2], [2, 4]], [1, 2, 3]).certificate_)
-    converged (qr): sum of squares ..., gradient ...
-    rank 1 of 2: the solution is not unique; this one has the smallest coefficients
-    """
-
-    objective: float
-    gradient_norm: float
-    rank: int | None
-    n_features: int
-    solver: str
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the method came to its end."""
-        return self.status is Status.CONVERGED
-
-    def __str__(self) -> str:
-        said = (
-            f"{self.status} ({self.solver}): sum of squares {self.objective:.10g}, "
-            f"gradient {self.gradient_norm:.2g}"
-        )
-        if self.solver == "nnls":
-            return f"{said}\nno coefficient is negative; the gradient is the KKT violation"
-        if self.rank is None:
-            return f"{said}\nrank not known: only solver='qr' tells it"
-        if self.rank == self.n_features:
-            return f"{said}\nfull rank {self.rank}: the solution is unique"
-        return (
-            f"{said}\nrank {self.rank} of {self.n_features}: the solution is not unique; this one "
-            "has the smallest coefficients"
-        )
 
 
 _METHODS: dict[str, Callable[[_LeastSquaresMachine], Method]] = {
@@ -170,13 +109,14 @@ class _LeastSquaresMachine(LinearMachine):
         self.singular_ = None
         if found.singular is not None:
             self.singular_ = found.singular * np.sqrt(weight.sum())
-        self.certificate_ = LeastSquaresCertificate(
+        self.certificate_ = GradientCertificate(
             objective=float(losses @ size**2 * weight.sum()),
             gradient_norm=float(np.abs(gradient).max()),
             rank=found.rank,
             n_features=X.shape[1],
             solver=solver if isinstance(solver, str) else type(method).__name__,
             status=found.status,
+            tol=self._tol(),
         )
         return self._warning()
 
@@ -303,8 +243,12 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     singular_ : array of shape (min(n_samples, n_features),) or None
         Singular values of X (less its mean), with rows times the root of their weights; known to
         ``"qr"``.
-    certificate_ : LeastSquaresCertificate
-        Objective, gradient, rank, status, recomputed in float64.
+    certificate_ : GradientCertificate
+        How far the fit is from the least sum of squares. The gradient is that of
+        ``E / sum_i s_i (y_i - mean)^2`` with standardised columns: twice the correlation that a
+        column still has with the residual, times the residual's size in units of y's. Zero at the
+        minimum, whatever the units of X and y. (Without an intercept, y and the columns are taken
+        about zero.) With ``positive=True`` it is the largest violation of the KKT conditions.
     n_iter_ : int
     n_features_in_, feature_names_in_
         As in scikit-learn.

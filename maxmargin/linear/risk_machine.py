@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
+from maxmargin.certificate import RiskCertificate
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearMachine
@@ -24,7 +25,6 @@ from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import (
     L2,
-    GapCertificate,
     LinearSolution,
     Penalty,
     RegularisedRisk,
@@ -114,7 +114,7 @@ class RiskMachine(LinearMachine):
             totals = np.array([risk.total_cost for risk, _ in answers])
             self.C_, self.lam_ = totals / weights, 0.5 / totals
             self.n_iter_: Any = max(solution.n_iter for _, solution in answers)
-            self.certificate_ = GapCertificate.worst([found.certificate for _, found in answers])
+            self.certificate_ = RiskCertificate.worst([found.certificate for _, found in answers])
 
     def _risks(
         self,

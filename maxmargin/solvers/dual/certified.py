@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
-from maxmargin.certificate import Certificate, Evaluation, evaluate
+from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
+from maxmargin.evaluation import Evaluation, evaluate
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
@@ -310,7 +311,7 @@ class _Attempt:
         unit = float(np.finfo(np.float64).eps * self.problem.gram.diagonal.max())
         return self.tol * evaluation.squared_norm < unit
 
-    def _take_note(self, method: DualMethod | SmallBatch, certificate: Certificate) -> None:
+    def _take_note(self, method: DualMethod | SmallBatch, certificate: DualCertificate) -> None:
         """Take note of how a round went that was not the last one."""
         if isinstance(method, WorkingSet):
             astray = certificate.kkt_violation > _ASTRAY * self.wanted

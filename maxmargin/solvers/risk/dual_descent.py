@@ -34,7 +34,8 @@ import numpy as np
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.rows import add, dot, rows_of
-from maxmargin.risk import L2, GapCertificate, LinearSolution, RegularisedRisk
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import L2, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Run, Watch
 from maxmargin.solvers.risk.cache import RiskCache
@@ -144,21 +145,21 @@ class DualDescentRun(RiskRun):
         return self.state.weights()
 
     @property
-    def certificate(self) -> GapCertificate:
+    def certificate(self) -> RiskCertificate:
         """Both objectives at the weights as they are, recomputed from the data; only once."""
         if self.moved:
             self.stand(self.state.weights())
             self.moved = False
         return super().certificate
 
-    def _judged(self) -> GapCertificate:
+    def _judged(self) -> RiskCertificate:
         """Both objectives, which a look has made already where an intercept is free."""
         state, risk = self.state, self.risk
         if not (state.free and state.looked):
             return super()._judged()
         self.s = state.s
         bounds = state.objective, state.objective - state.gap
-        return GapCertificate.of(*bounds, risk.rounding, Status.CONVERGED, self.watch.tol)
+        return RiskCertificate.of(*bounds, risk.rounding, Status.CONVERGED, self.watch.tol)
 
     def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
         """Slopes that the variables are."""

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.certificate import RiskCertificate
 from maxmargin.losses import Shape
-from maxmargin.risk import L2, GapCertificate, LinearSolution, RegularisedRisk
+from maxmargin.risk import L2, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Run, Watch
 from maxmargin.solvers.risk.cache import RiskCache
@@ -81,7 +82,7 @@ class MultipliersRun(RiskRun):
 
     envelope: Losses | None = None
     newton: NewtonSteps
-    best: tuple[np.ndarray, np.ndarray | None, GapCertificate] | None = None
+    best: tuple[np.ndarray, np.ndarray | None, RiskCertificate] | None = None
 
     def steps(self) -> Generator[None, None, None]:
         """Newton's steps on the smooth losses, then the next centre."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import NO_LIMIT, Measure, Method, Run, Watch
 from maxmargin.solvers.risk.cache import RiskCache
@@ -53,7 +54,7 @@ class WeightsRun(Run):
     words = "pass {steps}, relative gap {violation:.2g}"
     theta: np.ndarray
     s: np.ndarray | None = None
-    _certificate: GapCertificate | None = None
+    _certificate: RiskCertificate | None = None
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
@@ -62,20 +63,20 @@ class WeightsRun(Run):
         self,
         theta: np.ndarray,
         s: np.ndarray | None = None,
-        certificate: GapCertificate | None = None,
+        certificate: RiskCertificate | None = None,
     ) -> None:
         """Have these weights from now on, with slopes and a certificate where they are known."""
         self.theta, self.s, self._certificate = theta, s, certificate
 
     @property
-    def certificate(self) -> GapCertificate:
+    def certificate(self) -> RiskCertificate:
         """Both objectives at the weights as they are, recomputed from the data; only once."""
         if self._certificate is None:
             self._certificate = self._judged()
         return self._certificate
 
     @abstractmethod
-    def _judged(self) -> GapCertificate:
+    def _judged(self) -> RiskCertificate:
         """Recompute both objectives, with a status of "converged" where the gap allows it."""
 
     @abstractmethod
@@ -132,7 +133,7 @@ class RiskRun(WeightsRun):
         """Slopes that may prove how good weights with values f are: of the losses there."""
         return [self.risk.loss.slope(self.risk.arguments(f))]
 
-    def _judged(self) -> GapCertificate:
+    def _judged(self) -> RiskCertificate:
         f = self.cache.values(self.risk, self.theta)
         if self.s is not None:
             return self._judged_by(self.s, f)
@@ -140,7 +141,7 @@ class RiskRun(WeightsRun):
         certificate, self.s = min(judged, key=lambda pair: pair[0].gap)
         return certificate
 
-    def _judged_by(self, s: np.ndarray, f: np.ndarray) -> GapCertificate:
+    def _judged_by(self, s: np.ndarray, f: np.ndarray) -> RiskCertificate:
         return self.risk.certificate(self.theta, s, Status.CONVERGED, self.watch.tol, f)
 
     def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -177,7 +178,7 @@ class SoftmaxRun(WeightsRun):
         self._seen = theta, self.risk.evaluate(theta)
         return self._seen[1][:2]
 
-    def _judged(self) -> GapCertificate:
+    def _judged(self) -> RiskCertificate:
         seen = self.evaluate(self.theta)
         return self.risk.certificate(self.theta, Status.CONVERGED, self.watch.tol, seen)
 

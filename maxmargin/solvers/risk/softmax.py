@@ -24,7 +24,8 @@ from scipy.special import xlogy
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
 from maxmargin.backends.threads import StoppedError
-from maxmargin.risk import L2, ROUNDING, GapCertificate, Penalty
+from maxmargin.certificate import ROUNDING, RiskCertificate
+from maxmargin.risk import L2, Penalty
 from maxmargin.solution import Status
 
 
@@ -144,14 +145,14 @@ class SoftmaxRisk:
 
     def certificate(
         self, W: np.ndarray, status: Status, tol: float, seen: tuple | None = None
-    ) -> GapCertificate:
+    ) -> RiskCertificate:
         """Recompute both objectives from the data, as an evaluation has ``seen`` them."""
         primal, _, P = self.evaluate(W) if seen is None else seen
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
-            return GapCertificate.unattained(max(primal, 0.0), status, tol)
+            return RiskCertificate.unattained(max(primal, 0.0), status, tol)
         P, pulled, left = self.feasible(P)
         dual = self.dual(P, pulled) - left * float(np.linalg.norm(W))
-        return GapCertificate.of(primal, dual, self.rounding, status, tol)
+        return RiskCertificate.of(primal, dual, self.rounding, status, tol)
 
     def dual(self, P: np.ndarray, pulled: np.ndarray) -> float:
         """``D`` at probabilities, or at some between these and the truth where that is more.

@@ -11,7 +11,8 @@ from collections.abc import Generator
 import numpy as np
 
 from maxmargin.backends.threads import StoppedError
-from maxmargin.risk import GapCertificate, LinearSolution
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import LinearSolution
 from maxmargin.solution import Status
 from maxmargin.solvers.risk.l1_descent import model_step
 from maxmargin.solvers.risk.risk_run import SoftmaxRun
@@ -77,7 +78,7 @@ class SoftmaxNewtonRun(SoftmaxRun):
         """Return the weights; who has stopped it does not want to wait for a better bound."""
         if status.stopped and self._certificate is None:
             value, tol = self.evaluate(self.theta)[0], self.watch.tol
-            self._certificate = GapCertificate.of(
+            self._certificate = RiskCertificate.of(
                 value, self.bound, self.risk.rounding, status, tol
             )
         return super().solution(status)

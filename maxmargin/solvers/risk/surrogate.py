@@ -24,7 +24,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from maxmargin.risk import GapCertificate, RegularisedRisk, RiskEvaluation
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import RegularisedRisk, RiskEvaluation
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.risk.cache import RiskCache
@@ -162,7 +163,7 @@ class _Surrogate:
         self.steps.descend(self.losses, _NEARER * self.left, _STEPS, self.watch.stopped)
         return self.steps.theta
 
-    def certificate(self) -> tuple[GapCertificate, np.ndarray]:
+    def certificate(self) -> tuple[RiskCertificate, np.ndarray]:
         """Gap between the objective and the bound, and the slopes of the bound."""
         seen, risk, own = self.seen, self.risk, self.part.own
         losses, steps = self._tilted(own, self.part.caches[0])
@@ -179,7 +180,7 @@ class _Surrogate:
             bound = -np.inf  # the part alone cannot make up for the others
         slopes = seen.s.copy()
         slopes[self.part.rows] = s
-        judged = GapCertificate.of(
+        judged = RiskCertificate.of(
             self.objective, bound, risk.rounding, Status.STALLED, self.watch.tol
         )
         return judged, slopes
