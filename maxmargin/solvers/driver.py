@@ -90,7 +90,7 @@ class Watch:
 
     def allowed(self, run: Run) -> int:
         """Steps that a run may take before it is looked at again."""
-        left = self.left(run.n_iter)
+        left = NO_LIMIT if run.in_passes else self.left(run.n_iter)
         if not self.monitor.fit.listeners:
             return left
         trace = self.monitor.trace
@@ -110,7 +110,7 @@ class Watch:
             ended = Status.MAX_ITER
         if not self.monitor.fit.listeners:
             return ended
-        trace, steps = self.monitor.trace, self.spent + run.n_iter
+        trace, steps = self.monitor.trace, self.spent + run.n_steps
         if trace is not None and trace.wants(self.monitor.problem, steps, ended is not None):
             trace.record(self.monitor.fit.placed(run.progress(self)))
         self.monitor.report(lambda: run.progress(self))
@@ -127,7 +127,10 @@ class Run(ABC):
     Attributes
     ----------
     n_iter : int
-        Steps taken so far; what a step is, the method says.
+        Steps taken so far, which ``max_iter`` limits; what a step is, the method says.
+    in_passes : bool
+        Whether ``n_iter`` counts passes of many steps instead. Then the loop yields after each of
+        them, ``n_steps`` counts the steps, and so does ``allowed``.
     status : Status or None
         Why the run has ended by itself: converged, or stalled; None while it goes on.
     allowed : int
@@ -137,6 +140,7 @@ class Run(ABC):
     """
 
     words: ClassVar[str] = "violation {violation:.2g}"
+    in_passes: ClassVar[bool] = False
     n_iter: int = 0
     status: Status | None = None
     allowed: int = NO_LIMIT
@@ -178,7 +182,7 @@ class Run(ABC):
         return Progress(
             problem=watch.monitor.problem,
             method=self.name,
-            steps=watch.spent + self.n_iter,
+            steps=watch.spent + self.n_steps,
             violation=measure.violation,
             tol=watch.tol,
             objective=measure.objective,
@@ -193,6 +197,11 @@ class Run(ABC):
     def name(self) -> str:
         """Name of the method."""
         return type(self).__name__.strip("_").removesuffix("Run")
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken so far, as they are reported and recorded."""
+        return self.n_iter
 
     @property
     def variables(self) -> np.ndarray | None:
