@@ -11,7 +11,7 @@ certificate              of                                          compared wi
 `RiskCertificate`        regularised risks: linear machines          relative duality gap
 `GradientCertificate`    least squares, minimum classification       largest entry of a gradient
                          error
-`MistakesCertificate`    perceptrons                                 share of mistakes (zero)
+`MistakesCertificate`    perceptrons                                 whether mistakes are left
 =======================  ==========================================  ===========================
 """
 
@@ -372,17 +372,24 @@ class GradientCertificate(Certificate):
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class MistakesCertificate(Certificate):
-    """What a perceptron has come to: mistakes, counted on the training rows.
+    """What a perceptron has come to.
 
     Attributes
     ----------
-    mistakes, rows : int
-        Rows on the wrong side, and in all.
+    rows : int
+        Rows that it learnt from.
     updates, passes : int
         Steps taken, and passes over the rows.
+
+    Examples
+    --------
+    >>> from maxmargin import Perceptron
+    >>> print(Perceptron().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).certificate_)
+    separated: every one of 4 training rows is on its right side
+      updates         ...
+      passes          ...
     """
 
-    mistakes: int
     rows: int
     updates: int
     passes: int
@@ -390,24 +397,27 @@ class MistakesCertificate(Certificate):
     @property
     def converged(self) -> bool:
         """Whether the rows are separated."""
-        return self.status in (Status.CONVERGED, Status.SEPARATED)
+        return self.status is Status.SEPARATED
 
     @property
     def violation(self) -> float:
-        """Share of mistakes."""
-        return self.mistakes / max(self.rows, 1)
+        """Zero where the rows are separated; otherwise at least one is on the wrong side."""
+        return 0.0 if self.converged else 1.0
+
+    @property
+    def badness(self) -> float:
+        """The number of updates, of those that are not separated first."""
+        return self.updates + (0.0 if self.converged else 1e300)
 
     @property
     def claim(self) -> str:
-        """What the count proves."""
-        if not self.mistakes:
-            return "every training row is on its right side: the hyperplane separates them"
-        return f"{self.mistakes} of {self.rows} training rows are on the wrong side"
+        """What the passes have proven."""
+        if self.converged:
+            return f"every one of {self.rows} training rows is on its right side"
+        if self.status is Status.RECURRING:
+            return "no hyperplane separates the training rows: the weights come back"
+        return "no hyperplane was found that separates the training rows; there may be one"
 
     def numbers(self) -> dict[str, str]:
-        """Mistakes, updates and passes."""
-        return {
-            "mistakes": f"{self.mistakes} of {self.rows}",
-            "updates": str(self.updates),
-            "passes": str(self.passes),
-        }
+        """Updates and passes."""
+        return {"updates": str(self.updates), "passes": str(self.passes)}

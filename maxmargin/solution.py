@@ -87,6 +87,27 @@ _ADVICE = {
         "ill-conditioned for this tol: scale the data with StandardScaler or MinMaxScaler, lower "
         "C, or raise tol."
     ),
+    (Status.STALLED, "risk"): (
+        "Solver terminated early: no step lowers the objective any more in float64. Scale the data "
+        "with StandardScaler or MinMaxScaler, lower C, or raise tol."
+    ),
+    (Status.MAX_ITER, "descent"): (
+        "The descent has not converged in max_iter={max_iter} steps (for solver='sgd', passes). "
+        "Raise max_iter, or raise tol={tol:g}."
+    ),
+    (
+        Status.TIME_LIMIT,
+        "descent",
+    ): "The fit has reached time_limit={time_limit} s. Raise it, or raise tol.",
+    (Status.INTERRUPTED, "descent"): (
+        "The fit was stopped early, by Ctrl-C or by a callback. The model is what was found until "
+        "then."
+    ),
+    (Status.STALLED, "descent"): (
+        "The descent cannot go on (step_size={step_size}): the loss grows, or its rounding hides "
+        "what is left to win. Leave step_size=None for steps that fit the data; if that does not "
+        "help, raise tol={tol:g}."
+    ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
         "mean nothing: with this nu the reduced convex hulls of the two classes meet or, for the "

@@ -24,6 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.certificate import MistakesCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
@@ -145,6 +146,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         Steps made; with ``eta0=1``, without weights, the sum of ``dual_coef_`` (variant "last").
     n_iter_ : int
         Passes, of the machine that took the most.
+    certificate_ : MistakesCertificate
+        What the passes have proven, one part per machine.
     status_ : {"separated", "no_improvement", "recurring", "max_iter", "time_limit", "interrupted"}
         How the fit ended; for several classes, the worst. ``"recurring"``: the weights at the
         beginning of a pass are exactly those of an earlier one, in a fixed order.
@@ -404,7 +407,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
 
             threads = 1 if self.kernel is not None else thread_count(self.n_jobs)  # one matrix
             outcomes = Workers(threads).map(learn, range(len(weights)))
-            self._keep(outcomes)
+            self._keep(outcomes, [len(each.rows) for each in examples])
             found = [outcome.weights for outcome in outcomes]
             if self.kernel is None:
                 self.coef_ = np.array([weights.coef for weights in found])
@@ -413,7 +416,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
             over = self.status_ is not Status.MAX_ITER
             monitor.end(f"{self.status_}: {np.sum(self.n_updates_)} updates", over)
 
-    def _keep(self, outcomes: list[Outcome]) -> None:
+    def _keep(self, outcomes: list[Outcome], rows: list[int]) -> None:
         """Set the attributes that a fit has with and without a kernel."""
         self.intercept_ = np.array([outcome.weights.intercept for outcome in outcomes])
         if self.penalty in ("l1", "elasticnet"):
@@ -424,8 +427,20 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         self.n_updates_ = int(updates[0]) if len(updates) == 1 else updates
         self.cycle_length_ = max(outcome.cycle_length for outcome in outcomes)
         self.n_iter_ = max(outcome.n_iter for outcome in outcomes)
-        self.status_ = max((outcome.status for outcome in outcomes), key=lambda s: s.severity)
-        self.converged_ = self.status_ is Status.SEPARATED
+        self.certificate_ = MistakesCertificate.worst(
+            [
+                MistakesCertificate(
+                    status=outcome.status,
+                    tol=0.0,
+                    rows=count,
+                    updates=outcome.n_updates,
+                    passes=outcome.n_iter,
+                )
+                for outcome, count in zip(outcomes, rows, strict=True)
+            ]
+        )
+        self.status_ = self.certificate_.status
+        self.converged_ = self.certificate_.converged
 
     def _values(self, X: Any) -> np.ndarray:
         return super()._values(X) if self.kernel is None else self._kernel_values(X)

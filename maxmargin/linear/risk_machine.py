@@ -36,10 +36,6 @@ from maxmargin.solvers.risk.cache import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
-_STALLED = (
-    "Solver terminated early: no step lowers the objective any more in float64. Scale the data "
-    "with StandardScaler or MinMaxScaler, lower C, or raise tol."
-)
 
 
 class RiskMachine(LinearMachine):
@@ -228,9 +224,7 @@ class RiskMachine(LinearMachine):
     def _unfinished(self) -> str:
         """Why a problem did not converge, how far it is, and what to do."""
         certificate = self.certificate_
-        advice = certificate.status.advice
-        if certificate.status is Status.STALLED:
-            advice = _STALLED
+        advice = certificate.status.advice_for("risk")
         advice = advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
         return (
             f"{advice} The relative duality gap is {certificate.relative_gap:.3g} "

@@ -35,25 +35,7 @@ Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 def advice(status: Status, machine: Any, tol: float) -> str:
     """What it means that a machine's fit has ended so, and what to do about it."""
-    return _ADVICE[status].format(**{**machine.get_params(deep=False), "tol": tol})
-
-
-_ADVICE = {
-    Status.MAX_ITER: (
-        "The descent has not converged in max_iter={max_iter} steps (for solver='sgd', passes). "
-        "Raise max_iter, or raise tol={tol:g}."
-    ),
-    Status.TIME_LIMIT: "The fit has reached time_limit={time_limit} s. Raise it, or raise tol.",
-    Status.INTERRUPTED: (
-        "The fit was stopped early, by Ctrl-C or by a callback. The model is what was found until "
-        "then."
-    ),
-    Status.STALLED: (
-        "The descent cannot go on (step_size={step_size}): the loss grows, or its rounding hides "
-        "what is left to win. Leave step_size=None for steps that fit the data; if that does not "
-        "help, raise tol={tol:g}."
-    ),
-}
+    return status.advice_for("descent").format(**{**machine.get_params(deep=False), "tol": tol})
 
 
 @dataclass(frozen=True)
