@@ -172,19 +172,20 @@ class HostGram(Gram):
         workers: Workers,
     ) -> None:
         """Add ``weights @ K[active, rows]`` to ``out``; what is symmetric is computed by half."""
-        place = np.full(self.n, -1)
-        place[rows] = np.arange(len(rows))
-        among = place[active]
-        if len(active) >= _HALVED and (among >= 0).all():
-            points = self._compacted(self.points.take(active), len(active))
-            out[..., among] += cpu.accumulate_square(self.program, points, weights, workers)
-            place[active] = -1
-            rest = place[rows] >= 0
-        else:
-            rest = np.ones(len(rows), dtype=bool)
-        if rest.any():
-            whole = len(rows) == self.n and rest.all() and (np.diff(rows) == 1).all()
-            right = self.points if whole else self.points.take(rows[rest])
+        rest: Any = slice(None)  # of the rows, where nothing is added yet
+        if len(active) >= _HALVED:
+            place = np.full(self.n, -1)
+            place[rows] = np.arange(len(rows))
+            among = place[active]
+            if (among >= 0).all():
+                points = self._compacted(self.points.take(active), len(active))
+                out[..., among] += cpu.accumulate_square(self.program, points, weights, workers)
+                place[active] = -1
+                rest = np.flatnonzero(place[rows] >= 0)
+        rows = rows[rest]
+        if len(rows):
+            whole = len(rows) == self.n and (np.diff(rows) == 1).all()
+            right = self.points if whole else self.points.take(rows)
             right = right if whole else self._compacted(right, len(active))
             sums = np.zeros((*weights.shape[:-1], right.n))
             cpu.accumulate(self.program, self.points, active, weights, right, sums, workers)
