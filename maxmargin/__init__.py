@@ -33,6 +33,10 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
+    "GridSearchCV": "maxmargin.selection",
+    "HalvingGridSearchCV": "maxmargin.selection",
+    "HalvingRandomSearchCV": "maxmargin.selection",
+    "RandomizedSearchCV": "maxmargin.selection",
     "SVCSearchCV": "maxmargin.selection",
     "SVRSearchCV": "maxmargin.selection",
     "Certificate": "maxmargin.certificate",
@@ -73,7 +77,14 @@ if TYPE_CHECKING:
         Perceptron,
         is_separable,
     )
-    from maxmargin.selection import SVCSearchCV, SVRSearchCV
+    from maxmargin.selection import (
+        GridSearchCV,
+        HalvingGridSearchCV,
+        HalvingRandomSearchCV,
+        RandomizedSearchCV,
+        SVCSearchCV,
+        SVRSearchCV,
+    )
     from maxmargin.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from maxmargin.trace import Trace
 

@@ -5,24 +5,41 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
+from scipy.stats import loguniform, uniform
+from sklearn import config_context, model_selection
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler
 from sklearn.svm import SVC as TheirSVC
 from sklearn.svm import SVR as TheirSVR
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import SVC, SVR, NuSVC, SVCSearchCV, SVRSearchCV, duals
+import maxmargin
+from maxmargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    NuSVC,
+    NuSVR,
+    SVCSearchCV,
+    SVRSearchCV,
+    duals,
+)
 from maxmargin.backends.cpu.momentum import hastened_steps
 from maxmargin.backends.cpu.steps import BARRED, CONVERGED, pair_steps, single_steps
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
 from maxmargin.progress import Monitor
-from maxmargin.selection import path, sharing
+from maxmargin.selection import run
+from maxmargin.solvers.dual import path
 
 GRID = {"C": [0.1, 10, 1000], "gamma": [0.01, 0.1, 1]}
 
@@ -53,7 +70,7 @@ def never_fitted(monkeypatch):
     def refuse(self, params, train, test):
         raise AssertionError(f"{params} was really fitted")
 
-    monkeypatch.setattr("maxmargin.selection.search._Evaluation._fitted", refuse)
+    monkeypatch.setattr("maxmargin.selection.evaluation.Evaluation._fitted", refuse)
 
 
 def assert_same_scores(search, reference, within=1e-12):
@@ -335,7 +352,197 @@ def test_callable_refit():
     assert search.best_params_ == search.cv_results_["params"][search.best_index_]
 
 
-# -- what is not shared, and what fails ---------------------------------------------------------
+# -- other machines and other candidates ----------------------------------------------------------
+
+
+def nowhere_alone(search):
+    return search.sharing_.shared.all() and not search.sharing_.reasons
+
+
+SCALED = make_pipeline(StandardScaler(), LinearSVC())
+NU = {"nu": [0.1, 0.3], "gamma": [0.01, 0.1]}
+COSTS = {"C": [0.01, 0.1, 1, 10]}
+DRAWN = {"C": loguniform(0.1, 100), "gamma": [0.01, 0.1, 1.0]}
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize(
+    ("kind", "machine", "params", "data", "within"),
+    [
+        ("GridSearchCV", NuSVC(), NU, iris, 1e-12),
+        ("GridSearchCV", NuSVC(class_weight="balanced"), NU, breast_cancer, 1e-12),
+        ("GridSearchCV", NuSVR(), {"nu": [0.2, 0.6], "C": [0.1, 10]}, diabetes, 1e-3),
+        ("GridSearchCV", LinearSVC(), COSTS, breast_cancer, 1e-12),
+        ("GridSearchCV", LinearSVC(), {**COSTS, "loss": ["hinge", "squared_hinge"]}, iris, 1e-12),
+        ("GridSearchCV", LinearSVR(tol=1e-6), {**COSTS, "epsilon": [0.1, 0.2]}, diabetes, 1e-2),
+        ("GridSearchCV", LogisticRegression(), COSTS, iris, 1e-12),
+        ("GridSearchCV", SCALED, {"linearsvc__C": [0.1, 1]}, breast_cancer, 1e-12),
+        ("RandomizedSearchCV", SVC(), DRAWN, iris, 1e-12),
+        ("RandomizedSearchCV", NuSVC(), {"nu": uniform(0.1, 0.4)}, iris, 1e-12),
+        ("RandomizedSearchCV", LogisticRegression(), {"C": loguniform(0.01, 10)}, iris, 1e-12),
+        ("HalvingGridSearchCV", SVC(), GRID, breast_cancer, 1e-12),
+        ("HalvingGridSearchCV", LinearSVC(), COSTS, breast_cancer, 1e-12),
+        ("HalvingGridSearchCV", SVR(), GRID, diabetes, 2e-3),
+        ("HalvingRandomSearchCV", SVC(), DRAWN, breast_cancer, 1e-12),
+    ],
+)
+def test_the_same_as_of_scikit_learn(kind, machine, params, data, within):
+    """Candidates, columns, scores and the best of the class that has this name there."""
+    X, y = data()
+    given = {} if kind == "GridSearchCV" else {"random_state": 0}
+    ours = getattr(maxmargin, kind)(machine, params, return_train_score=True, **given).fit(X, y)
+    theirs = getattr(model_selection, kind)(machine, params, return_train_score=True, **given)
+    assert_same_scores(ours, theirs.fit(X, y), within)
+    assert nowhere_alone(ours), str(ours.sharing_)
+    assert ours.best_params_ == theirs.best_params_
+    assert ours.best_index_ == theirs.best_index_
+    assert clone(ours).get_params().keys() == ours.get_params().keys()
+    for name in ("n_resources_", "n_candidates_", "n_iterations_", "n_remaining_candidates_"):
+        assert getattr(ours, name, None) == getattr(theirs, name, None)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(X))
+
+
+@pytest.mark.parametrize("aggressive", [True, False])
+def test_halving_by_another_resource(aggressive):
+    X, y = iris()
+    given = {"resource": "max_iter", "max_resources": 1000, "min_resources": 20, "cv": 3}
+    given |= {"aggressive_elimination": aggressive, "factor": 4}
+    searches = [
+        library.HalvingGridSearchCV(SVC(), GRID, **given)
+        for library in (maxmargin, model_selection)
+    ]
+    with pytest.warns(ConvergenceWarning):
+        ours, theirs = [search.fit(X, y) for search in searches]
+    assert_same_scores(ours, theirs)
+    assert ours.n_resources_ == theirs.n_resources_
+    assert f"max_iter={ours.n_resources_[0]} is for a fit of its own." in ours.sharing_.why(0)
+
+
+def test_any_estimator_is_searched():
+    X, y = iris()
+    machine, grid = DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2, 3]}
+    ours = maxmargin.GridSearchCV(machine, grid, time_limit=100.0).fit(X, y)
+    assert_same_scores(ours, GridSearchCV(machine, grid).fit(X, y))
+    assert not ours.sharing_.shared.any()
+
+
+# -- what is not shared, and why ------------------------------------------------------------------
+
+
+HINGES = {"loss": ["hinge", "squared_hinge"], "C": [1, 2]}
+
+
+class Sub(SVC):
+    """A machine of someone else's."""
+
+
+class Fails(TransformerMixin, BaseEstimator):
+    """A transformer that divides by zero where it sees the first row."""
+
+    def fit(self, X, y=None):
+        self.mean_ = 1 // int(X[:, 0].min() > 4.3)
+        return self
+
+    def transform(self, X):
+        return X
+
+
+def unsymmetric(A, B):
+    return A @ B.T + A[:, :1]
+
+
+def divided(A, B):
+    return 1 // 0
+
+
+@pytest.mark.parametrize(
+    ("machine", "grid", "split", "reason"),
+    [
+        (DecisionTreeClassifier(), {"max_depth": [2]}, 0, "none of the machines whose fits can"),
+        (Sub(), {"C": [1]}, 0, "Sub is none of the machines"),
+        (SVC(max_iter=10**6), {"C": [1]}, 0, "max_iter=1000000 is for a fit of its own"),
+        (SVC(), {"C": [-1, 1]}, 0, "refuses the parameters: The 'C' parameter"),
+        (SVC(), {"C": [np.inf]}, 0, "C=inf, without slack"),
+        (SVC(kernel="sigmoid", coef0=-1.0), {"C": [1]}, 0, "indefinite on these data"),
+        (SVC(), {"kernel": [unsymmetric, "rbf"]}, 0, "values are refused: .*symmetric"),
+        (SVC(), {"kernel": [divided, "rbf"]}, 0, "values are refused: ZeroDivisionError"),
+        (SVC(), {"kernel": [RBF().on(["a"]), "rbf"]}, 0, "refuse"),
+        (NuSVC(), {"nu": [1.0, 0.1]}, 0, "cannot be stated: specified nu is infeasible"),
+        (SVC(), {"class_weight": [{0: 0.0}, None]}, 0, "cannot be stated: A class weighs nothing"),
+        (make_pipeline(Fails(), SVC()), {"svc__C": [1]}, 1, "transformers fail: ZeroDivisionError"),
+        (make_pipeline(Fails(), LinearSVC()), {"linearsvc__C": [1, 2]}, 1, "transformers fail"),
+        (LinearSVC(), {"C": [1]}, 0, "No other candidate differs from it in C only"),
+        (LinearSVC(solver="sgd", random_state=0), {"C": [1, 2]}, 0, "random steps"),
+        (LinearSVC(lam=0.1), {"fit_intercept": [True]}, 0, "lam=0.1 is for a fit of its own"),
+        (LinearSVC(penalty="l1"), HINGES, 0, "Its fit refuses: penalty='l1'"),
+        (LinearSVC(max_iter=1), {"C": [1, 1000]}, 0, "not converged along the path"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_reasons(machine, grid, split, reason):
+    """Each is found at the search, and the scores are those of scikit-learn's, nan or not."""
+    X, y = iris()
+    X, y = X[:90], y[:90]  # 50 and 40 of two classes
+    cv = KFold(3, shuffle=True, random_state=0)
+    given = {"cv": cv, "error_score": -7.0, "refit": False}
+    search = maxmargin.GridSearchCV(machine, grid, **given).fit(X, y)
+    assert_same_scores(search, GridSearchCV(machine, grid, **given).fit(X, y))
+    sharing = search.sharing_
+    assert re.search(reason, sharing.why(0, split)), sharing
+    assert re.search(reason, str(sharing))
+    assert not sharing.shared[0, split]
+    assert sharing.how.keys().isdisjoint(sharing.reasons)
+    assert len(sharing.how) + len(sharing.reasons) == sharing.shared.size
+
+
+def test_reasons_of_data_and_of_the_search():
+    X, y = iris()
+    folds = SVCSearchCV({"C": [1, 10]}, cv=KFold(3)).fit(X, y).sharing_  # in order of the classes
+    assert "do not have all classes" in folds.why(1)
+    steps = [*range(50, 150)], [*range(50)]
+    mixed = SVCSearchCV({"C": [1]}, cv=[steps, (steps[1] + steps[0][:60], steps[0][60:])])
+    assert mixed.fit(X, y).sharing_.shared.tolist() == [[False, True]]
+    weighted = make_pipeline(StandardScaler(), SVC())
+    search = maxmargin.GridSearchCV(weighted, {"svc__C": [1]})
+    search.fit(X, y, standardscaler__sample_weight=np.ones(len(y)))
+    assert "what to do with standardscaler__sample_weight" in search.sharing_.why(0)
+    machine = SVC(probability=True, tol=1e-6)
+    search = SVCSearchCV(machine, {"C": [1]}, cv=2, scoring="neg_log_loss").fit(X, y)
+    assert "shares what probability=True needs" in search.sharing_.why(0)
+    X[0, 0] = np.nan
+    with (
+        pytest.warns(FitFailedWarning, match="2 fits failed"),
+        pytest.warns(UserWarning, match="Scoring failed"),
+    ):
+        search = SVCSearchCV({"C": [1]}, cv=3, error_score=0, refit=False).fit(X, y)
+    assert "The data are refused: Input X contains NaN" in search.sharing_.why(0)
+    pruned = SVCSearchCV(GRID, prune_margin=0.05).fit(*breast_cancer()).sharing_
+    assert any("prune_margin=0.05" in reason for reason in pruned.reasons.values())
+
+
+@pytest.mark.parametrize(
+    ("place", "machine"),
+    [
+        ("run.SharedFits._jobs", SVC()),
+        ("run.solve_certified", NuSVC(nu=0.1)),
+        ("cost_path.CPath.solve", SVC()),
+        ("data_set.DataSet.of", SVC()),
+        ("linear_path.C_path", LinearSVC()),
+        ("plan.Candidate.refusal", make_pipeline(StandardScaler(), SVC())),
+    ],
+)
+def test_a_bug_of_ours_is_not_hidden(place, machine, monkeypatch):
+    def broken(*args, **options):
+        return 1 // 0
+
+    monkeypatch.setattr(f"maxmargin.selection.{place}", broken)
+    name = "tol" if isinstance(machine, NuSVC) else "C"
+    grid = {f"svc__{name}" if isinstance(machine, Pipeline) else name: [0.001, 0.01]}
+    with pytest.raises(ZeroDivisionError):
+        maxmargin.GridSearchCV(machine, grid).fit(*iris())
+
+
+# -- what fails -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -399,7 +606,7 @@ def test_folds_without_a_class():
         (SVCSearchCV({"C": []}), ValueError, "non-empty"),
         (SVCSearchCV(cv=200), ValueError, "n_splits=200"),
         (SVCSearchCV(scoring="nothing"), ValueError, "scoring"),
-        (SVCSearchCV(drop_hopeless=-1.0), ValueError, "drop_hopeless"),
+        (SVCSearchCV(prune_margin=-1.0), ValueError, "prune_margin"),
     ],
 )
 def test_errors_teach(search, error, message):
@@ -509,12 +716,12 @@ def test_hastened_steps(constrained):
 
 def test_hopeless_candidates_are_dropped():
     X, y = breast_cancer()
-    search = SVCSearchCV(GRID, drop_hopeless=0.05, return_train_score=True).fit(X, y)
+    search = SVCSearchCV(GRID, prune_margin=0.05, return_train_score=True).fit(X, y)
     reference = SVCSearchCV(GRID).fit(X, y)
     scores = reference.cv_results_["mean_test_score"]
     dropped = np.isnan(search.cv_results_["mean_test_score"])
-    assert 0 < search.n_dropped_ == dropped.sum() < len(scores)
-    assert reference.n_dropped_ == 0
+    assert 0 < search.n_pruned_ == dropped.sum() < len(scores)
+    assert reference.n_pruned_ == 0
     np.testing.assert_array_equal(search.cv_results_["mean_test_score"][~dropped], scores[~dropped])
     assert search.best_params_ == reference.best_params_
     first = [reference.cv_results_[f"split{k}_test_score"] for k in (0, 1)]
@@ -556,7 +763,12 @@ def test_scikit_learn_manners():
 
 
 @parametrize_with_checks(
-    [SVCSearchCV({"C": [1, 2]}, cv=2), SVRSearchCV({"C": [1, 2]}, cv=2, n_jobs=1)]
+    [
+        SVCSearchCV({"C": [1, 2]}, cv=2),
+        SVRSearchCV({"C": [1, 2]}, cv=2, n_jobs=1),
+        maxmargin.RandomizedSearchCV(LogisticRegression(), {"C": [1, 2]}, n_iter=2, cv=2),
+        maxmargin.HalvingGridSearchCV(LinearSVR(), {"C": [1, 2]}, cv=2, min_resources=10),
+    ]
 )
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
@@ -585,8 +797,8 @@ def test_sharing_is_shared(monkeypatch):
 
         monkeypatch.setattr(kind, name, counted)
 
-    counting(sharing.Matrices, "prepare")
-    counting(sharing.Matrices, "of")
+    counting(run.Matrices, "prepare")
+    counting(run.Matrices, "of")
     counting(path.CPath, "solve")
     X, y = iris()
     SVCSearchCV(GRID, cv=4, n_jobs=1).fit(X, y)
@@ -622,6 +834,25 @@ def test_balanced_weights_are_those_of_the_fold(random):
     assert (ours.cv_results_["mean_test_score"] != of_all.cv_results_["mean_test_score"]).any()
 
 
+def test_routed_metadata():
+    X, y = breast_cancer(150)
+    weight = np.linspace(0.1, 2, len(y))
+    with config_context(enable_metadata_routing=True):
+        scoring = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        machine = SVC().set_fit_request(sample_weight=True)
+        given = {"param_grid": {"C": [0.1, 10]}, "scoring": scoring, "cv": GroupKFold(3)}
+        fitted = [
+            library.GridSearchCV(machine, **given).fit(
+                X, y, sample_weight=weight, groups=np.arange(len(y)) % 7
+            )
+            for library in (maxmargin, model_selection)
+        ]
+        assert_same_scores(*fitted)
+        scores = [search.score(X, y, sample_weight=weight) for search in fitted]
+    assert scores[0] == scores[1] != fitted[0].score(X, y)
+    assert fitted[0].sharing_.shared.all()
+
+
 # -- the picture --------------------------------------------------------------------------------
 
 
@@ -649,6 +880,25 @@ def test_plot():
         three.plot()
     with pytest.raises(Exception, match="not fitted"):
         SVCSearchCV(GRID).plot()
+
+
+def test_plot_of_random_and_halving_searches():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    X, y = iris()
+    drawn = {"C": loguniform(0.1, 100), "gamma": loguniform(0.01, 1)}
+    search = maxmargin.RandomizedSearchCV(SVC(), drawn, n_iter=8, random_state=0).fit(X, y)
+    ax = search.plot()
+    assert len(ax.collections[0].get_offsets()) == 8
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    (ring,) = ax.lines
+    assert ring.get_xdata()[0] == search.best_params_["C"]
+    search = maxmargin.HalvingGridSearchCV(SVC(), GRID, random_state=0).fit(X, y)
+    ax, best = search.plot(), search.best_params_
+    assert ax.get_title().startswith(f"C = {best['C']:g}, gamma = {best['gamma']:g}")
+    plt.close("all")
 
 
 def test_plot_of_what_is_no_number_and_of_one_bad_score():
@@ -750,15 +1000,6 @@ def test_levels_of_verbosity(scoring, capsys):
     assert lines[:3] == lines[3:]
     assert [len(told) for told in lines[:3]] == [1, 5, 5]
     assert "[CV 2/2] END C=10;" in lines[2][-2] + lines[2][-1]
-
-
-def test_a_bug_of_ours_is_not_hidden(monkeypatch):
-    def broken(self, *args):
-        raise AttributeError("a bug")
-
-    monkeypatch.setattr(sharing.Fits, "_data_set", broken)
-    with pytest.raises(AttributeError, match="a bug"):
-        SVCSearchCV(GRID).fit(*iris())
 
 
 def test_a_search_that_is_not_fitted_says_so_with_and_without_an_estimator():

@@ -1,4 +1,4 @@
-"""The score of a search over its grid: a map of two parameters, or a curve of one."""
+"""The score of a search over its parameters: a map or points of two, or a curve of one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _FEW = 100  # fields of a map that have room for their numbers
+_SPARSE = 2  # fields for each candidate from which on a map would be mostly blank
 _LONG, _ABREAST = 32, 60  # letters of a label, and of all labels of an axis side by side
 _FENCE = 3.0  # times the distance of the quartiles: what is further below is far from the others
 _FAR_BELOW = "#c8c8c8"
@@ -30,18 +31,19 @@ _RING: dict[str, Any] = {
 
 
 def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = None) -> Axes:
-    """Draw the mean test score of a grid search over its one or two parameters.
+    """Draw the mean test score of a search over its one or two parameters.
 
-    For two parameters, such as C and gamma, a map; for one, a curve with the scores' standard
-    deviation over the splits. The best candidate is marked. Candidates that failed or were dropped
-    are left blank. A score far below the others is grey, with its number: the colours are for the
-    others. Values that are not all numbers, such as kernels or ``"scale"``, stand side by side in
-    the order of the grid.
+    For two parameters, such as C and gamma, a map, or points where they were drawn at random; for
+    one, a curve with the scores' standard deviation over the splits. The best candidate is marked.
+    Of a search by halving, each candidate's last round is drawn. Candidates that failed or were
+    dropped are left blank. A score far below the others is grey, with its number: the colours are
+    for the others. Values that are not all numbers, such as kernels or ``"scale"``, stand side by
+    side in the order of the grid.
 
     Parameters
     ----------
-    search : SVCSearchCV, SVRSearchCV or scikit-learn's GridSearchCV
-        Fitted, over a grid in which one or two parameters vary.
+    search : a search of maxmargin or scikit-learn
+        Fitted, one or two of whose parameters vary.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
     metric : str, optional
@@ -69,22 +71,36 @@ def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = Non
     if not hasattr(search, "cv_results_"):
         check_is_fitted(search)
     metric = _metric(search, metric)
-    results = search.cv_results_
+    results, best = _last_round(search.cv_results_, f"mean_test_{metric}")
     scores = results[f"mean_test_{metric}"]
     axes = [_Scale.of(name, results[f"param_{name}"]) for name in _varying(results)]
-    if np.isnan(scores).all():
-        raise ValueError("plot_search has nothing to draw: every score is nan.")
-    best = int(np.nanargmax(scores))
     ax = marks.axes_or_new(ax)
     if len(axes) == 1:
         _curve(ax, axes[0], scores, results[f"std_test_{metric}"], best)
         ax.set(xlabel=axes[0].name, ylabel=_written(metric))
+    elif _is_scattered(axes):
+        _points(ax, axes, scores, best, _written(metric))
+        ax.set(xlabel=axes[0].name, ylabel=axes[1].name)
     else:
         _map(ax, axes, scores, best, _written(metric))
         ax.set(xlabel=axes[0].name, ylabel=axes[1].name)
     chosen = ", ".join(f"{axis.name} = {axis.labels[axis.place[best]]}" for axis in axes)
     ax.set_title(f"{chosen}: {scores[best]:.4g}")
     return ax
+
+
+def _last_round(results: dict, name: str) -> tuple[dict, int]:
+    """Return the last score of each candidate, and which is the best of the last round."""
+    scores = results[name]
+    if np.isnan(scores).all():
+        raise ValueError("plot_search has nothing to draw: every score is nan.")
+    if "iter" not in results:
+        return results, int(np.nanargmax(scores))
+    last = {repr(params): k for k, params in enumerate(results["params"])}
+    kept = np.array(sorted(last.values()))
+    results = {key: np.ma.asarray(values)[kept] for key, values in results.items()}
+    scores = np.where(results["iter"] == results["iter"].max(), results[name], -np.inf)
+    return results, int(np.nanargmax(scores))
 
 
 @dataclass(frozen=True)
@@ -198,6 +214,29 @@ def _map(ax: Axes, axes: Sequence[_Scale], scores: np.ndarray, best: int, label:
                 )
     corner = across.place[best] - 0.5, down.place[best] - 0.5
     ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=marks.INK, linewidth=2.5, zorder=5))
+
+
+def _is_scattered(axes: Sequence[_Scale]) -> bool:
+    """Whether two parameters have numbers as values, and few of all their combinations."""
+    across, down = axes
+    fields = len(across.labels) * len(down.labels)
+    numbers = across.numbers is not None and down.numbers is not None
+    return numbers and fields > _SPARSE * len(across.place)
+
+
+def _points(ax: Axes, axes: Sequence[_Scale], scores: np.ndarray, best: int, label: str) -> None:
+    """Draw a point for each candidate, the best one ringed."""
+    places = []
+    for axis, name in zip(axes, "xy", strict=True):
+        assert axis.numbers is not None
+        places.append(axis.numbers[axis.place])
+        if _is_logarithmic(axis.numbers):
+            ax.set(**{f"{name}scale": "log"})
+    low, scored = _fence(scores[~np.isnan(scores)]), ~np.isnan(scores)
+    x, y = (place[scored] for place in places)
+    drawn = ax.scatter(x, y, c=scores[scored], cmap="viridis", vmin=low, s=60, zorder=3)
+    ax.figure.colorbar(drawn, ax=ax, label=label)
+    ax.plot(places[0][best], places[1][best], **_RING, zorder=4)
 
 
 def _fence(field: np.ndarray) -> float:

@@ -1,5 +1,16 @@
-"""Choosing parameters: searches over a grid that share what their fits have in common."""
+"""Choosing parameters: searches whose fits share what they have in common, and say what that is."""
 
-from maxmargin.selection.search import SVCSearchCV, SVRSearchCV
+from maxmargin.selection.halving import HalvingGridSearchCV, HalvingRandomSearchCV
+from maxmargin.selection.plan import Sharing
+from maxmargin.selection.search import GridSearchCV, RandomizedSearchCV
+from maxmargin.selection.svm_search import SVCSearchCV, SVRSearchCV
 
-__all__ = ["SVCSearchCV", "SVRSearchCV"]
+__all__ = [
+    "GridSearchCV",
+    "HalvingGridSearchCV",
+    "HalvingRandomSearchCV",
+    "RandomizedSearchCV",
+    "SVCSearchCV",
+    "SVRSearchCV",
+    "Sharing",
+]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
 from maxmargin.multiclass import as_scheme
+from maxmargin.selection.plan import Candidate
 
 
 class HeldOut:
-    """Stands in for a fitted estimator in front of a scorer.
+    """What is known of a candidate's machine on one split; to a scorer, the fitted estimator.
 
     ``predict``, ``decision_function``, ``score`` and, with sigmoids, the probabilities of the very
     rows whose values are known are answered from these. For all else (other rows, fitted
@@ -21,42 +22,58 @@ class HeldOut:
 
     Parameters
     ----------
-    estimator : SVC, SVR or Pipeline that ends in one
-        With its parameters set, not fitted.
-    machine : SVC or SVR
-        Its last step.
+    candidate : Candidate
+    split : int
+    seconds : float
+        Time of its own solution, without what is shared.
+    how : str
+        By which means it was found.
+    test, train : arrays of shape (rows, problems) or None
+        Its values on the rows of the split.
     classes : array or None
-        Classes that it has seen.
-    known : list of (X, values)
-        Rows, as scorers get them, and the machine's values there.
-    sigmoids : array of shape (n_problems, 2) or None
-        Numbers A and B of each problem's probabilities, if they are known.
-    fit : callable
-        Returns the fitted estimator.
+        Classes that it has seen; without them there is one problem.
+    sigmoids : array of shape (problems, 2) or None
+        Numbers A and B of each pair's probabilities, if they are known.
+    fitted : estimator, optional
+        The fitted estimator, where it is there; then no values are needed.
     """
 
     def __init__(
         self,
-        estimator: Any,
-        machine: Any,
-        classes: np.ndarray | None,
-        known: list[tuple[Any, np.ndarray]],
-        sigmoids: np.ndarray | None,
-        fit: Callable[[], Any],
+        candidate: Candidate,
+        split: int,
+        seconds: float,
+        how: str,
+        *,
+        test: np.ndarray | None = None,
+        train: np.ndarray | None = None,
+        classes: np.ndarray | None = None,
+        sigmoids: np.ndarray | None = None,
+        fitted: Any = None,
     ) -> None:
-        self._estimator, self._known, self._fit = estimator, known, fit
-        self._fitted: Any = None
-        self._machine = clone(machine)
+        self.candidate, self.split, self.seconds, self.how = candidate, split, seconds, how
+        self._estimator, self._fitted = candidate.estimator, fitted
+        self._sides = [test, train]
+        self._known: list[tuple[Any, np.ndarray]] = []
+        self._machine = copy.copy(candidate.machine)
         if classes is None:
+            self._sides = [None if side is None else side[:, 0] for side in self._sides]
             self._machine._decision = self._values
         else:
             self.classes_ = self._machine.classes_ = classes
-            self._machine.scheme_ = as_scheme(machine.multiclass, len(classes))
+            self._machine.scheme_ = as_scheme(candidate.machine.multiclass, len(classes))
             self._machine._machine_values = self._values
         self._probable = sigmoids is not None
         if sigmoids is not None:
             self._machine.probA_, self._machine.probB_ = sigmoids.T
         self._machine.n_features_in_ = None  # fitted, for who asks
+
+    def on(self, sides: list[Any], fit: Callable[[], Any]) -> HeldOut:
+        """Take the rows, test before train, as scorers get them, and what fits the estimator."""
+        known = zip(sides, self._sides, strict=False)
+        self._known = [(rows, values) for rows, values in known if values is not None]
+        self._fit = fit
+        return self
 
     def _values(self, X: Any) -> np.ndarray:
         return next(values for rows, values in self._known if rows is X)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -26,7 +26,7 @@ from maxmargin.estimators.warn import warn
 from maxmargin.gram import Gram
 from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.solvers import Auto, solve_certified
+from maxmargin.solvers import SMO, Auto, DualMethod, WorkingSet, solve_certified
 from maxmargin.svm import linear_road
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,6 +47,7 @@ class KernelMachine(KernelEstimator):
     checkpoint: Any
     checkpoint_interval: float
     callback: Any
+    solver: Any
 
     _parameter_constraints: dict = {
         **KernelEstimator._parameter_constraints,
@@ -58,13 +59,17 @@ class KernelMachine(KernelEstimator):
         "checkpoint": [str, PathLike, None],
         "checkpoint_interval": [Interval(Real, 0.0, None, closed="left")],
         "callback": [callable, None],
+        "solver": [StrOptions({"auto", "smo", "working_set"}), DualMethod],
     }
 
     # -- fitting -------------------------------------------------------------------------------
 
     def _solver(self) -> Auto:
         listeners: list = [] if self.callback is None else [self.callback]
-        return Auto(self.max_iter, bool(self.shrinking), Monitor(self.time_limit, listeners))
+        monitor, shrinking = Monitor(self.time_limit, listeners), bool(self.shrinking)
+        named = {"auto": None, "smo": SMO(shrinking), "working_set": WorkingSet()}
+        method = named[self.solver] if isinstance(self.solver, str) else self.solver
+        return Auto(self.max_iter, shrinking, monitor, method)
 
     def _solved(
         self, gram: Gram, problems: list[DualProblem], solver: Auto, X: Any
@@ -81,7 +86,7 @@ class KernelMachine(KernelEstimator):
         monitor.listeners.extend(scikit_learn_listeners(self))
         with monitor.watching(self.verbose):
             problems = self._started(problems, checkpoint)
-            if not self.device_.on_gpu:
+            if not self.device_.on_gpu and solver.method is None:
                 problems = [
                     linear_road.started(
                         problem, X, workers, ProblemMonitor(monitor, k), self.max_iter

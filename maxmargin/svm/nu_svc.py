@@ -75,6 +75,10 @@ class NuSVC(KernelClassifier):
         As in :class:`SVC`.
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
+    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+        The method that solves the dual problems, by name or as an object of
+        :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
+        size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
 
     Attributes
     ----------
@@ -136,6 +140,7 @@ class NuSVC(KernelClassifier):
         multiclass: Any = "ovo",
         random_state: Any = None,
         fit_intercept: bool = True,
+        solver: Any = "auto",
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -161,6 +166,7 @@ class NuSVC(KernelClassifier):
         self.multiclass = multiclass
         self.random_state = random_state
         self.fit_intercept = fit_intercept
+        self.solver = solver
 
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
         return duals.nu_svc(rows, y, weight, self.nu, bias=self.fit_intercept)

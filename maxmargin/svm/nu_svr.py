@@ -64,6 +64,10 @@ class NuSVR(KernelRegressor):
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
+    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+        The method that solves the dual problems, by name or as an object of
+        :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
+        size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
 
     Attributes
     ----------
@@ -129,6 +133,7 @@ class NuSVR(KernelRegressor):
         checkpoint_interval: float = 30.0,
         callback: Any = None,
         fit_intercept: bool = True,
+        solver: Any = "auto",
     ) -> None:
         self.nu = nu
         self.C = C
@@ -149,6 +154,7 @@ class NuSVR(KernelRegressor):
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
         self.fit_intercept = fit_intercept
+        self.solver = solver
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         return duals.nu_svr(np.arange(len(y)), y, self.C * weight, self.nu, bias=self.fit_intercept)

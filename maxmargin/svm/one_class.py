@@ -65,6 +65,10 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+        The method that solves the dual problems, by name or as an object of
+        :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
+        size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
 
     Attributes
     ----------
@@ -128,6 +132,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        solver: Any = "auto",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -146,6 +151,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.solver = solver
 
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)

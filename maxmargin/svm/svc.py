@@ -84,6 +84,10 @@ class SVC(KernelClassifier):
         The lambda form in place of C.
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
+    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+        The method that solves the dual problems, by name or as an object of
+        :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
+        size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
 
     Attributes
     ----------
@@ -165,6 +169,7 @@ class SVC(KernelClassifier):
         random_state: Any = None,
         lam: float | None = None,
         fit_intercept: bool = True,
+        solver: Any = "auto",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -191,6 +196,7 @@ class SVC(KernelClassifier):
         self.random_state = random_state
         self.lam = lam
         self.fit_intercept = fit_intercept
+        self.solver = solver
 
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
         return self._part_of_problem(rows, y, weight, weight)

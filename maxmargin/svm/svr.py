@@ -157,6 +157,10 @@ class SVR(KernelRegressor):
         The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights.
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
+    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+        The method that solves the dual problems, by name or as an object of
+        :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
+        size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
 
     Attributes
     ----------
@@ -223,6 +227,7 @@ class SVR(KernelRegressor):
         callback: Any = None,
         lam: float | None = None,
         fit_intercept: bool = True,
+        solver: Any = "auto",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -244,6 +249,7 @@ class SVR(KernelRegressor):
         self.callback = callback
         self.lam = lam
         self.fit_intercept = fit_intercept
+        self.solver = solver
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         if np.isinf(self.C):

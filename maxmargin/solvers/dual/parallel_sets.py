@@ -226,7 +226,9 @@ class _Run(DualRun):
         self.sets = _variables(gram, problems)
         self.start = self.sets.b.clone()
         self.most_free = gram.matrix.largest_system
-        self.told = 0, np.inf, 0  # problem, violation and steps, as of the last look
+        self.sets.look()
+        # problem, violation and steps, as of the last look
+        self.told = 0, float(self.sets.violation[0]), 0
 
     def solution(self, status: Status) -> Any:
         """Bring the answers to the host."""

@@ -85,7 +85,7 @@ class CPath:
     --------
     >>> import numpy as np
     >>> from maxmargin import duals
-    >>> from maxmargin.selection.path import CPath
+    >>> from maxmargin.solvers.dual.path import CPath
     >>> K = np.array([[1, -1], [-1, 1]], dtype=np.float32)  # the linear kernel of -1 and 1
     >>> rows, y = np.arange(2), np.array([-1.0, 1.0])
     >>> problems = [duals.c_svc(rows, y, np.full(2, C)) for C in (0.1, 10.0)]
@@ -150,7 +150,7 @@ class CPath:
     def _raise_walls(self, problem: DualProblem) -> None:
         """Take the new walls, and begin from the last solution or from a multiple of it."""
         before, self.problem = self.problem, problem
-        ratio = multiple(before, self.beta, problem)
+        ratio = warm_start_ratio(before, self.beta, problem)
         if ratio > 1.0:
             walls = before.lower, before.upper, problem.lower, problem.upper
             for beta, v in ((self.beta, self.v), (self.cleared_beta, self.cleared_v)):
@@ -359,13 +359,13 @@ class CPath:
         )
 
 
-def multiple(before: DualProblem, beta: np.ndarray, problem: DualProblem) -> float:
-    """Which multiple of a solution begins the same problem with walls further from zero."""
-    return _multiple(beta, before.lower, before.upper, problem.lower, problem.upper)
+def warm_start_ratio(before: DualProblem, beta: np.ndarray, problem: DualProblem) -> float:
+    """Factor by which to scale a solution when the cost grows."""
+    return _ratio(beta, before.lower, before.upper, problem.lower, problem.upper)
 
 
 @njit(cache=True, nogil=True)
-def _multiple(beta, before_lower, before_upper, lower, upper):
+def _ratio(beta, before_lower, before_upper, lower, upper):
     """Return how much further the walls are, or one if most of the nonzero variables are free."""
     ratio = np.inf
     nonzero = 0
