@@ -40,7 +40,7 @@ _HOME = {
     "SVCSearchCV": "maxmargin.selection",
     "SVRSearchCV": "maxmargin.selection",
     "Certificate": "maxmargin.certificate",
-    "InseparableError": "maxmargin.certificate",
+    "InseparableError": "maxmargin.evaluation",
     "Gram": "maxmargin.gram",
     "Trace": "maxmargin.trace",
     "check_valid": "maxmargin.kernels",
@@ -63,7 +63,8 @@ _SUBMODULES = (
 __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
-    from maxmargin.certificate import Certificate, InseparableError
+    from maxmargin.certificate import Certificate
+    from maxmargin.evaluation import InseparableError
     from maxmargin.gram import Gram
     from maxmargin.kernels import check_valid
     from maxmargin.linear import (

@@ -1,75 +1,107 @@
-"""The certificate: how good an answer is, recomputed in float64 from the problem itself.
+"""Certificates: what an answer claims, how far it can be trusted, in numbers and in words.
 
-For a point ``b`` of a dual problem (see :mod:`maxmargin.duals`) with gradient ``g = K b + p``, and
-for the levels ``l`` that the machine takes its bias from, let ``r_t = g_t + l``. Then
+Every fit ends with one, made from the problem and not from what its method believes. All print and
+compare in the same way: a status and a claim, then the numbers behind it, of which one is compared
+with ``tol``.
 
-    dual   = -(1/2 b' K b + p' b)
-    gap    = sum_t  r_t b_t - min(r_t lower_t, r_t upper_t)   >= 0
-    primal = dual + gap
-
-and ``primal`` is exactly the machine's objective, ``1/2 ||w||^2`` plus its losses, at the ``w`` and
-``b`` that are returned. When the kernel is positive semidefinite the optimum lies between the two.
-The KKT violation is LIBSVM's stopping quantity, largest over the groups: with
-``v = -g``, the largest v of a variable that may still rise less the smallest of one that may still
-fall.
+=======================  ==========================================  ===========================
+certificate              of                                          compared with tol
+=======================  ==========================================  ===========================
+`DualCertificate`        kernel machines                             violation of KKT conditions
+`RiskCertificate`        regularised risks: linear machines          relative duality gap
+`GradientCertificate`    least squares, minimum classification       largest entry of a gradient
+                         error
+`MistakesCertificate`    perceptrons                                 share of mistakes (zero)
+=======================  ==========================================  ===========================
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from maxmargin.backends.cpu import spread_out
-from maxmargin.backends.cpu.certificate import (
-    RESOLVED,
-    Account,
-    distances,
-    errors,
-    relative,
-    weigh,
-)
-from maxmargin.backends.threads import ALONE, Workers
-from maxmargin.duals import DualProblem, Levels
-from maxmargin.gram import Definiteness, Gram, Spectrum
-from maxmargin.solution import Solution, Status
+from maxmargin.gram.spectrum import Definiteness, Spectrum
+from maxmargin.solution import Status
 
+ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
 _OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
-_RECOMPUTED_WHOLE, _SAMPLED = 512, 128
-_NEAR, _SAFETY = 10.0, 4.0
-_SOON = 5e9  # entries times features that a thread multiplies in half a second
-_KNOWN = 0.1  # violation, as a share of rho, up to which rho counts as known
+
+C = TypeVar("C", bound="Certificate")
 
 
-class InseparableError(ValueError):
-    """The hard margin was asked of data that no hyperplane of the feature space separates.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Certificate(ABC):
+    """How good an answer is.
 
     Attributes
     ----------
-    positive, negative : tuple of (rows, weights)
-        The witness: one convex combination of the training rows of each class; in feature space
-        the two coincide. (Without an intercept the weights of both together sum to one.)
-    distance : float
-        Distance between the two points in feature space, zero up to rounding.
+    status : Status
+        ``"converged"``, or why it ended before that.
+    tol : float
+        What ``violation`` was asked to be.
+    parts : tuple of Certificate
+        Where there are several machines, the certificate of each; the numbers of the whole are then
+        those of the worst.
     """
 
-    def __init__(
-        self,
-        message: str,
-        positive: tuple[np.ndarray, np.ndarray],
-        negative: tuple[np.ndarray, np.ndarray],
-        distance: float,
-    ) -> None:
-        super().__init__(message)
-        self.positive, self.negative, self.distance = positive, negative, distance
+    status: Status
+    tol: float
+    parts: tuple[Any, ...] = ()
 
-    def __reduce__(self) -> tuple:
-        return type(self), (str(self), self.positive, self.negative, self.distance)
+    @property
+    def converged(self) -> bool:
+        """Whether what had to become small is at most ``tol``."""
+        return self.status is Status.CONVERGED
+
+    @property
+    @abstractmethod
+    def violation(self) -> float:
+        """What has to become small, in the units of ``tol``."""
+
+    @property
+    @abstractmethod
+    def claim(self) -> str:
+        """What the numbers prove, and what they do not."""
+
+    @abstractmethod
+    def numbers(self) -> dict[str, str]:
+        """The numbers behind the claim, by what they are."""
+
+    @property
+    def badness(self) -> float:
+        """By what the worst of several is chosen."""
+        return self.violation
+
+    def ended(self: C, status: Status) -> C:
+        """Return it with the reason why it is the last one, unless it is good enough."""
+        return self if self.converged or self.status is status else replace(self, status=status)
+
+    @classmethod
+    def worst(cls: type[C], parts: Sequence[C]) -> C:
+        """Certificate of several problems taken together."""
+        if len(parts) == 1:
+            return parts[0]
+        status = max((part.status for part in parts), key=lambda status: status.severity)
+        worst = max(parts, key=lambda part: part.badness)
+        return replace(worst, status=status, parts=tuple(parts))
+
+    def __str__(self) -> str:
+        first = f"{self.status}: {self.claim}"
+        if self.parts:
+            converged = sum(part.converged for part in self.parts)
+            first += f" (worst of {len(self.parts)} machines, {converged} converged)"
+        return "\n".join([first, *(f"  {name:<16}{text}" for name, text in self.numbers().items())])
+
+    __repr__ = __str__
 
 
-@dataclass(frozen=True, repr=False)
-class Certificate:
-    """How exact an answer is; every number is recomputed in float64 from the problem.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class DualCertificate(Certificate):
+    """How exact a kernel machine is; every number is recomputed in float64 from the problem.
 
     (After a stop, where that would take longer than a moment, it rests on the solver's own values.)
 
@@ -83,20 +115,18 @@ class Certificate:
         Worst violation of the KKT conditions, in the units of ``tol``.
     infeasibility : float
         Largest violation of a dual constraint (box or equality).
-    status : str
+    status : Status
         ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"``, or for nu-SVC and the
         one-class machine ``"trivial"``: w = 0.
-    tol : float
-        What the violation was asked to be.
     definiteness : str
         What is known of the Gram matrix, on which the meaning of the gap rests. Where that takes
         eigenvalues, they are computed when it is first asked for, and for printing.
     rounding : float
         How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
         sums.
-    parts : tuple of Certificate
+    parts : tuple of DualCertificate
         For several classes, one certificate per machine. The numbers above are then the worst of
-        them: primal, dual and gap of the one with the largest relative gap.
+        them: primal, dual and gap of the machine with the largest relative gap.
 
     Examples
     --------
@@ -118,16 +148,18 @@ class Certificate:
     relative_gap: float
     kkt_violation: float
     infeasibility: float
-    status: Status
-    tol: float
     spectrum: Definiteness | Spectrum = field(compare=False)
     rounding: float = 0.0
-    parts: tuple[Certificate, ...] = ()
 
     @property
-    def converged(self) -> bool:
-        """Whether the KKT conditions hold to ``tol``."""
-        return self.status == Status.CONVERGED
+    def violation(self) -> float:
+        """Worst violation of the KKT conditions."""
+        return self.kkt_violation
+
+    @property
+    def badness(self) -> float:
+        """The relative gap."""
+        return self.relative_gap
 
     @property
     def definiteness(self) -> Definiteness:
@@ -158,376 +190,224 @@ class Certificate:
             )
         return claim
 
-    def __str__(self) -> str:
-        lines = [f"{self.status}: {self.claim}"]
-        if self.parts:
-            converged = sum(part.converged for part in self.parts)
-            lines[0] += f" (worst of {len(self.parts)} machines, {converged} converged)"
-        lines += [
-            f"  primal          {self.primal:.10g}",
-            f"  dual            {self.dual:.10g}",
-            f"  gap             {self.gap:.3g} (and {self.rounding:.2g} for rounding)",
-            f"  KKT violation   {self.kkt_violation:.3g} (tol {self.tol:g})",
-            f"  infeasibility   {self.infeasibility:.2g}",
-            f"  kernel          {self.definiteness}",
-        ]
-        return "\n".join(lines)
-
-    __repr__ = __str__
+    def numbers(self) -> dict[str, str]:
+        """Both objectives, their gap, violations, and what is known of the kernel."""
+        return {
+            "primal": f"{self.primal:.10g}",
+            "dual": f"{self.dual:.10g}",
+            "gap": f"{self.gap:.3g} (and {self.rounding:.2g} for rounding)",
+            "KKT violation": f"{self.kkt_violation:.3g} (tol {self.tol:g})",
+            "infeasibility": f"{self.infeasibility:.2g}",
+            "kernel": str(self.definiteness),
+        }
 
     @classmethod
-    def worst(cls, parts: list[Certificate]) -> Certificate:
+    def worst(cls, parts: Sequence[DualCertificate]) -> DualCertificate:
         """Certificate of several problems taken together."""
         if len(parts) == 1:
             return parts[0]
-        widest = max(parts, key=lambda part: part.relative_gap)
         return replace(
-            widest,
+            super().worst(parts),
             kkt_violation=max(part.kkt_violation for part in parts),
             infeasibility=max(part.infeasibility for part in parts),
-            status=max((part.status for part in parts), key=lambda status: status.severity),
-            parts=tuple(parts),
         )
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """A solution looked at again from the problem: its machine and its certificate.
+@dataclass(frozen=True, repr=False, kw_only=True)
+class RiskCertificate(Certificate):
+    """How exact the weights of a linear machine are: both objectives in float64 from the data.
 
-    ``rows`` are the problem's rows of the whole Gram matrix, to which ``coefficients`` and
-    ``decision`` belong. ``beta`` and ``problem`` are in the units of the certificate;
-    ``coefficients``, ``bias`` and ``decision`` are those of the machine, divided by rho where the
-    margin is not fixed at one. ``noise`` is the rounding of a decision value, where the margin is
-    not fixed. ``solution`` is what was evaluated and ``recomputed`` its ``K coef``, both in the
-    units of the solver; ``verified`` says whether the latter is more than the solver's word.
+    Attributes
+    ----------
+    primal, dual : float
+        The objective at the answer, and a proven lower bound on all objectives.
+    gap, relative_gap : float
+        ``primal - dual``, and that over the larger of the two in size. Where both are zero up to
+        the rounding of the sum of losses, that rounding stands for them.
+    status : Status
+        ``"converged"`` when the relative gap is at most ``tol``; otherwise why it ended.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import LinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> certificate = LinearSVC(C=0.1).fit(X[:100], y[:100]).certificate_
+    >>> certificate.dual <= certificate.primal
+    True
+    >>> certificate.gap <= certificate.tol * certificate.primal
+    True
+    >>> print(certificate)  # doctest: +ELLIPSIS
+    converged: optimal to a relative gap of ...
+      primal          0.3787...
+      dual            0.3787...
+      gap             ...
+      relative gap    ... (tol 0.0001)
     """
 
-    rows: np.ndarray
-    solution: Solution
-    recomputed: np.ndarray
-    verified: bool
-    problem: DualProblem
-    beta: np.ndarray
-    levels: Levels
-    coefficients: np.ndarray
-    bias: float
-    decision: np.ndarray
-    squared_norm: float
-    noise: float
-    certificate: Certificate
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+
+    @property
+    def violation(self) -> float:
+        """The relative gap."""
+        return self.relative_gap
+
+    @property
+    def claim(self) -> str:
+        """What the numbers prove."""
+        if self.converged:
+            return f"optimal to a relative gap of {self.relative_gap:.2g}"
+        return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+
+    def numbers(self) -> dict[str, str]:
+        """Both objectives and their gap."""
+        return {
+            "primal": f"{self.primal:.10g}",
+            "dual": f"{self.dual:.10g}",
+            "gap": f"{self.gap:.3g}",
+            "relative gap": f"{self.relative_gap:.3g} (tol {self.tol:g})",
+        }
+
+    @classmethod
+    def unattained(cls, primal: float, status: Status, tol: float) -> RiskCertificate:
+        """Judge losses that have no least: classes that can be separated, without a penalty.
+
+        Zero is the bound, and no weights have it, even where float64 knows nothing smaller.
+        """
+        status = Status.STALLED if status is Status.CONVERGED else status
+        return cls(primal=primal, dual=0.0, gap=primal, relative_gap=1.0, status=status, tol=tol)
 
     @classmethod
     def of(
-        cls,
-        problem: DualProblem,
-        solution: Solution,
-        recomputed: np.ndarray,
-        verified: bool,
-        beta: np.ndarray,
-        coef: np.ndarray,
-        decision: np.ndarray,
-        account: Account,
-        tol: float,
-        spectrum: Definiteness | Spectrum,
-        rows: np.ndarray,
-    ) -> Evaluation:
-        """Evaluation of a point that is accounted for, on these rows of a matrix."""
-        status, unit = _scaling(problem, solution.status, account)
-        certificate = Certificate(
-            primal=account.primal,
-            dual=account.dual,
-            gap=account.gap,
-            relative_gap=account.relative_gap,
-            kkt_violation=account.violation,
-            infeasibility=account.infeasibility,
-            status=status,
-            tol=tol,
-            spectrum=spectrum,
-            rounding=account.rounding,
-        )
-        return cls(
-            rows=rows,
-            solution=solution,
-            recomputed=recomputed,
-            verified=verified,
-            problem=problem,
-            beta=beta,
-            levels=Levels(account.bias, account.margin, account.tube),
-            coefficients=coef if unit == 1.0 else coef / unit,
-            bias=account.bias / unit,
-            decision=decision if unit == 1.0 else decision / unit,
-            squared_norm=account.squared_norm / unit / unit,
-            noise=account.noise / unit,
-            certificate=certificate,
-        )
+        cls, primal: float, dual: float, least: float, status: Status, tol: float
+    ) -> RiskCertificate:
+        """Judge two objectives; ``least`` is the size below which they are rounding.
+
+        No loss and no penalty is negative, so that zero is always a bound.
+        """
+        primal = np.inf if np.isnan(primal) else primal
+        dual = dual if dual > 0 else 0.0
+        if primal < dual <= primal + ROUNDING * abs(primal):
+            dual = primal  # by rounding; a lower one is a bound, too
+        gap = max(primal - dual, 0.0)
+        relative = gap / max(abs(primal), abs(dual), least) if np.isfinite(gap) else np.inf
+        if relative <= tol:
+            status = Status.CONVERGED
+        elif status is Status.CONVERGED:
+            status = Status.STALLED
+        return cls(primal=primal, dual=dual, gap=gap, relative_gap=relative, status=status, tol=tol)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class GradientCertificate(Certificate):
+    """How near weights are to a stationary point, recomputed in float64 from the data.
+
+    Attributes
+    ----------
+    objective : float
+        The loss at the answer.
+    gradient_norm : float
+        Largest entry of its gradient, in units in which one is large: the machine's documentation
+        says in which.
+    solver : str
+        The method that was used.
+    rank, n_features : int or None
+        For least squares, the number of columns that are independent of each other and of the
+        intercept, where it is known, and of all.
+    convex : bool
+        Whether a stationary point is a least one.
+
+    Examples
+    --------
+    >>> from maxmargin import LinearRegression
+    >>> print(LinearRegression().fit([[0, 0], [1, 2], [2, 4]], [1, 2, 3]).certificate_)
+    converged: a least one, to a gradient of ...
+      objective       ...
+      gradient        ... (tol 1e-06)
+      solver          qr
+      rank            1 of 2: not unique; this answer has the smallest coefficients
+    """
+
+    objective: float
+    gradient_norm: float
+    solver: str
+    rank: int | None = None
+    n_features: int | None = None
+    convex: bool = True
 
     @property
-    def alpha(self) -> np.ndarray:
-        """The lecture's multipliers: the variables without their signs."""
-        return np.abs(self.beta)
+    def violation(self) -> float:
+        """Largest entry of the gradient."""
+        return self.gradient_norm
 
     @property
-    def resolved(self) -> bool:
-        """Whether a margin that is not fixed at one is larger than what is uncertain of it."""
-        violation = self.certificate.kkt_violation
-        return not self.problem.margin_weights.size or violation <= _KNOWN * abs(self.levels.margin)
+    def claim(self) -> str:
+        """What the numbers prove."""
+        if not self.converged:
+            return f"not stationary, the gradient is {self.gradient_norm:.2g}"
+        what = "a least one" if self.convex else "stationary; others may be better"
+        return f"{what}, to a gradient of {self.gradient_norm:.2g}"
+
+    def numbers(self) -> dict[str, str]:
+        """Objective, gradient, method and rank."""
+        said = {
+            "objective": f"{self.objective:.10g}",
+            "gradient": f"{self.gradient_norm:.3g} (tol {self.tol:g})",
+            "solver": self.solver,
+        }
+        if self.solver == "nnls":
+            said["gradient"] += ", the KKT violation: no coefficient is negative"
+        elif self.n_features is not None and self.rank is None:
+            said["rank"] = "not known: only solver='qr' tells it"
+        elif self.rank is not None and self.rank == self.n_features:
+            said["rank"] = f"{self.rank}, full: the answer is unique"
+        elif self.rank is not None:
+            rest = "not unique; this answer has the smallest coefficients"
+            said["rank"] = f"{self.rank} of {self.n_features}: {rest}"
+        return said
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class MistakesCertificate(Certificate):
+    """What a perceptron has come to: mistakes, counted on the training rows.
+
+    Attributes
+    ----------
+    mistakes, rows : int
+        Rows on the wrong side, and in all.
+    updates, passes : int
+        Steps taken, and passes over the rows.
+    """
+
+    mistakes: int
+    rows: int
+    updates: int
+    passes: int
 
     @property
-    def margin(self) -> float:
-        """``1 / ||w||``: half the width of the street; nan where ``||w||^2`` is not positive."""
-        return self.squared_norm**-0.5 if self.squared_norm > 0 else float("nan")
+    def converged(self) -> bool:
+        """Whether the rows are separated."""
+        return self.status in (Status.CONVERGED, Status.SEPARATED)
 
+    @property
+    def violation(self) -> float:
+        """Share of mistakes."""
+        return self.mistakes / max(self.rows, 1)
 
-def evaluate(
-    problem: DualProblem,
-    solution: Solution,
-    tol: float,
-    spectrum: Definiteness | Spectrum,
-    workers: Workers = ALONE,
-    rows: np.ndarray | None = None,
-) -> Evaluation:
-    """Recompute gradient, levels, objectives and violation of a solution from the Gram matrix.
+    @property
+    def claim(self) -> str:
+        """What the count proves."""
+        if not self.mistakes:
+            return "every training row is on its right side: the hyperplane separates them"
+        return f"{self.mistakes} of {self.rows} training rows are on the wrong side"
 
-    The Gram matrix is that of the problem's own rows; ``rows`` is what others call them.
-    """
-    gram, beta = problem.gram, solution.beta
-    rows = np.arange(gram.n) if rows is None else rows
-    coef = problem.on_rows(beta)
-    unknown = solution.decision is None and solution.status.stopped and not problem.hard
-    if unknown and _is_long(gram, coef, workers):
-        return _unseen(problem, solution, coef, tol, spectrum, workers, rows)
-    decision, verified = _decision(problem, solution, coef, tol, workers)
-    recomputed = decision
-    if not np.isfinite(decision).all():
-        raise ValueError(
-            "The dual coefficients or intercepts are not finite. The input data may contain large "
-            "values and need to be preprocessed."
-        )
-    if problem.hard:
-        hulls = _weighed(problem, beta, coef, decision)
-        _refuse_touching_hulls(problem, beta, decision, hulls.size, rows)
-        if not hulls.margin > 0:
-            return _failed(problem, coef, decision, solution, tol, spectrum, rows)
-        problem = problem.normalised(hulls.margin)
-        beta, coef = beta / hulls.margin, coef / hulls.margin
-        decision = decision / hulls.margin
-    account = _weighed(problem, beta, coef, decision)
-    if problem.hard:
-        account = _of_hard_margin(problem, beta, coef, decision, account)
-    return Evaluation.of(
-        problem, solution, recomputed, verified, beta, coef, decision, account, tol, spectrum, rows
-    )
-
-
-def _decision(
-    problem: DualProblem,
-    solution: Solution,
-    coef: np.ndarray,
-    tol: float,
-    workers: Workers,
-) -> tuple[np.ndarray, bool]:
-    """``K coef`` in float64 on every row that the certificate depends on; whether it is.
-
-    These are the rows of nonzero variables, which carry both objectives, and the rows near enough
-    to the level of their group to violate a KKT condition. On the others the solver's own values
-    stand: they are further from mattering than four times the largest error that those values
-    have on the rows that are recomputed, a few of them spread over the rest. Who has stopped a
-    solver does not want to wait: then its own values stand everywhere, unless they are soon
-    recomputed.
-    """
-    gram, own = problem.gram, solution.decision
-    if own is not None and solution.exact:
-        return own.copy(), True
-    if own is None or gram.n <= _RECOMPUTED_WHOLE or problem.hard or not np.isfinite(own).all():
-        return gram.matvec(coef, workers=workers), True
-    if solution.status.stopped and _is_long(gram, coef, workers):
-        return own.copy(), False
-    distance = distances(problem.variables, problem.n_groups, solution.beta, own)
-    near = np.zeros(gram.n, dtype=bool)
-    near[problem.gram_row[distance < _NEAR * tol]] = True
-    near[coef != 0] = True
-    near[spread_out(gram.n, _SAMPLED)] = True
-    decision, done = own.copy(), np.zeros(gram.n, dtype=bool)
-    while (near & ~done).any():
-        rows = np.flatnonzero(near & ~done)
-        decision[rows] = gram.matvec(coef, rows, workers)
-        done[rows] = True
-        error = float(np.abs(decision - own).max())
-        near[problem.gram_row[distance < _SAFETY * error]] = True
-    return decision, True
-
-
-def _is_long(gram: Gram, coef: np.ndarray, workers: Workers) -> bool:
-    """Whether ``K coef`` would keep waiting who has stopped a solver."""
-    entries = np.count_nonzero(coef) * gram.n * gram.host.points.width
-    return bool(entries > _SOON * workers.count)
-
-
-def _unseen(
-    problem: DualProblem,
-    solution: Solution,
-    coef: np.ndarray,
-    tol: float,
-    spectrum: Definiteness | Spectrum,
-    workers: Workers,
-    rows: np.ndarray,
-) -> Evaluation:
-    """Evaluate a start that was stopped before its values were known: nothing is proven of it.
-
-    Its levels are read from some rows, and their mean stands for the values of the others.
-    """
-    gram = problem.gram
-    some = spread_out(gram.n, _SAMPLED)
-    values = gram.matvec(coef, some, workers)
-    decision = np.full(gram.n, values.mean())
-    decision[some] = values
-    account = _weighed(problem, solution.beta, coef, decision)
-    certificate = Certificate(
-        np.inf, -np.inf, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
-    )
-    return Evaluation(
-        rows=rows,
-        solution=solution,
-        recomputed=decision,
-        verified=False,
-        problem=problem,
-        beta=solution.beta,
-        levels=Levels(account.bias, account.margin, account.tube),
-        coefficients=coef,
-        bias=account.bias,
-        decision=decision,
-        squared_norm=float(coef @ decision),
-        noise=0.0,
-        certificate=certificate,
-    )
-
-
-def _weighed(
-    problem: DualProblem, beta: np.ndarray, coef: np.ndarray, decision: np.ndarray
-) -> Account:
-    """Account for a point of a problem."""
-    return weigh(
-        problem.variables,
-        problem.n_groups,
-        problem.readings,
-        beta,
-        problem.start,
-        coef,
-        decision,
-        problem.gram.diagonal,
-        problem.gram.rounding,
-    )
-
-
-def _of_hard_margin(
-    problem: DualProblem,
-    beta: np.ndarray,
-    coef: np.ndarray,
-    decision: np.ndarray,
-    account: Account,
-) -> Account:
-    """Account for a maximum margin, whose primal any violated constraint makes infinite.
-
-    The primal here is that of w scaled until no constraint is violated.
-    """
-    gram = problem.gram
-    error = errors(coef, decision, gram.diagonal, account.size, gram.rounding)[problem.gram_row]
-    label = problem.side * problem.orientation
-    margins = label * (decision[problem.gram_row] + account.bias)
-    counted = problem.lower < problem.upper
-    slackest = float(margins[counted].min())
-    surest = float((margins - error)[counted].min())
-    doubt = float(np.abs(beta) @ error)  # of the squared norm
-    half = 0.5 * account.squared_norm
-    primal = half / slackest**2 if slackest > 0 else float("inf")
-    highest = (half + 0.5 * doubt) / surest**2 if surest > 0 else float("inf")
-    rounding = highest - primal if np.isfinite(highest) else float("inf")
-    gap = max(primal - account.dual, 0.0)
-    rounding += 0.5 * doubt + account.drift
-    rounding += float(np.finfo(np.float64).eps) * (abs(primal) + abs(account.dual))
-    return account._replace(
-        primal=primal,
-        gap=gap,
-        rounding=rounding,
-        relative_gap=relative(gap + rounding, primal, account.dual),
-    )
-
-
-def _scaling(problem: DualProblem, status: Status, account: Account) -> tuple[Status, float]:
-    """Status, and the number that brings a machine whose margin is rho to margin one.
-
-    Where rho is zero to rounding, or for good not positive, there is no such number: trivial.
-    """
-    rho = account.margin
-    zero = problem.margin_weights.size > 0 and abs(rho) <= account.noise
-    negative = problem.scaled and rho <= 0
-    known = negative and account.violation <= _KNOWN * -rho
-    if status is Status.CONVERGED and (zero or known):
-        status = Status.TRIVIAL
-    return status, rho if problem.scaled and not zero and not negative else 1.0
-
-
-def _failed(
-    problem: DualProblem,
-    coef: np.ndarray,
-    decision: np.ndarray,
-    solution: Solution,
-    tol: float,
-    spectrum: Definiteness | Spectrum,
-    rows: np.ndarray,
-) -> Evaluation:
-    """Evaluate hulls that are apart but whose nearest points are not yet known well enough."""
-    certificate = Certificate(
-        np.inf, 0.0, np.inf, np.inf, np.inf, 0.0, solution.status, tol, spectrum
-    )
-    return Evaluation(
-        rows=rows,
-        solution=solution,
-        recomputed=decision,
-        verified=True,
-        problem=problem,
-        beta=solution.beta,
-        levels=Levels(0.0, 1.0, 0.0),
-        coefficients=coef,
-        bias=0.0,
-        decision=decision,
-        squared_norm=float(coef @ decision),
-        noise=0.0,
-        certificate=certificate,
-    )
-
-
-def _refuse_touching_hulls(
-    problem: DualProblem, beta: np.ndarray, decision: np.ndarray, size: float, rows: np.ndarray
-) -> None:
-    """Raise when the nearest points of the hulls coincide, to what float64 resolves.
-
-    The distance comes from numbers of the kernel's size, so below their rounding it is zero. As
-    long as the normal between the two points still separates all rows, the data are separable.
-    """
-    resolution = RESOLVED * np.finfo(np.float64).eps * size**2
-    values = decision[problem.gram_row]
-    squared = max(float(beta @ (problem.orientation * values)), 0.0)
-    counted, label = problem.lower < problem.upper, problem.side * problem.orientation
-    lowest = values[counted & (label > 0)].min()
-    highest = values[counted & (label < 0)].max()
-    apart = lowest - highest if problem.n_groups == 2 else min(lowest, -highest)
-    if squared > resolution or apart > resolution:
-        return
-    sides = []
-    for side in (label > 0, label < 0):
-        used = np.flatnonzero(side & (beta != 0))
-        sides.append((rows[problem.gram_row[used]], np.abs(beta[used])))
-    distance, resolution = squared**0.5, resolution**0.5
-    raise InseparableError(
-        "The hard margin (C=inf) cannot be had: to float64's resolution no hyperplane of the "
-        f"feature space separates the two classes. A convex combination of {len(sides[0][0])} "
-        f"row(s) of the one and one of {len(sides[1][0])} row(s) of the other coincide: they are "
-        f"{distance:.2g} apart, and with kernel values of this size float64 resolves "
-        f"{resolution:.2g}. The two are in this error's `positive` and `negative`. Use a finite C "
-        "or a richer kernel; if the features are far from zero or of very different scales, "
-        "StandardScaler makes the resolution finer and may show a separation.",
-        positive=sides[0],
-        negative=sides[1],
-        distance=distance,
-    )
+    def numbers(self) -> dict[str, str]:
+        """Mistakes, updates and passes."""
+        return {
+            "mistakes": f"{self.mistakes} of {self.rows}",
+            "updates": str(self.updates),
+            "passes": str(self.passes),
+        }

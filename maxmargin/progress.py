@@ -16,6 +16,8 @@ import numpy as np
 
 from maxmargin.solution import Status
 
+WHICH = "{solved} of {problems} solved, "
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -43,8 +45,9 @@ class Progress:
         Problems finished, and in all (one for each pair of classes, class or start).
     seconds : float
         Since the fit began.
-    words : str
-        What the progress bar says, a format of these attributes.
+    words, which : str
+        What the progress bar says, a format of these attributes; and before it, where there are
+        several problems.
     others : callable
         Returns the variables of problems that are solved side by side with it, by their numbers.
     """
@@ -63,6 +66,7 @@ class Progress:
     problems: int = 1
     seconds: float = 0.0
     words: str = "violation {violation:.2g}"
+    which: str = WHICH
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
 
     @property
@@ -76,13 +80,18 @@ class Progress:
         return 0 if self.variables is None else int(np.count_nonzero(self.variables))
 
     @property
+    def number(self) -> int:
+        """The problem that reports, counted from 1."""
+        return self.problem + 1
+
+    @property
     def loss(self) -> float:
         """The objective of a descent."""
         return self.objective
 
     def __str__(self) -> str:
-        which = f"{self.solved} of {self.problems} solved, " if self.problems > 1 else ""
-        return which + self.words.format_map(_Attributes(self))
+        said = (self.which if self.problems > 1 else "") + self.words
+        return said.format_map(_Attributes(self))
 
 
 class _Attributes(dict):
@@ -148,6 +157,7 @@ class Monitor:
     listeners: list[Listener] = field(default_factory=list)
     interval: float = 0.1
     problems: int = 1
+    which: str = WHICH
     solved: int = 0
     reason: Status | None = None
     interrupted: bool = False
@@ -173,7 +183,7 @@ class Monitor:
         """Whether someone listens and the last report is long enough ago."""
         return bool(self.listeners) and self.seconds - self._reported >= self.interval
 
-    def report(self, progress: Callable[[], Progress]) -> None:
+    def report(self, progress: Callable[[], Progress], traced: bool = True) -> None:
         """Tell the listeners where a problem is, if a report is due."""
         if not self.due():
             return
@@ -182,12 +192,20 @@ class Monitor:
                 self._reported = self.seconds
                 told = self.placed(progress())
                 for listener in self.listeners:  # all of them, also after one that says stop
+                    if not traced and listener is self.trace:
+                        continue
                     if listener(told) is True:
                         self.reason = self.reason or Status.INTERRUPTED
 
     def placed(self, progress: Progress) -> Progress:
         """Return a report with what the fit knows: problems solved, and the time."""
-        return replace(progress, solved=self.solved, problems=self.problems, seconds=self.seconds)
+        return replace(
+            progress,
+            solved=self.solved,
+            problems=self.problems,
+            which=self.which,
+            seconds=self.seconds,
+        )
 
     @property
     def trace(self) -> Any:
@@ -285,10 +303,11 @@ def watched(
 
 @dataclass(frozen=True)
 class ProblemMonitor:
-    """A fit's monitor as the solver of one problem sees it."""
+    """A fit's monitor as the solver of one problem sees it; what is not traced only reports."""
 
     fit: Monitor = field(default_factory=Monitor)
     problem: int = 0
+    traced: bool = True
 
     def stopped(self) -> Status | None:
         """Why to stop now, or None to go on."""
@@ -300,12 +319,12 @@ class ProblemMonitor:
 
     def report(self, progress: Callable[[], Progress]) -> None:
         """Tell the listeners where this problem is, if a report is due."""
-        self.fit.report(progress)
+        self.fit.report(progress, self.traced)
 
     @property
     def trace(self) -> Any:
         """Listener that wants to see every step, if there is one."""
-        return self.fit.trace
+        return self.fit.trace if self.traced else None
 
 
 class ProgressBar:

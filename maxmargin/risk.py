@@ -19,16 +19,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT, solved, solved_by_products
+from maxmargin.certificate import ROUNDING, RiskCertificate
 from maxmargin.losses import Loss, MarginLoss
 from maxmargin.solution import Status
 
-ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
 _AROUND = np.linspace(-2.0, 2.0, 9)  # where a loss of margins or residuals is bent most
 _DRIFT = 1e-14  # of a sum, that does not count
 
@@ -80,137 +79,19 @@ class Penalty:
 L1, L2, NO_PENALTY = Penalty(1.0, 0.0), Penalty(), Penalty(0.0, 0.0)
 
 
-@dataclass(frozen=True, repr=False)
-class GapCertificate:
-    """How exact an answer is: both objectives in float64 from the data.
-
-    Attributes
-    ----------
-    primal, dual : float
-        The objective at the answer, and a proven lower bound on all objectives.
-    gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two in size. Where both are zero up to
-        the rounding of the sum of losses, that rounding stands for them.
-    status : str
-        ``"converged"`` when the relative gap is at most ``tol``; otherwise why it ended.
-    tol : float
-    parts : tuple of GapCertificate
-        For several classes, one certificate per machine; the numbers above are the worst one's.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from maxmargin import LinearSVC
-    >>> X, y = load_iris(return_X_y=True)
-    >>> certificate = LinearSVC(C=0.1).fit(X[:100], y[:100]).certificate_
-    >>> certificate.dual <= certificate.primal
-    True
-    >>> certificate.gap <= certificate.tol * certificate.primal
-    True
-    >>> print(certificate)  # doctest: +ELLIPSIS
-    converged: optimal to a relative gap of ...
-      primal          0.3787...
-      dual            0.3787...
-      gap             ...
-      relative gap    ... (tol 0.0001)
-    """
-
-    primal: float
-    dual: float
-    gap: float
-    relative_gap: float
-    status: Status
-    tol: float
-    parts: tuple[GapCertificate, ...] = ()
-
-    @property
-    def converged(self) -> bool:
-        """Whether the relative gap is at most ``tol``."""
-        return self.status == Status.CONVERGED
-
-    @property
-    def claim(self) -> str:
-        """What the numbers prove."""
-        if self.converged:
-            return f"optimal to a relative gap of {self.relative_gap:.2g}"
-        return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
-
-    @classmethod
-    def unattained(cls, primal: float, status: Status, tol: float) -> GapCertificate:
-        """Judge losses that have no least: classes that can be separated, without a penalty.
-
-        Zero is the bound, and no weights have it, even where float64 knows nothing smaller.
-        """
-        status = Status.STALLED if status is Status.CONVERGED else status
-        return cls(primal, 0.0, primal, 1.0, status, tol)
-
-    @classmethod
-    def of(
-        cls, primal: float, dual: float, least: float, status: Status, tol: float
-    ) -> GapCertificate:
-        """Judge two objectives; ``least`` is the size below which they are rounding.
-
-        No loss and no penalty is negative, so that zero is always a bound.
-        """
-        primal = np.inf if np.isnan(primal) else primal
-        dual = dual if dual > 0 else 0.0
-        if (
-            primal < dual <= primal + ROUNDING * abs(primal)
-        ):  # by rounding; a lower one is a bound, too
-            dual = primal
-        gap = max(primal - dual, 0.0)
-        relative = gap / max(abs(primal), abs(dual), least) if np.isfinite(gap) else np.inf
-        if relative <= tol:
-            status = Status.CONVERGED
-        elif status is Status.CONVERGED:
-            status = Status.STALLED
-        return cls(primal, dual, gap, relative, status, tol)
-
-    def ended(self, status: Status) -> GapCertificate:
-        """Return it with the reason why it is the last one, unless it is good enough."""
-        return self if self.converged else replace(self, status=status)
-
-    def __str__(self) -> str:
-        lines = [f"{self.status}: {self.claim}"]
-        if self.parts:
-            converged = sum(part.converged for part in self.parts)
-            lines[0] += f" (worst of {len(self.parts)} machines, {converged} converged)"
-        lines += [
-            f"  primal          {self.primal:.10g}",
-            f"  dual            {self.dual:.10g}",
-            f"  gap             {self.gap:.3g}",
-            f"  relative gap    {self.relative_gap:.3g} (tol {self.tol:g})",
-        ]
-        return "\n".join(lines)
-
-    __repr__ = __str__
-
-    @classmethod
-    def worst(cls, parts: list[GapCertificate]) -> GapCertificate:
-        """Certificate of several machines taken together."""
-        if len(parts) == 1:
-            return parts[0]
-        widest = max(parts, key=lambda part: part.relative_gap)
-        status = max((part.status for part in parts), key=lambda status: status.severity)
-        return replace(widest, status=status, parts=tuple(parts))
-
-
 @dataclass(frozen=True)
 class LinearSolution:
-    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended.
-
-    ``certificate`` is the one of these weights and slopes, where the solver has looked at it last.
-    """
+    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended."""
 
     theta: np.ndarray
     s: np.ndarray
     n_iter: int
     status: Status
-    certificate: GapCertificate | None = None
+    certificate: RiskCertificate
 
 
 @dataclass(frozen=True)
-class Look:
+class RiskEvaluation:
     """All rows as one pass at some weights sees them.
 
     Attributes
@@ -222,50 +103,28 @@ class Look:
         Slopes of the losses along the margins or residuals.
     loss : float
         Sum of the losses, each times its cost.
-    pull : array
-        Gradient of this sum.
+    gradient : array
+        Of this sum.
     offset : float
-        What the tangents of the losses lose at weights of zero: ``pull . w - offset`` is nowhere
-        above the sum of the losses.
+        What the tangents of the losses lose at weights of zero: ``gradient . w - offset`` is
+        nowhere above the sum of the losses.
     """
 
     theta: np.ndarray
     f: np.ndarray
     s: np.ndarray
     loss: float
-    pull: np.ndarray
+    gradient: np.ndarray
     offset: float
 
-    def times(self, factor: float) -> Look:
-        """Return the look at costs so many times as large."""
-        loss, pull, offset = factor * self.loss, factor * self.pull, factor * self.offset
-        return replace(self, loss=loss, pull=pull, offset=offset)
-
-
-@dataclass
-class Known:
-    """What was found out about a problem, and is of use at costs of another size.
-
-    Attributes
-    ----------
-    values : tuple, optional
-        The weights that values were made for last, and the values.
-    look : Look, optional
-        The last one, for costs of size one.
-    part : object, optional
-        Some of the rows, for costs of size one.
-    gram : tuple, optional
-        The size of the costs, the curvatures and their matrix that were made last.
-    """
-
-    values: tuple[np.ndarray, np.ndarray] | None = None
-    look: Look | None = None
-    part: Any = None
-    gram: tuple[float, np.ndarray, np.ndarray] | None = None
-
-    def forget(self) -> None:
-        """Give the memory back."""
-        self.values = self.look = self.part = self.gram = None
+    def times(self, factor: float) -> RiskEvaluation:
+        """Return it at costs so many times as large."""
+        return replace(
+            self,
+            loss=factor * self.loss,
+            gradient=factor * self.gradient,
+            offset=factor * self.offset,
+        )
 
 
 class RegularisedRisk:
@@ -308,7 +167,6 @@ class RegularisedRisk:
         self.design, self.y, self.cost, self.loss = design, y, cost, loss
         self.of_margins = isinstance(loss, MarginLoss)
         self.penalised_intercept, self.penalty = penalised_intercept, penalty
-        self.factor, self.known = 1.0, Known()
         self.penalised = np.full(design.width, 0.0 if penalty.none else 1.0)
         if design.constant and not penalised_intercept:
             self.penalised[-1] = 0.0
@@ -328,8 +186,13 @@ class RegularisedRisk:
     def nothing(self) -> float:
         """Objective of zero weights."""
         if self.of_margins:
-            return float(self.loss.value(np.zeros(1))[0]) * float(self.cost.sum())
+            return float(self.loss.value(np.zeros(1))[0]) * self.total_cost
         return self.empirical(np.zeros(self.n))
+
+    @cached_property
+    def total_cost(self) -> float:
+        """Sum of the costs."""
+        return float(self.cost.sum())
 
     @cached_property
     def all_cost(self) -> bool:
@@ -353,10 +216,8 @@ class RegularisedRisk:
         )
 
     def times(self, factor: float) -> RegularisedRisk:
-        """Return the problem at costs so many times as large; what is known of one is of both."""
-        risk = self.with_cost(factor * self.cost)
-        risk.factor, risk.known = factor * self.factor, self.known
-        return risk
+        """Return the problem at costs so many times as large."""
+        return self.with_cost(factor * self.cost)
 
     def take(self, rows: np.ndarray) -> RegularisedRisk:
         """Return the problem of some of the rows."""
@@ -370,14 +231,6 @@ class RegularisedRisk:
         )
 
     # -- primal --------------------------------------------------------------------------------
-
-    def values(self, theta: np.ndarray) -> np.ndarray:
-        """``Z theta``, or what is known of it."""
-        known = self.known.values
-        if known is not None and np.array_equal(known[0], theta):
-            return known[1]
-        self.known.values = theta.copy(), self.design.values(theta)
-        return self.known.values[1]
 
     def arguments(self, f: np.ndarray, part: slice = slice(None)) -> np.ndarray:
         """Margins or residuals of values f."""
@@ -400,18 +253,15 @@ class RegularisedRisk:
         f = self.design.values(theta) if f is None else f
         return self.norm(theta) + self.empirical(f)
 
-    def pull(self, theta: np.ndarray, f: np.ndarray | None = None) -> np.ndarray:
+    def loss_gradient(self, theta: np.ndarray, f: np.ndarray | None = None) -> np.ndarray:
         """Gradient of the sum of the losses; where one has a kink, from the right."""
         f = self.design.values(theta) if f is None else f
         return self.design.combination(
             self.cost * self.along_values(self.loss.slope(self.arguments(f)))
         )
 
-    def look(self, theta: np.ndarray) -> Look:
-        """Read every row once, or not at all where it was done at these weights last."""
-        known = self.known.look
-        if known is not None and np.array_equal(known.theta, theta):
-            return known.times(self.factor)
+    def evaluate(self, theta: np.ndarray) -> RiskEvaluation:
+        """Read every row once."""
         f, s, sums = np.empty(self.n), np.empty(self.n), {}
 
         def slope(part: slice, values: np.ndarray) -> np.ndarray:
@@ -422,14 +272,12 @@ class RegularisedRisk:
             sums[part.start] = float(cost @ self.loss.value(u)), float(along @ values)
             return along
 
-        pull = self.design.pulled(theta, slope)
+        gradient = self.design.pulled(theta, slope)
         loss, linear = np.sum([sums[start] for start in sorted(sums)], axis=0)
-        look = Look(theta, f, s, float(loss), pull, float(linear - loss))
-        self.known.look = look.times(1.0 / self.factor)
-        return look
+        return RiskEvaluation(theta, f, s, float(loss), gradient, float(linear - loss))
 
     @property
-    def bend(self) -> float:
+    def max_curvature(self) -> float:
         """Curvature that the loss has where it is bent most; one where it has kinks."""
         return float(self.loss.curvature(_AROUND).max()) or 1.0
 
@@ -508,27 +356,32 @@ class RegularisedRisk:
         classes that can be separated, slopes of zero remain: no loss is negative.
         """
         slope, curvature = self.loss.slope_and_curvature(self.arguments(f))
-        pull, bend = self.cost * self.along_values(slope), self.cost * curvature
+        gradient = self.design.combination(self.cost * self.along_values(slope))
+        weighted = self.cost * curvature
         if self.design.width <= DIRECT:
-            step = solved(self.design.gram(bend), self.design.combination(pull))
+            step = solved(self.design.gram(weighted), gradient)
         else:
             step = solved_by_products(
-                lambda v: self.design.combination(bend * self.design.values(v)),
-                self.design.combination(pull),
+                lambda v: self.design.combination(weighted * self.design.values(v)), gradient
             )
         s = slope - curvature * self.along_values(self.design.values(step))
         left = float(np.linalg.norm(self.design.combination(self.beta(s))))
         return max(self.dual(s) - left * float(np.linalg.norm(theta)), self.dual(np.zeros(self.n)))
 
     def certificate(
-        self, theta: np.ndarray, s: np.ndarray, status: Status, tol: float
-    ) -> GapCertificate:
-        """Look at an answer again: recompute both objectives from the data."""
-        f = self.values(theta)
+        self,
+        theta: np.ndarray,
+        s: np.ndarray,
+        status: Status,
+        tol: float,
+        f: np.ndarray | None = None,
+    ) -> RiskCertificate:
+        """Recompute both objectives of an answer from the data, or from its values f."""
+        f = self.design.values(theta) if f is None else f
         primal, dual = self.primal(theta, f), self.bound(theta, f, s)
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
-            return GapCertificate.unattained(primal, status, tol)
-        return GapCertificate.of(primal, dual, self.rounding, status, tol)
+            return RiskCertificate.unattained(primal, status, tol)
+        return RiskCertificate.of(primal, dual, self.rounding, status, tol)
 
 
 def cost_per_weight(C: float, lam: float | None, weight: float) -> float:

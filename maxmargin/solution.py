@@ -9,9 +9,12 @@ import numpy as np
 
 
 class Status(StrEnum):
-    """How a solve ended."""
+    """How a solve ended, the best first."""
 
     CONVERGED = "converged"
+    SEPARATED = "separated"
+    NO_IMPROVEMENT = "no_improvement"
+    RECURRING = "recurring"
     MAX_ITER = "max_iter"
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
@@ -21,7 +24,16 @@ class Status(StrEnum):
     @property
     def advice(self) -> str:
         """What it means and what to do about it."""
-        return _ADVICE[self]
+        return _ADVICE[self, ""]
+
+    def advice_for(self, family: str) -> str:
+        """Return the advice in the words of a family of machines, if it has its own."""
+        return _ADVICE.get((self, family), self.advice)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the work was done to an end that asks for no warning."""
+        return self in (Status.CONVERGED, Status.SEPARATED, Status.NO_IMPROVEMENT)
 
     @property
     def stopped(self) -> bool:
@@ -34,28 +46,48 @@ class Status(StrEnum):
         return list(Status).index(self)
 
 
+# By status and family of machines; "" is for all that have no sentence of their own.
 _ADVICE = {
-    Status.CONVERGED: "Every KKT condition holds to tol.",
-    Status.MAX_ITER: (
+    (Status.CONVERGED, ""): "Every KKT condition holds to tol.",
+    (Status.SEPARATED, ""): "Every training row is on its right side.",
+    (Status.NO_IMPROVEMENT, ""): "The last passes over the data were no improvement.",
+    (Status.RECURRING, ""): (
+        "The data are not separable: the weights are exactly those of {cycle_length} pass(es) "
+        "before, so that the perceptron never ends. Take variant='pocket' or 'averaged', a kernel, "
+        "or a machine that allows slack, such as SVC."
+    ),
+    (Status.MAX_ITER, ""): (
         "Solver terminated early (max_iter={max_iter}).  Consider pre-processing your data with "
         "StandardScaler or MinMaxScaler, or raise max_iter (-1 means no limit)."
     ),
-    Status.TIME_LIMIT: (
+    (Status.MAX_ITER, "perceptron"): (
+        "Maximum number of iteration reached before convergence (max_iter={max_iter}). "
+        "{judge} tells whether it can converge at all: if so, raise max_iter, or scale the data; "
+        "if not, take variant='pocket' or 'averaged'."
+    ),
+    (Status.TIME_LIMIT, ""): (
         "Solver terminated early (time_limit={time_limit:g} s). Raise time_limit, raise tol, or "
         "scale the data with StandardScaler or MinMaxScaler."
     ),
-    Status.INTERRUPTED: (
+    (Status.TIME_LIMIT, "perceptron"): (
+        "Stopped early (time_limit={time_limit:g} s): raise it, or scale the data."
+    ),
+    (Status.INTERRUPTED, ""): (
         "Solver stopped early, by Ctrl-C or by a callback. The model is what was found until "
         "then; fit again with warm_start=True to go on from there."
     ),
-    Status.STALLED: (
+    (Status.INTERRUPTED, "perceptron"): (
+        "Stopped early, by Ctrl-C or by a callback. The model is what was found until then; fit "
+        "again with warm_start=True to go on from there."
+    ),
+    (Status.STALLED, ""): (
         "Solver terminated early: in float64 no step improves the objective any more, and the KKT "
         "violation is still above tol (or, for NuSVC and OneClassSVM, as large as the margin rho "
         "itself, which is then not known). The kernel's values are too large or too "
         "ill-conditioned for this tol: scale the data with StandardScaler or MinMaxScaler, lower "
         "C, or raise tol."
     ),
-    Status.TRIVIAL: (
+    (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
         "mean nothing: with this nu the reduced convex hulls of the two classes meet or, for the "
         "one-class machine, the reduced hull of the data holds the origin of the feature space. "

@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from maxmargin import duals
 from maxmargin.backends.program import Map, Program
-from maxmargin.certificate import Evaluation
+from maxmargin.evaluation import Evaluation
 from maxmargin.gram import Gram
 from maxmargin.kernels import RBF, Input, Kernel, Linear, Polynomial, Validity, check_valid
 from maxmargin.losses import Loss, MarginLoss, ResidualLoss, Shape

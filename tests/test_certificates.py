@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
-from maxmargin.certificate import Certificate
+from maxmargin.certificate import DualCertificate
 from maxmargin.gram import Definiteness, spectrum
 from maxmargin.kernels import RBF, Linear, Polynomial, Sigmoid
 from maxmargin.solution import Status
@@ -131,8 +131,8 @@ def test_one_unfinished_pair_makes_the_whole_unfinished():
     assert model.certificate_.status == "max_iter"
     narrow = replace(SVC().fit(X, y).certificate_, status=Status.MAX_ITER)
     wide = replace(narrow, status=Status.CONVERGED, relative_gap=0.5)
-    assert Certificate.worst([wide, narrow]).status is Status.MAX_ITER
-    assert Certificate.worst([narrow, wide]).relative_gap == wide.relative_gap
+    assert DualCertificate.worst([wide, narrow]).status is Status.MAX_ITER
+    assert DualCertificate.worst([narrow, wide]).relative_gap == wide.relative_gap
 
 
 def test_an_indefinite_kernel_is_not_called_optimal():

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import safe_sparse_dot
 
-from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, certificate, duals
+from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, duals
 from maxmargin.backends.cpu import momentum as cpu_momentum
 from maxmargin.backends.threads import Workers
-from maxmargin.certificate import Definiteness, evaluate
+from maxmargin.evaluation import Definiteness, evaluate
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, as_kernel, exp
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
@@ -283,7 +283,7 @@ def test_what_was_stopped_is_certified_from_its_own_values(monkeypatch):
     solution = Solution(furthest, 0, Status.TIME_LIMIT, own)
     seen = evaluate(problem, solution, 1e-3, Definiteness.PROVEN)
     np.testing.assert_allclose(seen.recomputed, own - 1e-4, atol=1e-9)  # that is soon done
-    monkeypatch.setattr(certificate, "_SOON", 0)
+    monkeypatch.setattr("maxmargin.evaluation._SOON", 0)
     seen = evaluate(problem, solution, 1e-3, Definiteness.PROVEN)
     np.testing.assert_array_equal(seen.recomputed, own)
 
@@ -292,7 +292,7 @@ def test_what_was_stopped_is_certified_from_its_own_values(monkeypatch):
 def test_a_stop_before_the_values_of_the_start_are_known_is_honest(monkeypatch, patience):
     """The start of a nu machine has many support vectors, and none of them is waited for."""
     gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["one-class"]
-    monkeypatch.setattr(certificate, "_SOON", 0)
+    monkeypatch.setattr("maxmargin.evaluation._SOON", 0)
     engine = Auto(monitor=_Impatient(patience), method=WorkingSet())
     (evaluation,), _ = solve_certified(gram, [problem], engine, 1e-3)
     assert evaluation.certificate.status is Status.INTERRUPTED
@@ -305,7 +305,7 @@ def test_a_stop_before_the_values_of_the_start_are_known_is_honest(monkeypatch, 
 
 def test_the_word_of_a_stopped_solver_is_not_taken_for_convergence(monkeypatch):
     gram, problem = Gram.of(X, RBF(gamma=0.1)), PROBLEMS["C-SVC"]
-    monkeypatch.setattr(certificate, "_SOON", 0)
+    monkeypatch.setattr("maxmargin.evaluation._SOON", 0)
 
     fine = -problem.linear  # as if every gradient were zero
     stopped = Given(Solution(problem.start, 0, Status.TIME_LIMIT, fine))
@@ -415,9 +415,9 @@ def test_the_road_keeps_to_the_limit_on_steps_and_to_one_blas_thread(monkeypatch
     passes = []
 
     class Watched(linear_road.Multipliers):
-        def solve(self, risk):
+        def solve(self, risk, watch):
             threads = {library.num_threads for library in _blas_libraries(per_thread=False)}
-            solution = super().solve(risk)
+            solution = super().solve(risk, watch)
             passes.append((solution.n_iter, threads))
             return solution
 

@@ -494,7 +494,7 @@ def test_going_on_from_where_a_fit_was(tmp_path, monkeypatch):
     def look(progress):
         if path.exists():
             with np.load(path) as file:
-                states.append([np.count_nonzero(file[f"alpha{k}"]) for k in range(3)])
+                states.append([np.count_nonzero(file[f"beta{k}"]) for k in range(3)])
 
     kept = {"checkpoint": path, "checkpoint_interval": 0.0}
     SVC(gamma=0.2, device="cuda", callback=look, **kept).fit(points, labels)

@@ -22,6 +22,7 @@ import maxmargin.backends.cpu.linear
 import maxmargin.risk
 import maxmargin.solvers.risk.l1_descent
 import maxmargin.solvers.risk.softmax
+import maxmargin.solvers.select
 from maxmargin import (
     SVC,
     SVR,
@@ -38,8 +39,8 @@ from maxmargin.losses import SquaredHinge
 from maxmargin.progress import Monitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers import Newton, Watch
 from maxmargin.solvers.risk import surrogate
-from maxmargin.solvers.risk.newton import Newton
 
 RANDOM = np.random.default_rng(11)
 N = 60
@@ -239,7 +240,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"solver": "newton", "dual": True}, "contradict each other"),
         ({"solver": "dual_descent", "dual": False}, "contradict each other"),
         ({"penalty": "l1", "loss": "hinge"}, "goes with loss='squared_hinge'"),
-        ({"penalty": "l1", "solver": "newton"}, "is solved in the primal"),
+        ({"penalty": "l1", "solver": "newton"}, "has a kink at zero: use solver='l1_descent'"),
         ({"penalty": "l1", "norm_bound": 1.0}, "goes with penalty='l2'"),
         ({"solver": "sgd", "norm_bound": 1.0}, "found through exact answers"),
         ({"multi_class": "crammer_singer"}, "use multi_class='ovr'"),
@@ -421,7 +422,7 @@ def test_an_l1_penalty_by_every_road(y, l1_ratio, monkeypatch):
     machine = LogisticRegression(l1_ratio=l1_ratio, C=0.5, tol=1e-6, max_iter=10**4)
     best = clone(machine).set_params(tol=1e-11).fit(data, y)
     monkeypatch.setattr(maxmargin.solvers.risk.l1_descent, "_DIRECT", 3)  # by columns
-    monkeypatch.setattr(maxmargin.solvers.risk.softmax, "_NEWTON", 3)  # positive and negative parts
+    monkeypatch.setattr(maxmargin.solvers.select, "SOFTMAX_NEWTON", 3)  # two parts of a weight
     for rows in (data, sp.csr_matrix(data)):
         model = clone(machine).fit(rows, y)
         assert model.certificate_.converged
@@ -1094,14 +1095,14 @@ def test_a_part_of_the_rows_leads_to_the_minimum_of_all(machine, intercept, rand
     exact = clone(machine).set_params(tol=1e-10).fit(rows, y, weight).certificate_
     parts.__wrapped__(monkeypatch)
     looks, seen = [], []
-    certify = surrogate._Standing.certificate
+    certify = surrogate._Surrogate.certificate
 
     def watched(self):
         judged, slopes = certify(self)
         seen.append((judged.primal, judged.dual))
         return judged, slopes
 
-    monkeypatch.setattr(surrogate._Standing, "certificate", watched)
+    monkeypatch.setattr(surrogate._Surrogate, "certificate", watched)
     for data in (rows, sp.csr_array(rows)):
         for tol in (1e-2, 1e-4, 1e-8):
             model = clone(machine).set_params(tol=tol).fit(data, y, weight)
@@ -1157,6 +1158,6 @@ def test_the_part_alone_does_not_make_up_for_an_intercept():
     risk = RegularisedRisk(Design(rows), y, cost, SquaredHinge())
     few = np.array([3])
     part = surrogate.Part(few, risk.take(few), risk.take(few))
-    standing = surrogate._Standing(Newton(tol=0.1), risk, part, risk.look(np.zeros(2)))
-    least = Newton(tol=1e-9).solve(risk).certificate.primal
-    assert standing.certificate()[0].dual <= least
+    model = surrogate._Surrogate(risk, part, risk.evaluate(np.zeros(2)), Watch(tol=0.1))
+    least = Newton().solve(risk, Watch(tol=1e-9)).certificate.primal
+    assert model.certificate()[0].dual <= least

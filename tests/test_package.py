@@ -14,9 +14,11 @@ ROOT = Path(maxmargin.__file__).parent
 LAYERS = [
     {"backends", "memory"},
     {"kernels", "losses", "solution"},
-    {"gram", "risk"},
+    {"gram"},
+    {"certificate"},
+    {"risk"},
     {"duals"},
-    {"certificate", "progress"},
+    {"evaluation", "progress"},
     {"trace"},
     {"solvers"},
     {"estimators"},

@@ -8,8 +8,8 @@ from sklearn.datasets import load_iris
 from maxmargin import SVC, Gram, duals
 from maxmargin.backends import cpu
 from maxmargin.backends.threads import Workers
-from maxmargin.certificate import evaluate
 from maxmargin.estimators import expansion
+from maxmargin.evaluation import evaluate
 from maxmargin.kernels import RBF, Linear, Polynomial, Precomputed
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, solve_certified

@@ -8,6 +8,8 @@ Schapire, Machine Learning 37, 1999.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +33,6 @@ class KernelPerceptron(KernelEstimator):
     init: str
     warm_start: bool
     fit_intercept: bool
-    variant: str
     intercept_: np.ndarray
 
     def _refuse_weights(self) -> None:
@@ -51,13 +52,13 @@ class KernelPerceptron(KernelEstimator):
             )
         return None, np.zeros(machines)
 
-    def _kernel_states(
+    def _kernel_starts(
         self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray]
-    ) -> list[KernelState]:
-        """Return the start of each machine, all over one Gram matrix."""
+    ) -> list[Callable[[str], KernelState]]:
+        """Return what begins each machine, all over one Gram matrix."""
         gram = self._gram(X, self._validated_kernel())
         return [
-            KernelState(gram, y, step, self.fit_intercept, self.variant)
+            partial(KernelState, gram, y, step, self.fit_intercept)
             for y, step in zip(signs, steps, strict=True)
         ]
 

@@ -9,7 +9,12 @@ from sklearn.utils._param_validation import StrOptions
 
 from maxmargin.estimators.callbacks import observed
 from maxmargin.linear.risk_classifier import RiskClassifier
-from maxmargin.linear.risk_machine import RiskMachine, solver_names
+from maxmargin.linear.risk_machine import (
+    RiskMachine,
+    refuse_solver_against_dual,
+    refuse_two_forms,
+    solver_names,
+)
 from maxmargin.linear.stream import available_where, takes_streams
 from maxmargin.losses import Hinge, Loss, SquaredHinge
 from maxmargin.risk import L1, L2, Penalty
@@ -65,7 +70,9 @@ class LinearSVC(RiskClassifier):
     norm_bound : float, optional
         The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to.
         An intercept that is penalised counts in the norm.
-    solver : {"auto", "newton", "multipliers", "dual_descent", "l1_descent", "sgd"}, default="auto"
+    solver : str or Method, default="auto"
+        One of ``"auto"``, ``"newton"``, ``"multipliers"``, ``"dual_descent"``, ``"l1_descent"`` and
+        ``"sgd"``, or a method of :mod:`maxmargin.solvers`; ``select_solver`` says what "auto" is.
         ``"newton"`` is for the squared hinge, ``"multipliers"`` for the hinge,
         ``"dual_descent"`` for sparse and wide data and both losses, ``"l1_descent"`` for the l1
         penalty; ``"sgd"`` (Pegasos) is never exact. ``solver_`` says which it was.
@@ -76,15 +83,15 @@ class LinearSVC(RiskClassifier):
     warm_start : bool, default=False
         Begin where the last fit of this object has ended.
     callback : callable, optional
-        Called with a :class:`~maxmargin.solvers.risk.risk_solver.RiskProgress` some times a second;
-        stops the fit by returning True. (scikit-learn's callbacks are set with
-        ``set_callbacks``.)
+        Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
+        are set with ``set_callbacks``.)
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
     intercept_ : array of shape (1,) or (n_classes,)
-    certificate_ : GapCertificate
+    certificate_ : RiskCertificate
         Primal and dual objective, gap, status. Not there after ``partial_fit``.
     n_iter_ : int
         Passes over the data, the most of any machine.
@@ -134,7 +141,7 @@ class LinearSVC(RiskClassifier):
         max_iter: int = 1000,
         lam: float | None = None,
         norm_bound: float | None = None,
-        solver: str = "auto",
+        solver: Any = "auto",
         time_limit: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -229,43 +236,5 @@ class LinearSVC(RiskClassifier):
             raise ValueError(
                 "penalty='l1' goes with loss='squared_hinge': the hinge is not smooth."
             )
-        refuse_solver(self.solver, self.dual, self._penalty, self._loss.smooth)
+        refuse_solver_against_dual(self)
         refuse_two_forms(self)
-
-
-def refuse_solver(solver: str, dual: Any, penalty: Penalty, smooth: bool) -> None:
-    """Refuse a solver that cannot solve the problem that was asked for."""
-    if penalty.l1:
-        if dual is True or solver not in ("auto", "l1_descent"):
-            raise ValueError(
-                "penalty='l1' is solved in the primal: use solver='auto' or 'l1_descent', and "
-                f"dual=False or 'auto'; got solver={solver!r} and dual={dual!r}."
-            )
-        return
-    if solver == "l1_descent":
-        raise ValueError("solver='l1_descent' is for penalty='l1'.")
-    if solver == "newton" and not smooth:
-        raise ValueError("solver='newton' needs a smooth loss: use the squared one, or 'auto'.")
-    if solver == "multipliers" and smooth:
-        raise ValueError("solver='multipliers' is for losses with kinks: use 'newton' or 'auto'.")
-    by_rows = solver == "dual_descent"
-    if "auto" not in (dual, solver) and bool(dual) != by_rows:
-        raise ValueError(f"dual={dual!r} and solver={solver!r} contradict each other.")
-
-
-def refuse_two_forms(machine: RiskMachine) -> None:
-    """Refuse more than one of C, lam and norm_bound, and a bound that cannot be looked for."""
-    if machine.norm_bound is None:
-        return
-    if machine.lam is not None or machine.C != 1.0:
-        raise ValueError(
-            "Give one of C, lam and norm_bound: each states how much the weights are held back; "
-            f"got C={machine.C!r}, lam={machine.lam!r} and norm_bound={machine.norm_bound!r}."
-        )
-    if machine._penalty != L2:
-        raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
-    if machine.solver == "sgd":
-        raise ValueError(
-            "norm_bound is found through exact answers, which solver='sgd' does not give: use "
-            "solver='auto', or lam."
-        )

@@ -11,8 +11,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.estimators.callbacks import observed
 from maxmargin.linear.base import LinearRegressor
-from maxmargin.linear.linear_svc import refuse_solver, refuse_two_forms
-from maxmargin.linear.risk_machine import RiskMachine, solver_names, with_weight
+from maxmargin.linear.risk_machine import (
+    RiskMachine,
+    refuse_solver_against_dual,
+    refuse_two_forms,
+    solver_names,
+    with_weight,
+)
 from maxmargin.linear.stream import available_where, learn, takes_streams
 from maxmargin.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 
@@ -57,7 +62,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
     ----------
     coef_ : array of shape (n_features,)
     intercept_ : array of shape (1,)
-    certificate_ : GapCertificate
+    certificate_ : RiskCertificate
         Primal and dual objective, gap, status. Not there after ``partial_fit``.
     n_iter_ : int
     C_, lam_ : arrays of shape (1,)
@@ -100,7 +105,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         max_iter: int = 1000,
         lam: float | None = None,
         norm_bound: float | None = None,
-        solver: str = "auto",
+        solver: Any = "auto",
         time_limit: float | None = None,
         n_jobs: int | None = None,
         warm_start: bool = False,
@@ -185,10 +190,10 @@ class LinearSVR(RiskMachine, LinearRegressor):
     def _problems(self, X: Any, y: np.ndarray, weight: np.ndarray) -> list:
         return self._risks(X, [y], [weight], self._loss)
 
-    def _solve(self, problems: list, again: bool = False) -> None:
-        self._minimise(problems, again)
+    def _solve(self, problems: list, caches: list | None = None) -> None:
+        self._minimise(problems, caches)
         self.coef_ = self.coef_[0]
 
     def _refuse_contradictions(self) -> None:
-        refuse_solver(self.solver, self.dual, self._penalty, self._loss.smooth)
+        refuse_solver_against_dual(self)
         refuse_two_forms(self)

@@ -10,26 +10,19 @@ from scipy.special import expit, softmax
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.linear_svc import refuse_two_forms
 from maxmargin.linear.risk_classifier import RiskClassifier
-from maxmargin.linear.risk_machine import RiskMachine
+from maxmargin.linear.risk_machine import RiskMachine, refuse_two_forms
 from maxmargin.linear.stream import available_where, takes_streams
 from maxmargin.losses import Logistic, Loss
-from maxmargin.progress import ProblemMonitor
-from maxmargin.risk import L2, NO_PENALTY, Penalty, cost_per_weight
-from maxmargin.solvers.risk.dual_descent import DualDescent
-from maxmargin.solvers.risk.l1_descent import L1Descent
-from maxmargin.solvers.risk.lbfgs import LBFGS
-from maxmargin.solvers.risk.newton import Newton
-from maxmargin.solvers.risk.pegasos import Pegasos
-from maxmargin.solvers.risk.softmax import Softmax, SoftmaxRisk
+from maxmargin.risk import L2, NO_PENALTY, Penalty
+from maxmargin.solvers import Method
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
 _OURS = ("auto", "newton", "lbfgs", "sgd")
-_ROADS = {  # scikit-learn's names for the rest, and what they are here
+_THEIRS = {  # scikit-learn's names for the rest, and what they are here
     "liblinear": "auto",
     "newton-cg": "newton",
     "newton-cholesky": "newton",
@@ -74,8 +67,9 @@ class LogisticRegression(RiskClassifier):
         Factors of the weights of each class's rows; ``"balanced"`` makes all classes equally heavy.
     random_state : int, RandomState or None, default=None
         Of the order of the rows with ``dual=True`` and ``solver="sgd"``.
-    solver : str, default="auto"
-        A road to the optimum, which is the same for all. ``"newton"`` makes the matrix of second
+    solver : str or Method, default="auto"
+        A way to the optimum, which is the same for all: a name, or a method of
+        :mod:`maxmargin.solvers`. ``"newton"`` makes the matrix of second
         derivatives up to 1,500 features, and uses conjugate gradients beyond; ``"lbfgs"`` needs
         gradients only; ``"sgd"``, for two classes, is never exact. ``"auto"`` is Newton for two
         classes, by coordinates where there is an l1 penalty, and for several up to 400 weights in
@@ -99,15 +93,15 @@ class LogisticRegression(RiskClassifier):
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     callback : callable, optional
-        Called with a :class:`~maxmargin.solvers.risk.risk_solver.RiskProgress` some times a second;
-        stops the fit by returning True. (scikit-learn's callbacks are set with
-        ``set_callbacks``.)
+        Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
+        are set with ``set_callbacks``.)
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
     intercept_ : array of shape (1,) or (n_classes,)
-    certificate_ : GapCertificate
+    certificate_ : RiskCertificate
         Primal and dual objective, gap, status.
         Not there after ``partial_fit``.
     n_iter_ : int array of shape (1,)
@@ -135,14 +129,6 @@ class LogisticRegression(RiskClassifier):
     (10, True)
     """
 
-    _solvers = {
-        "newton": Newton,
-        "lbfgs": LBFGS,
-        "l1_descent": L1Descent,
-        "dual_descent": DualDescent,
-        "sgd": Pegasos,
-    }
-
     _parameter_constraints: dict = {
         **RiskMachine._parameter_constraints,
         "penalty": [StrOptions({"l1", "l2", "elasticnet", "deprecated"}), None],
@@ -151,7 +137,7 @@ class LogisticRegression(RiskClassifier):
         "dual": ["boolean"],
         "intercept_scaling": [POSITIVE],
         "class_weight": [StrOptions({"balanced"}), dict, None],
-        "solver": [StrOptions({*_OURS, *_ROADS})],
+        "solver": [StrOptions({*_OURS, *_THEIRS}), Method],
     }
 
     def __init__(
@@ -166,7 +152,7 @@ class LogisticRegression(RiskClassifier):
         intercept_scaling: float = 1,
         class_weight: Any = None,
         random_state: Any = None,
-        solver: str = "auto",
+        solver: Any = "auto",
         max_iter: int = 100,
         verbose: Any = 0,
         warm_start: bool = False,
@@ -264,18 +250,15 @@ class LogisticRegression(RiskClassifier):
         return 1.0 if self._penalty.none else self.C
 
     @property
-    def _road(self) -> str:
-        return _ROADS.get(self.solver, self.solver)
+    def _solver_name(self) -> str:
+        return _THEIRS.get(str(self.solver), str(self.solver))
 
     @property
     def _penalised_intercept(self) -> float | None:
         return self.intercept_scaling if self.solver == "liblinear" else None
 
-    def _solve(self, problems: list, again: bool = False) -> None:
-        if len(self.classes_) == 2:
-            self._minimise(problems, again)
-        else:
-            self._minimise_softmax(problems[0])
+    def _solve(self, problems: list, caches: list | None = None) -> None:
+        self._minimise(problems, caches)
         self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
 
     def _problems(self, X: Any, index: np.ndarray, weights: list[np.ndarray]) -> list:
@@ -287,12 +270,20 @@ class LogisticRegression(RiskClassifier):
                 "3). Either use another solver or wrap the estimator in a OneVsRestClassifier to "
                 "keep applying a one-versus-rest scheme."
             )
+        if self.solver == "sgd" or self.norm_bound is not None or self.dual:
+            raise ValueError(
+                "solver='sgd', norm_bound and dual=True are for two classes. For several, use "
+                "solver='auto' and C or lam, or wrap the machine in "
+                "sklearn.multiclass.OneVsRestClassifier."
+            )
         return [SoftmaxRisk(self._design(X), index, len(self.classes_), weights[0], self._penalty)]
 
     def _refuse_contradictions(self) -> None:
         refuse_two_forms(self)
         self._refuse_penalty()
         solver, penalty = self.solver, self._penalty
+        if isinstance(solver, Method):  # it says itself what it takes
+            solver = "auto"
         if penalty.l1 and solver not in _FOR_L1:
             name = "elasticnet" if penalty.l2 else "l1"
             raise ValueError(
@@ -330,27 +321,6 @@ class LogisticRegression(RiskClassifier):
             warn(message, UserWarning)
         if penalty in ("l1", "l2") and ratio not in (0, None, int(penalty == "l1")):
             warn(f"Inconsistent values: penalty={penalty} with l1_ratio={ratio}.", UserWarning)
-
-    def _minimise_softmax(self, problem: SoftmaxRisk) -> None:
-        if self.solver == "sgd" or self.norm_bound is not None or self.dual:
-            raise ValueError(
-                "solver='sgd', norm_bound and dual=True are for two classes. For several, use "
-                "solver='auto' and C or lam, or wrap the machine in "
-                "sklearn.multiclass.OneVsRestClassifier."
-            )
-        weight = float(problem.cost.sum())
-        risk = problem.times(cost_per_weight(self._cost, self.lam, weight))
-        start = getattr(self, "_weights", None) if self.warm_start else None
-        if start is not None and start.shape != risk.shape:
-            start = None
-        with self._watching() as monitor:
-            solver = Softmax(self._road, self.tol, self.max_iter, ProblemMonitor(monitor, 0))
-            solve = on_one_blas_thread(solver.solve)
-            self._weights, self.n_iter_, self.certificate_ = solve(risk, start)
-            self._keep(risk.design, self._weights)
-            total = np.array([risk.cost.sum()])
-            self.C_, self.lam_ = total / weight, 0.5 / total
-            self.solver_ = solver.method_for(risk)
 
     def _unfinished(self) -> str:
         if self._penalty.none:

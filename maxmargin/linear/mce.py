@@ -23,27 +23,35 @@ References: seed 004; Juang and Katagiri, IEEE Trans. Signal Processing 40, 1992
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier
 from maxmargin.losses import MinimumClassificationError
-from maxmargin.progress import Monitor
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
+from maxmargin.solvers import (
+    LBFGS,
+    ConjugateGradients,
+    GradientDescent,
+    Method,
+    StochasticDescent,
+    Watch,
+)
 from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.gradient_descent import Descent, GradientDescent, advice, report
-from maxmargin.solvers.risk.least_squares import conjugate_gradients
-from maxmargin.solvers.risk.stochastic import COMPETING, SIGMOID, RowLoss, StochasticDescent
+from maxmargin.solvers.risk.gradient_descent import Descent, advice
+from maxmargin.solvers.risk.least_squares import SquaredError
+from maxmargin.solvers.risk.stochastic import COMPETING, SIGMOID, RowLoss
 
 _STEEPEST = 1.0 / (6.0 * 3.0**0.5)  # largest curvature of 1 / (1 + exp(-z))
 _START_STEPS, _START_TOL = 50, 1e-3  # of the least squares that the first descent starts from
@@ -73,7 +81,8 @@ class SmoothedError:
         weight = self.columns.weight
         margins, towards = self._margins(self.columns.values(V[:, :-1]) + V[:, -1])
         slope = (weight * self.loss.slope(margins))[:, None] * towards
-        gradient = np.column_stack([self.columns.pull(slope), slope.sum(axis=0) * self.intercept])
+        gradient = self.columns.transpose_product(slope)
+        gradient = np.column_stack([gradient, slope.sum(axis=0) * self.intercept])
         gradient[:, :-1] += self.alpha * V[:, :-1]
         penalty = 0.5 * self.alpha * np.vdot(V[:, :-1], V[:, :-1])
         return float(weight @ self.loss.value(margins) + penalty), gradient
@@ -133,9 +142,10 @@ class MCEClassifier(LinearClassifier):
         deviation; not available with ``solver="sgd"``.
     eta : float, default=1.0
         For more than two classes: how far the competitor that is ahead outweighs the others.
-    solver : {"lbfgs", "gradient_descent", "sgd"}, default="lbfgs"
+    solver : {"lbfgs", "gradient_descent", "sgd"} or Method, default="lbfgs"
         ``"lbfgs"`` is SciPy's quasi-Newton method, ``"gradient_descent"`` follows the gradient
-        itself, ``"sgd"`` that of one row at a time, averaged.
+        itself, ``"sgd"`` that of one row at a time, averaged; or a method of
+        :mod:`maxmargin.solvers`.
     n_restarts : int, default=9
         Descents from random starts besides the first one, which starts from a regression on the
         labels. None are made once the classes are separated. Many columns or far outliers make
@@ -160,9 +170,8 @@ class MCEClassifier(LinearClassifier):
     time_limit : float, optional
         Seconds after which the fit stops where it is.
     callback : callable, optional
-        Called some times a second with a
-        :class:`~maxmargin.solvers.risk.gradient_descent.DescentProgress`; stops the fit by
-        returning True.
+        Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
+        returning True. A :class:`~maxmargin.Trace` records every step.
 
     Attributes
     ----------
@@ -178,6 +187,8 @@ class MCEClassifier(LinearClassifier):
         grows, the descent stops at ``tol``, and only the direction of w has a meaning.
     gradient_norm_ : float
         Largest entry of the gradient on standardised columns.
+    certificate_ : GradientCertificate
+        Loss, gradient and status: how near to a stationary point the answer is.
     status_ : Status
         ``"converged"`` (to a stationary point), or why the descent that was kept has ended early.
     losses_ : array of shape (n_restarts_ + 1,)
@@ -215,7 +226,7 @@ class MCEClassifier(LinearClassifier):
         "slope": [POSITIVE],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "eta": [POSITIVE],
-        "solver": [StrOptions({"lbfgs", "gradient_descent", "sgd"})],
+        "solver": [StrOptions({"lbfgs", "gradient_descent", "sgd"}), Method],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "tol": [POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -235,7 +246,7 @@ class MCEClassifier(LinearClassifier):
         slope: float = 1.0,
         alpha: float = 0.0,
         eta: float = 1.0,
-        solver: str = "lbfgs",
+        solver: Any = "lbfgs",
         n_restarts: int = 9,
         tol: float | None = None,
         max_iter: int = 1000,
@@ -281,7 +292,7 @@ class MCEClassifier(LinearClassifier):
         -------
         self : MCEClassifier
         """
-        self._refuse_what_a_solver_lacks()
+        method = self._method()
         X, y = self._validated(X, y)
         last = (self._dense_coef(), self.intercept_) if hasattr(self, "coef_") else (None, None)
         index = self._classes_of(y)
@@ -290,6 +301,7 @@ class MCEClassifier(LinearClassifier):
             X, index, weight = X[weight > 0], index[weight > 0], weight[weight > 0]
         starts = self.n_restarts + 1
         with self._watched(starts) as monitor:
+            monitor.which = "start {number} of {problems}, "
             error = SmoothedError(
                 Columns(X, weight, centre=self.fit_intercept),
                 index,
@@ -299,7 +311,7 @@ class MCEClassifier(LinearClassifier):
                 self.alpha,
                 self.fit_intercept,
             )
-            self._descend(error, last, monitor)
+            self._descend(method, error, last, monitor)
         if self.status_ is not Status.CONVERGED:
             warn(
                 f"{advice(self.status_, self, self._tol())} The gradient is "
@@ -308,34 +320,42 @@ class MCEClassifier(LinearClassifier):
             )
         return self
 
-    def _refuse_what_a_solver_lacks(self) -> None:
-        if self.step_size is not None and self.solver == "lbfgs":
+    def _method(self) -> Method:
+        """Method that was asked for, with its step size."""
+        if isinstance(self.solver, Method):
+            return self.solver
+        if self.solver == "gradient_descent":
+            return GradientDescent(self.step_size)
+        if self.solver == "sgd":
+            return StochasticDescent(self.step_size)
+        if self.step_size is not None:
             raise ValueError(
                 f"step_size={self.step_size} was given, but solver='lbfgs' has no step size: use "
                 "solver='gradient_descent' or 'sgd', or leave step_size=None."
             )
-        if self.alpha and self.solver == "sgd":
-            raise ValueError(
-                f"alpha={self.alpha} was given, but solver='sgd' has no penalty: use "
-                "solver='lbfgs' or 'gradient_descent', or leave alpha=0."
-            )
+        return LBFGS()
 
     def _tol(self) -> float:
-        return self.tol or (_TOL_SGD if self.solver == "sgd" else _TOL)
+        by_rows = self.solver == "sgd" or isinstance(self.solver, StochasticDescent)
+        return self.tol or (_TOL_SGD if by_rows else _TOL)
 
-    def _descend(self, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
+    def _descend(self, method: Method, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
         """Descend from each start, and keep the best."""
         random = check_random_state(self.random_state)
         typical: np.ndarray | None = None
         best: Descent | None = None
         losses: list[float] = []
         while len(losses) <= self.n_restarts:
+            this = ProblemMonitor(monitor, len(losses))
+            watch = Watch(self._tol(), self.max_iter, this)
             if losses:
                 typical = error.columns.typical() if typical is None else typical
                 start = _random_start(error, typical, random)
             else:
-                start = self._first_start(error, last, monitor)
-            found = self._descent(error, start, random, monitor)
+                start = self._first_start(error, last, watch)
+            if isinstance(method, StochasticDescent):
+                watch = replace(watch, seed=int(random.randint(1 << 31)))
+            found: Descent = method.solve(error, watch, start=start)
             monitor.finished()
             losses.append(found.value)
             if best is None or found.value < best.value:
@@ -346,7 +366,7 @@ class MCEClassifier(LinearClassifier):
         self.losses_ = np.array(losses)
         self.n_restarts_ = len(losses) - 1
 
-    def _first_start(self, error: SmoothedError, last: tuple, monitor: Monitor) -> np.ndarray:
+    def _first_start(self, error: SmoothedError, last: tuple, watch: Watch) -> np.ndarray:
         """Return the last fit's machine, or that of a few steps of least squares on the labels."""
         columns, (coef, intercept) = error.columns, last
         signs = np.column_stack(self._signs(error.index))
@@ -354,22 +374,10 @@ class MCEClassifier(LinearClassifier):
         if self.warm_start and coef is not None and coef.shape == shape:
             return np.column_stack([coef * columns.scale, intercept + coef @ columns.mean])
         mean = columns.weight @ signs if self.fit_intercept else np.zeros(shape[0])
-        found = conjugate_gradients(
-            columns, signs - mean, _START_TOL, _START_STEPS, monitor, own_units=False
-        )
+        squares = SquaredError(columns, signs - mean, self.fit_intercept)
+        short = replace(watch, tol=_START_TOL, max_iter=_START_STEPS).untraced()
+        found = ConjugateGradients(own_units=False).solve(squares, short)
         return np.column_stack([found.coef * columns.scale, mean])
-
-    def _descent(
-        self, error: SmoothedError, start: np.ndarray, random: Any, monitor: Monitor
-    ) -> Descent:
-        if self.solver == "lbfgs":
-            return _quasi_newton(error, start, self._tol(), self.max_iter, monitor)
-        if self.solver == "gradient_descent":
-            method = GradientDescent(self._tol(), self.max_iter, self.step_size, monitor)
-            return method.minimise(error, start)
-        stochastic = StochasticDescent(self._tol(), self.max_iter, self.step_size, monitor)
-        rows = error.rows()
-        return stochastic.minimise(error.columns, rows, error, start, self.fit_intercept, random)
 
     def _keep(self, error: SmoothedError, found: Descent) -> None:
         columns = error.columns
@@ -382,6 +390,14 @@ class MCEClassifier(LinearClassifier):
         self.loss_ = found.value
         self.gradient_norm_ = found.gradient_norm
         self.status_ = found.status
+        self.certificate_ = GradientCertificate(
+            objective=found.value,
+            gradient_norm=found.gradient_norm,
+            solver=self.solver if isinstance(self.solver, str) else type(self.solver).__name__,
+            status=found.status,
+            tol=self._tol(),
+            convex=False,
+        )
         self.loss_curve_ = found.curve
         self.n_iter_ = max(found.n_iter, 1)
 
@@ -402,38 +418,3 @@ def _random_start(error: SmoothedError, typical: np.ndarray, random: Any) -> np.
     smallest = _RESOLVED * max(float(values.max()), np.finfo(np.float64).tiny)
     size = np.exp(error.columns.weight @ np.log(np.maximum(values, smallest)))
     return V * np.exp(random.uniform(*np.log(_LENGTHS))) / size
-
-
-def _quasi_newton(
-    error: SmoothedError, start: np.ndarray, tol: float, max_iter: int, monitor: Monitor
-) -> Descent:
-    """Minimise by SciPy's L-BFGS-B."""
-    shape = start.shape
-    curve, seen = [error(start)[0]], {}
-
-    def function(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = error(flat.reshape(shape))
-        seen["gradient"] = float(np.abs(gradient).max())
-        return value, gradient.ravel()
-
-    def after_step(intermediate_result: Any) -> None:
-        curve.append(float(intermediate_result.fun))
-        report(monitor, len(curve) - 1, seen["gradient"], tol, curve[-1])
-        if monitor.stopped():
-            raise StopIteration
-
-    options = {"gtol": tol, "ftol": 0.0, "maxiter": max_iter, "maxfun": 20 * max_iter + 20}
-    result = minimize(
-        function,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=after_step,
-        options=options,
-    )
-    point = result.x.reshape(shape)
-    largest = float(np.abs(result.jac).max())
-    status = Status.CONVERGED if largest <= tol else monitor.stopped()
-    if status is None:
-        status = Status.MAX_ITER if result.status == 1 else Status.STALLED
-    return Descent(point, float(result.fun), largest, int(result.nit), status, curve)

@@ -14,12 +14,13 @@ Reference: seed 002; Vapnik, The Nature of Statistical Learning Theory, 1995.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers import Method, Watch
+from maxmargin.solvers.risk.cache import RiskCache
 
 _STEP, _TRIES = 2.0, 60  # of the logarithm of the cost, and how often it is changed at most
 _CLOSE = 1e-3  # how near to the bound a norm must come
@@ -31,29 +32,44 @@ class _Search:
     """Answers at one cost after the other, each begun from the last."""
 
     def __init__(
-        self, risk: RegularisedRisk, bound: float, solver: Any, start: LinearSolution | None
+        self,
+        risk: RegularisedRisk,
+        bound: float,
+        method: Method,
+        watch: Watch,
+        start: LinearSolution | None,
     ) -> None:
-        self.risk, self.bound, self.solver, self.start = risk, bound, solver, start
+        self.risk, self.bound, self.method, self.watch = risk, bound, method, watch
+        self.start, self.cache = start, RiskCache()
         self.small = _NO_LOSS * risk.empirical(np.zeros(risk.n))
-        self.tol, self.passes = solver.tol, 0
+        self.tol, self.passes = watch.tol, 0
         self.theta: np.ndarray | None = None
 
     def go(self, log_cost: float) -> None:
         """Solve at a cost; more finely where the last answer would still do."""
         self.posed = self.risk.times(float(np.exp(log_cost)))
         while True:
-            solution: LinearSolution = self.solver.solve(self.posed, self.start)
+            solution: LinearSolution = self.method.solve(
+                self.posed, self._further(), start=self.start, cache=self.cache
+            )
             self.passes += solution.n_iter
             same = self.theta is not None and np.array_equal(solution.theta, self.theta)
-            if not same or solution.status is not Status.CONVERGED or self.solver.tol < _FINEST:
+            if not same or solution.status is not Status.CONVERGED or self.watch.tol < _FINEST:
                 break
-            self.solver = replace(self.solver, tol=0.1 * self.solver.tol)
+            self.watch = replace(self.watch, tol=0.1 * self.watch.tol)
         self.solution, self.theta = solution, solution.theta
         self.start = solution
         squared = 2.0 * self.posed.norm(solution.theta)
         self.slack = 0.5 * (self.bound**2 - squared) / np.exp(log_cost)
         tiny = np.finfo(np.float64).tiny
         self.excess = float(np.log(max(squared, tiny) ** 0.5 / self.bound)) + 0.5 * _CLOSE
+
+    def _further(self) -> Watch:
+        """Watch over the next solve: its passes are counted on, and it has all that are allowed."""
+        most = self.watch.max_iter
+        return replace(
+            self.watch, spent=self.passes, max_iter=most if most < 0 else self.passes + most
+        )
 
     @property
     def over(self) -> bool:
@@ -84,7 +100,11 @@ class _Search:
 
 
 def within(
-    risk: RegularisedRisk, bound: float, solver: Any, start: LinearSolution | None
+    risk: RegularisedRisk,
+    bound: float,
+    method: Method,
+    watch: Watch,
+    start: LinearSolution | None,
 ) -> tuple[RegularisedRisk, LinearSolution]:
     """Find the costs, in proportion to those of a risk, whose answer has this norm.
 
@@ -93,7 +113,10 @@ def within(
     risk : RegularisedRisk
         With the l2 penalty. An intercept that is penalised counts in the norm.
     bound : float
-    solver : solver of regularised risks
+    method : Method
+        Of regularised risks.
+    watch : Watch
+        Over each solve.
     start : LinearSolution, optional
         Where its first solve begins.
 
@@ -103,7 +126,7 @@ def within(
         The problem at the costs that were found.
     solution : LinearSolution
     """
-    search, at = _Search(risk, bound, solver, start), 0.0
+    search, at = _Search(risk, bound, method, watch, start), 0.0
     search.go(at)
     ends: dict[bool, tuple[float, float]] = {}  # with too short and with too long weights
     for k in range(_TRIES):
@@ -112,7 +135,7 @@ def within(
         ends[search.excess < 0] = at, search.excess
         if len(ends) == 1:
             at += search.stride
-        else:  # the secant, and now and then the middle
+        else:  # regula falsi, and now and then bisection
             (low, short), (high, long) = ends[True], ends[False]
             at = low + (0.5 if k % 3 == 2 else short / (short - long)) * (high - low)
         search.go(at)

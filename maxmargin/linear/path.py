@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from maxmargin.linear.risk_machine import RiskMachine, kept
+from maxmargin.solvers.risk.cache import RiskCache
 
 
 def C_path(
@@ -58,12 +59,13 @@ def C_path(
         at.set_params(C=float(C))._validate_params()
     at.C = 1.0
     problems = at._pose(X, y, sample_weight)
+    caches = [RiskCache() for _ in problems]
     found: dict[int, Any] = {}
     for k in np.argsort(costs, kind="stable").tolist():
         at = copy.copy(at)
         at.C = float(costs[k])
         at._refuse_contradictions()
-        at._solve(problems, again=True)
+        at._solve(problems, caches)
         at._warn_unfinished()
         found[k] = at
     for fitted in found.values():

@@ -13,7 +13,8 @@ Freund and Schapire, Machine Learning 37, 1999 (averaging, kernels).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -31,14 +32,16 @@ from maxmargin.linear.kernel_perceptron import KernelPerceptron, has_coefficient
 from maxmargin.linear.perceptron_bound import update_bounds
 from maxmargin.linear.stream import available_where, learns_in_parts
 from maxmargin.multiclass import class_weights, read_labels_of_stream, weights_of_machines
+from maxmargin.progress import ProblemMonitor
+from maxmargin.solution import Status
+from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.perceptron.passes import (
-    Ending,
+    Examples,
     Outcome,
     Passes,
-    Rules,
     Step,
+    examples_of,
     order_of_rows,
-    passes_over,
 )
 from maxmargin.solvers.perceptron.state import (
     LinearState,
@@ -122,8 +125,10 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     time_limit : float, optional
         Seconds after which the fit stops where it is.
     callback : callable, optional
-        Called with a :class:`~maxmargin.solvers.perceptron.passes.PassProgress` some times a
-        second; stops the fit by returning True.
+        Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
+        returning True. A :class:`~maxmargin.Trace` is told of every update: of the row, the share
+        of mistakes, the mean loss, and the weights with the bias after them (with a kernel, the
+        signed dual variables).
 
     Attributes
     ----------
@@ -158,7 +163,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     >>> X, y = [[0.0, 2.0], [1.0, 3.0], [2.0, 0.0], [3.0, 1.0]], [0, 0, 1, 1]
     >>> model = Perceptron(order="cyclic").fit(X, y)
     >>> model.status_, model.n_updates_, model.dual_coef_
-    (<Ending.SEPARATED: 'separated'>, 2, array([[1., 0., 1., 0.]]))
+    (<Status.SEPARATED: 'separated'>, 2, array([[1., 0., 1., 0.]]))
     >>> model.coef_, model.mistake_bound(X, y, [1.0, -1.0])
     (array([[ 2., -2.]]), 5.0)
     """
@@ -279,10 +284,10 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         index = self._classes_of(y)
         weights = self._weights_of_machines(sample_weight, X, index)
         self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
-        if self.status_.advice:
+        if not self.status_.finished:
             linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"
             warn(
-                self.status_.advice.format(
+                self.status_.advice_for("perceptron").format(
                     judge=linear if kernel is None else f"{other} with this kernel",
                     max_iter=self.max_iter,
                     time_limit=self.time_limit or 0.0,
@@ -337,11 +342,6 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         """Refuse parameters that cannot hold together."""
         order_of_rows(self.order, self.shuffle)
         self._penalty()
-        if self.penalty is not None and self.variant == "averaged":
-            raise ValueError(
-                f"penalty={self.penalty!r} cannot be had with variant='averaged': the mean is "
-                "only kept for steps, not for shrinking. Take variant='last' or 'pocket'."
-            )
         if self.kernel is not None:
             self._refuse_weights()
         elif self.cache_size != "auto":
@@ -362,50 +362,55 @@ class Perceptron(KernelPerceptron, LinearClassifier):
                 intercept = random.standard_normal(count)
         return starting_weights(shape, coef, intercept, self.fit_intercept)
 
-    def _passes(self, weights: list[np.ndarray], index: np.ndarray, most: int) -> list[Passes]:
-        """Return the passes of each machine, over the same rows with weights of its own."""
-        order, penalised = order_of_rows(self.order, self.shuffle), self.penalty is not None
-        rules = Rules(order, most, self.tol, self.n_iter_no_change, penalised)
-        held_out = self.validation_fraction if self.early_stopping else 0.0
-        return passes_over(rules, weights, index, held_out, self.random_state)
-
-    def _states(
+    def _starts(
         self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray], start: tuple
-    ) -> Sequence[PerceptronState]:
-        """Return each machine at its start, for its labels and its rows' steps."""
+    ) -> Sequence[Callable[[str], PerceptronState]]:
+        """Return what begins each machine, for its labels and its rows' steps."""
         if self.kernel is not None:
-            return self._kernel_states(X, signs, steps)
-        bias, penalty, variant = self.fit_intercept, self._penalty(), self.variant
+            return self._kernel_starts(X, signs, steps)
+        bias, penalty = self.fit_intercept, self._penalty()
         return [
-            LinearState(X, y, step, bias, coef, intercept, penalty, variant)
+            partial(LinearState, X, y, step, bias, coef, intercept, penalty)
             for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
         ]
+
+    def _posed(
+        self, X: Any, index: np.ndarray, weights: list[np.ndarray], start: tuple
+    ) -> tuple[Passes, list[Examples], list[int]]:
+        """Return the method, and what each machine has to learn, with a seed for each."""
+        order, penalised = order_of_rows(self.order, self.shuffle), self.penalty is not None
+        method = Passes(order, self.tol, self.n_iter_no_change, self.variant, penalised)
+        steps = [self.eta0 * weight for weight in weights]
+        starts = self._starts(X, self._signs(index), steps, start)
+        held_out = self.validation_fraction if self.early_stopping else 0.0
+        return method, *examples_of(starts, weights, index, held_out, self.random_state)
 
     def _learn(
         self, X: Any, index: np.ndarray, weights: list[np.ndarray], start: tuple, passes: int
     ) -> None:
         """Run one machine for each row of labels, and keep what they found."""
-        signs, steps = self._signs(index), [self.eta0 * weight for weight in weights]
         self.coef_init_, self.intercept_init_ = start
-        first = float(steps[0][0])
-        constant = self.penalty is None and all((step == first).all() for step in steps)
-        self._step = first if constant else None
-        with self._watched(len(signs)) as monitor:
-            all_passes = self._passes(weights, index, passes)
-            states = self._states(X, signs, steps, start)
+        first = float(weights[0][0])
+        constant = self.penalty is None and all((weight == first).all() for weight in weights)
+        self._step = self.eta0 * first if constant else None
+        with self._watched(len(weights)) as monitor:
+            method, examples, seeds = self._posed(X, index, weights, start)
 
-            def run(k: int) -> Outcome:
-                return all_passes[k].run(states[k], monitor, k)
+            def learn(k: int) -> Outcome:
+                tol, part = 1.0 / max(len(examples[k].rows), 1), ProblemMonitor(monitor, k)
+                outcome = method.solve(examples[k], Watch(tol, passes, part, seed=seeds[k]))
+                monitor.finished()
+                return outcome
 
             threads = 1 if self.kernel is not None else thread_count(self.n_jobs)  # one matrix
-            outcomes = Workers(threads).map(run, range(len(signs)))
+            outcomes = Workers(threads).map(learn, range(len(weights)))
             self._keep(outcomes)
             found = [outcome.weights for outcome in outcomes]
             if self.kernel is None:
                 self.coef_ = np.array([weights.coef for weights in found])
             else:
-                self._keep_expansion(X, signs, found)
-            over = self.status_ is not Ending.MAX_ITER
+                self._keep_expansion(X, self._signs(index), found)
+            over = self.status_ is not Status.MAX_ITER
             monitor.end(f"{self.status_}: {np.sum(self.n_updates_)} updates", over)
 
     def _keep(self, outcomes: list[Outcome]) -> None:
@@ -419,8 +424,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         self.n_updates_ = int(updates[0]) if len(updates) == 1 else updates
         self.cycle_length_ = max(outcome.cycle_length for outcome in outcomes)
         self.n_iter_ = max(outcome.n_iter for outcome in outcomes)
-        self.status_ = max((outcome.ending for outcome in outcomes), key=lambda e: e.severity)
-        self.converged_ = self.status_ is Ending.SEPARATED
+        self.status_ = max((outcome.status for outcome in outcomes), key=lambda s: s.severity)
+        self.converged_ = self.status_ is Status.SEPARATED
 
     def _values(self, X: Any) -> np.ndarray:
         return super()._values(X) if self.kernel is None else self._kernel_values(X)
@@ -494,7 +499,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         index = model._classes_of(y)
         if kernel is not None or len(model.classes_) > 2:
             raise ValueError("Only a perceptron for two classes, without a kernel, can be watched.")
-        (weight,) = model._weights_of_machines(None, X, index)
-        (passes,) = model._passes([weight], index, self.max_iter)
-        (state,) = model._states(X, model._signs(index), [self.eta0 * weight], model._start(X))
-        yield from passes.steps(state)
+        weights = model._weights_of_machines(None, X, index)
+        method, (examples,), (seed,) = model._posed(X, index, weights, model._start(X))
+        watch = Watch(max_iter=self.max_iter, seed=seed)
+        yield from method.begin(examples, watch).updates(watch)

@@ -11,7 +11,7 @@ Reference: seed 004.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -21,109 +21,37 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.backends.threads import ALONE, Workers, thread_count
+from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
-from maxmargin.losses import Squared
-from maxmargin.progress import Monitor
-from maxmargin.solution import Status
-from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.gradient_descent import GradientDescent, advice
-from maxmargin.solvers.risk.least_squares import (
-    LeastSquares,
-    conjugate_gradients,
-    factorised,
-    nonnegative,
+from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.solvers import (
+    ConjugateGradients,
+    Factorisation,
+    GradientDescent,
+    Method,
+    NonnegativeLeastSquares,
+    StochasticDescent,
+    Watch,
 )
-from maxmargin.solvers.risk.stochastic import SQUARED, RowLoss, StochasticDescent
+from maxmargin.solvers.risk.columns import Columns
+from maxmargin.solvers.risk.gradient_descent import Descent, advice
+from maxmargin.solvers.risk.least_squares import LeastSquares, LeastSquaresMethod, SquaredError
 
 _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
 _TOL, _TOL_SGD = 1e-6, 1e-3
-_FIRST_STEP = 0.5  # of sgd, over the curvature and the number of columns
-_LOSS = Squared()
 
 
-@dataclass(frozen=True)
-class LeastSquaresCertificate:
-    """How good a least-squares fit is, recomputed in float64 from the data.
-
-    Attributes
-    ----------
-    objective : float
-        ``E``, the weighted sum of the squared residuals.
-    gradient_norm : float
-        Largest entry of the gradient of ``E / sum_i s_i (y_i - mean)^2`` with standardised columns:
-        twice the correlation that a column still has with the residual, times the residual's size
-        in units of y's. Zero at the minimum, whatever the units of X and y. (Without an intercept,
-        y and the columns are taken about zero.) With ``positive=True`` it is the largest violation
-        of the KKT conditions: a coefficient at zero may have a gradient that would make it
-        negative.
-    rank : int or None
-        Number of columns that are independent of each other and of the intercept, where known.
-    n_features : int
-    solver : str
-        The method that was used.
-    status : Status
-        ``"converged"``, or why the fit has ended early.
-
-    Examples
-    --------
-    >>> from maxmargin.linear.regression import LinearRegression
-    >>> print(LinearRegression().fit([[0, 0], [1, 2], [2, 4]], [1, 2, 3]).certificate_)
-    converged (qr): sum of squares ..., gradient ...
-    rank 1 of 2: the solution is not unique; this one has the smallest coefficients
-    """
-
-    objective: float
-    gradient_norm: float
-    rank: int | None
-    n_features: int
-    solver: str
-    status: Status
-
-    @property
-    def converged(self) -> bool:
-        """Whether the method came to its end."""
-        return self.status is Status.CONVERGED
-
-    def __str__(self) -> str:
-        said = (
-            f"{self.status} ({self.solver}): sum of squares {self.objective:.10g}, "
-            f"gradient {self.gradient_norm:.2g}"
-        )
-        if self.solver == "nnls":
-            return f"{said}\nno coefficient is negative; the gradient is the KKT violation"
-        if self.rank is None:
-            return f"{said}\nrank not known: only solver='qr' tells it"
-        if self.rank == self.n_features:
-            return f"{said}\nfull rank {self.rank}: the solution is unique"
-        return (
-            f"{said}\nrank {self.rank} of {self.n_features}: the solution is not unique; this one "
-            "has the smallest coefficients"
-        )
-
-
-@dataclass(frozen=True)
-class _SquaredError:
-    """The mean of the squared residuals, as a function of (m, d + 1) standardised weights."""
-
-    columns: Columns
-    target: np.ndarray
-    intercept: bool
-
-    def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient, of all targets together."""
-        losses, gradient = self.each(V)
-        return float(losses.sum()), gradient
-
-    def each(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Value of each target, and the gradient."""
-        residual = self.columns.values(V[:, :-1]) + V[:, -1] - self.target
-        slope = self.columns.weight[:, None] * _LOSS.slope(residual)
-        gradient = np.column_stack([self.columns.pull(slope), slope.sum(axis=0) * self.intercept])
-        return self.columns.weight @ _LOSS.value(residual), gradient
+_METHODS: dict[str, Callable[[_LeastSquaresMachine], Method]] = {
+    "qr": lambda machine: Factorisation(),
+    "nnls": lambda machine: NonnegativeLeastSquares(),
+    "conjugate_gradient": lambda machine: ConjugateGradients(),
+    "gradient_descent": lambda machine: GradientDescent(machine.step_size),
+    "sgd": lambda machine: StochasticDescent(machine.step_size),
+}
 
 
 class _LeastSquaresMachine(LinearMachine):
@@ -132,7 +60,7 @@ class _LeastSquaresMachine(LinearMachine):
     positive: bool = False
     n_jobs: int | None = None
     fit_intercept: bool
-    solver: str
+    solver: str | Method
     tol: float | None
     max_iter: int
     step_size: float | None
@@ -143,7 +71,7 @@ class _LeastSquaresMachine(LinearMachine):
 
     _parameter_constraints: dict = {
         "fit_intercept": ["boolean"],
-        "solver": [StrOptions({"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"})],
+        "solver": [StrOptions({"auto", *_METHODS} - {"nnls"}), Method],
         "tol": [POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "step_size": [POSITIVE, None],
@@ -159,6 +87,7 @@ class _LeastSquaresMachine(LinearMachine):
         Returns what to warn of.
         """
         solver = self._chosen(X)
+        method = solver if isinstance(solver, Method) else _METHODS[solver](self)
         if (weight == 0).any():
             X, Y, weight = X[weight > 0], Y[weight > 0], weight[weight > 0]
         with self._watched() as monitor:
@@ -166,8 +95,8 @@ class _LeastSquaresMachine(LinearMachine):
             mean = columns.weight @ Y if self.fit_intercept else np.zeros(Y.shape[1])
             size = np.sqrt(columns.weight @ (Y - mean) ** 2)
             size[size == 0] = 1.0
-            error = _SquaredError(columns, (Y - mean) / size, self.fit_intercept)
-            found = self._solved(solver, error, monitor)
+            error = SquaredError(columns, (Y - mean) / size, self.fit_intercept)
+            found = self._solved(method, error, monitor)
             V = np.column_stack([found.coef * columns.scale, found.centre])
             losses, gradient = error.each(V)
             if self.positive:  # down is no way for a coefficient at zero
@@ -180,13 +109,14 @@ class _LeastSquaresMachine(LinearMachine):
         self.singular_ = None
         if found.singular is not None:
             self.singular_ = found.singular * np.sqrt(weight.sum())
-        self.certificate_ = LeastSquaresCertificate(
+        self.certificate_ = GradientCertificate(
             objective=float(losses @ size**2 * weight.sum()),
             gradient_norm=float(np.abs(gradient).max()),
             rank=found.rank,
             n_features=X.shape[1],
-            solver=solver,
+            solver=solver if isinstance(solver, str) else type(method).__name__,
             status=found.status,
+            tol=self._tol(),
         )
         return self._warning()
 
@@ -207,9 +137,10 @@ class _LeastSquaresMachine(LinearMachine):
         )
 
     def _tol(self) -> float:
-        return self.tol or (_TOL_SGD if self.solver == "sgd" else _TOL)
+        by_rows = self.solver == "sgd" or isinstance(self.solver, StochasticDescent)
+        return self.tol or (_TOL_SGD if by_rows else _TOL)
 
-    def _chosen(self, X: Any) -> str:
+    def _chosen(self, X: Any) -> str | Method:
         if self.step_size is not None and self.solver not in ("gradient_descent", "sgd"):
             raise ValueError(
                 f"step_size={self.step_size} was given, but solver={self.solver!r} has no step "
@@ -227,26 +158,24 @@ class _LeastSquaresMachine(LinearMachine):
         n, d = X.shape
         return "conjugate_gradient" if sp.issparse(X) and n * float(d) ** 2 > _SOON else "qr"
 
-    def _solved(self, solver: str, error: _SquaredError, monitor: Monitor) -> LeastSquares:
-        """Solve for standardised targets; of the methods, only ``qr`` takes no steps."""
-        columns, target, tol = error.columns, error.target, self._tol()
-        if solver == "qr":
-            return factorised(columns, target, self.fit_intercept, monitor)
-        if solver == "nnls":
-            workers = Workers(thread_count(self.n_jobs))
-            return nonnegative(columns, target, self.fit_intercept, monitor, workers)
-        if solver == "conjugate_gradient":
-            return conjugate_gradients(columns, target, tol, self.max_iter, monitor)
-        start = np.zeros((target.shape[1], columns.X.shape[1] + 1))
-        if solver == "gradient_descent":
-            method = GradientDescent(tol, self.max_iter, self.step_size, monitor)
-            found = method.minimise(error, start)
-        else:
-            stochastic = StochasticDescent(tol, self.max_iter, self.step_size, monitor)
-            curvature = float(_LOSS.curvature(np.zeros(1))[0])
-            loss = RowLoss(SQUARED, target, curvature, _FIRST_STEP)
-            random = check_random_state(self.random_state)
-            found = stochastic.minimise(columns, loss, error, start, self.fit_intercept, random)
+    def _solved(self, method: Method, error: SquaredError, monitor: Monitor) -> LeastSquares:
+        """Solve for standardised targets; a factorisation takes no steps that could be limited."""
+        direct = isinstance(method, Factorisation | NonnegativeLeastSquares)
+        seed = 0
+        if isinstance(method, StochasticDescent):
+            seed = int(check_random_state(self.random_state).randint(1 << 31))
+        watch = Watch(
+            self._tol(),
+            -1 if direct else self.max_iter,
+            ProblemMonitor(monitor),
+            Workers(thread_count(self.n_jobs)) if self.positive else ALONE,
+            seed=seed,
+        )
+        if isinstance(method, LeastSquaresMethod):
+            return method.solve(error, watch)
+        columns = error.columns
+        start = np.zeros((error.target.shape[1], columns.X.shape[1] + 1))
+        found: Descent = method.solve(error, watch, start=start)
         coef, centre = found.point[:, :-1] * columns.inverse, found.point[:, -1]
         return LeastSquares(coef, centre, found.n_iter, found.status)
 
@@ -277,11 +206,12 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     n_jobs : int, optional
         Threads for several targets with ``positive=True``: -1 for one per core; by default as many
         as BLAS may use.
-    solver : {"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"}, default="auto"
-        ``"qr"`` factorises blocks of rows, in about ``2 n d^2`` operations and memory of
-        ``d^2``. ``"conjugate_gradient"`` only multiplies by X, which is fast where X is sparse.
-        ``"auto"`` is ``"qr"``, but for a sparse X with ``n d^2`` above 2e10
-        ``"conjugate_gradient"``. ``"gradient_descent"`` and ``"sgd"`` are the lecture's, in the
+    solver : {"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"} or Method
+        By default ``"auto"``; a method is one of :mod:`maxmargin.solvers`. ``"qr"`` factorises
+        blocks of rows, in about ``2 n d^2`` operations and memory of ``d^2``.
+        ``"conjugate_gradient"`` only multiplies by X, which is fast where X is sparse. ``"auto"``
+        is ``"qr"``, but for a sparse X with ``n d^2`` above 2e10 ``"conjugate_gradient"``.
+        ``"gradient_descent"`` and ``"sgd"`` are the lecture's, in the
         coordinates of standardised columns, where of several solutions they find the one of least
         norm in those coordinates, exactly or nearly.
     tol : float, optional
@@ -300,9 +230,8 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     time_limit : float, optional
         Seconds after which the fit stops where it is.
     callback : callable, optional
-        Called some times a second with a
-        :class:`~maxmargin.solvers.risk.gradient_descent.DescentProgress`; stops the fit by
-        returning True.
+        Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
+        returning True. A :class:`~maxmargin.Trace` records every step.
 
     Attributes
     ----------
@@ -314,8 +243,12 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     singular_ : array of shape (min(n_samples, n_features),) or None
         Singular values of X (less its mean), with rows times the root of their weights; known to
         ``"qr"``.
-    certificate_ : LeastSquaresCertificate
-        Objective, gradient, rank, status, recomputed in float64.
+    certificate_ : GradientCertificate
+        How far the fit is from the least sum of squares. The gradient is that of
+        ``E / sum_i s_i (y_i - mean)^2`` with standardised columns: twice the correlation that a
+        column still has with the residual, times the residual's size in units of y's. Zero at the
+        minimum, whatever the units of X and y. (Without an intercept, y and the columns are taken
+        about zero.) With ``positive=True`` it is the largest violation of the KKT conditions.
     n_iter_ : int
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -350,7 +283,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         tol: float | None = None,
         n_jobs: int | None = None,
         positive: bool = False,
-        solver: str = "auto",
+        solver: Any = "auto",
         max_iter: int = 1000,
         step_size: float | None = None,
         random_state: Any = None,
@@ -444,7 +377,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         self,
         *,
         fit_intercept: bool = True,
-        solver: str = "auto",
+        solver: Any = "auto",
         tol: float | None = None,
         max_iter: int = 1000,
         step_size: float | None = None,

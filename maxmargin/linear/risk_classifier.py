@@ -39,9 +39,9 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         X, weight, index = with_weight(X, weight, index)
         return self._problems(X, index, self._costs(weight, factors, index))
 
-    def _solve(self, problems: list, again: bool = False) -> None:
+    def _solve(self, problems: list, caches: list | None = None) -> None:
         """Solve problems that are posed."""
-        self._minimise(problems, again)
+        self._minimise(problems, caches)
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> None:
         """Go on with a stream, or begin one."""

@@ -13,7 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.cpu.linear import Design
+from maxmargin.backends.systems import DIRECT
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
+from maxmargin.certificate import RiskCertificate
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearMachine
@@ -23,20 +25,16 @@ from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import (
     L2,
-    GapCertificate,
     LinearSolution,
     Penalty,
     RegularisedRisk,
     cost_per_weight,
 )
 from maxmargin.solution import Status
-from maxmargin.solvers.risk.dual_descent import DualDescent
-from maxmargin.solvers.risk.l1_descent import L1Descent
-from maxmargin.solvers.risk.multipliers import Multipliers
-from maxmargin.solvers.risk.newton import Newton
-from maxmargin.solvers.risk.pegasos import Pegasos
+from maxmargin.solvers import DualDescent, Method, Pegasos, Watch, select_solver
+from maxmargin.solvers.risk.cache import RiskCache
+from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
 
-_WIDE = 1500  # features from which rows one by one are faster than systems of this size
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
 _STALLED = (
     "Solver terminated early: no step lowers the objective any more in float64. Scale the data "
@@ -54,7 +52,7 @@ class RiskMachine(LinearMachine):
     max_iter: int
     fit_intercept: bool
     intercept_scaling: float | None
-    solver: str
+    solver: str | Method
     dual: Any
     verbose: Any
     time_limit: float | None
@@ -78,13 +76,6 @@ class RiskMachine(LinearMachine):
         "random_state": ["random_state"],
         "callback": [callable, None],
     }
-    _solvers: dict[str, type] = {
-        "newton": Newton,
-        "multipliers": Multipliers,
-        "dual_descent": DualDescent,
-        "l1_descent": L1Descent,
-        "sgd": Pegasos,
-    }
 
     @property
     def _penalty(self) -> Penalty:
@@ -97,21 +88,16 @@ class RiskMachine(LinearMachine):
         return self.C
 
     @property
-    def _road(self) -> str:
-        """Our name of the solver."""
-        return self.solver
-
-    @property
     def _penalised_intercept(self) -> float | None:
         """Value of the column whose weight is the intercept and penalised; None where it is not."""
         return self.intercept_scaling
 
-    def _minimise(self, problems: list[RegularisedRisk], again: bool = False) -> None:
+    def _minimise(self, problems: list, caches: list[RiskCache] | None = None) -> None:
         """Solve problems that are posed at C = 1; sets the attributes of the answers.
 
-        Where they will be solved again, at another C, what was found out is kept.
+        ``caches`` have what was found out about them at another C.
         """
-        weights = np.array([risk.cost.sum() for risk in problems])
+        weights = np.array([risk.total_cost for risk in problems])
         risks = [
             risk.times(cost_per_weight(self._cost, self.lam, float(weight)))
             for risk, weight in zip(problems, weights, strict=True)
@@ -119,16 +105,16 @@ class RiskMachine(LinearMachine):
         with self._watching(len(risks)) as monitor:
             answers = []
             for k, risk in enumerate(risks):
-                answers.append(self._solved(risk, k, ProblemMonitor(monitor, k)))
-                if not again:
-                    risk.known.forget()
+                cache = None if caches is None else caches[k]
+                answers.append(self._solved(risk, k, ProblemMonitor(monitor, k), cache))
                 monitor.finished()
-            self._answers = [kept(solution, self.warm_start) for _, solution, _ in answers]
-            self._keep(risks[0].design, np.array([answer.theta for answer in self._answers]))
-            totals = np.array([risk.cost.sum() for risk, _, _ in answers])
+            self._answers = [kept(solution, self.warm_start) for _, solution in answers]
+            thetas = np.array([answer.theta for answer in self._answers])
+            self._keep(risks[0].design, thetas.reshape(-1, thetas.shape[-1]))
+            totals = np.array([risk.total_cost for risk, _ in answers])
             self.C_, self.lam_ = totals / weights, 0.5 / totals
-            self.n_iter_: Any = max(solution.n_iter for _, solution, _ in answers)
-            self.certificate_ = GapCertificate.worst([certificate for *_, certificate in answers])
+            self.n_iter_: Any = max(solution.n_iter for _, solution in answers)
+            self.certificate_ = RiskCertificate.worst([found.certificate for _, found in answers])
 
     def _risks(
         self,
@@ -161,63 +147,70 @@ class RiskMachine(LinearMachine):
 
     @on_one_blas_thread
     def _solved(
-        self, risk: RegularisedRisk, k: int, monitor: ProblemMonitor
-    ) -> tuple[RegularisedRisk, LinearSolution, GapCertificate]:
-        name = self._solver_for(risk)
-        self.solver_ = name
-        solver = self._solvers[name](self.tol, self.max_iter, monitor)
-        if hasattr(solver, "random"):
+        self, risk: Any, k: int, monitor: ProblemMonitor, cache: RiskCache | None
+    ) -> tuple[Any, LinearSolution]:
+        """Solve one problem; returns it as it was solved, and the answer."""
+        method = self._method(risk)
+        self.solver_ = method_name(method)
+        seed = 0
+        if isinstance(method, DualDescent | Pegasos):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
-            solver = replace(solver, random=np.random.default_rng(seed))
-        start = self._start(risk, k)
+        watch, start = Watch(self.tol, self.max_iter, monitor, seed=seed), self._start(risk, k)
         if self.norm_bound is not None:
-            risk, solution = within(risk, self.norm_bound, solver, start)
-        elif name == "dual_descent" and risk.design.width <= _WIDE:
-            solution = self._solved_by_rows_or_columns(risk, solver, start)
-        else:
-            solution = solver.solve(risk, start)
-        certificate = solution.certificate
-        if certificate is None or not certificate.converged:
-            certificate = risk.certificate(solution.theta, solution.s, solution.status, self.tol)
-        return risk, solution, certificate
+            return within(risk, self.norm_bound, method, watch, start)
+        if isinstance(method, DualDescent) and risk.design.width <= DIRECT:
+            return risk, self._solved_by_rows_or_columns(risk, method, watch, start)
+        return risk, method.solve(risk, watch, start=start, cache=cache)
 
     def _solved_by_rows_or_columns(
-        self, risk: RegularisedRisk, solver: DualDescent, start: LinearSolution | None
+        self, risk: RegularisedRisk, method: Method, watch: Watch, start: LinearSolution | None
     ) -> LinearSolution:
         """Go row by row as was asked for, and over to the primal where that crawls.
 
         Rows that are nearly alike, or costs of very different size, need more sweeps than anyone
-        waits for. Where features are few the primal's solver then takes the last half of the
+        waits for. Where features are few the primal's method then takes the last half of the
         passes; LIBLINEAR does the same.
         """
         rows = self.max_iter // 2 if self.max_iter >= 0 else _ROW_PASSES
-        solution = replace(solver, max_iter=rows).solve(risk, start)
+        solution = method.solve(risk, replace(watch, max_iter=rows), start=start)
         if solution.status not in (Status.MAX_ITER, Status.STALLED):
             return solution
-        name = "newton" if risk.loss.smooth else "multipliers"
-        left = self.max_iter - solution.n_iter if self.max_iter >= 0 else -1
-        finished = self._solvers[name](self.tol, left, solver.monitor).solve(risk, solution)
-        self.solver_ = f"dual_descent, {name}"
+        primal = select_primal(risk).method
+        self.solver_ = f"{self.solver_}, {method_name(primal)}"
+        finished = primal.solve(risk, replace(watch, spent=solution.n_iter), start=solution)
         return replace(finished, n_iter=solution.n_iter + finished.n_iter)
 
-    def _solver_for(self, risk: RegularisedRisk) -> str:
-        """Name of the solver: the one that was asked for, or by the shape of the data."""
-        if self._road != "auto":
-            return self._road
-        if risk.penalty.l1:
-            return "l1_descent"
-        by_rows = risk.design.width > _WIDE if isinstance(self.dual, str) else bool(self.dual)
-        if risk.loss.shape is not None and not risk.penalty.none and by_rows:
-            return "dual_descent"
-        return "newton" if risk.loss.smooth else "multipliers"
+    def _method(self, risk: Any) -> Method:
+        """Method that was asked for, or the one for the problem; refuses one that is not."""
+        if isinstance(self.solver, Method):
+            method = self.solver
+        elif self._solver_name != "auto":
+            method = RISK_METHODS[self._solver_name]()
+        elif self.dual is True:
+            method = DualDescent()
+        elif self.dual is False and isinstance(risk, RegularisedRisk):
+            method = select_primal(risk).method
+        else:
+            method = select_solver(risk).method
+        refused = method.accepts(risk)
+        if refused is not None:
+            raise ValueError(f"{refused} Got solver={self.solver!r} and dual={self.dual!r}.")
+        return method
 
-    def _start(self, risk: RegularisedRisk, k: int) -> LinearSolution | None:
+    @property
+    def _solver_name(self) -> str:
+        """Our name of the solver."""
+        return str(self.solver)
+
+    def _start(self, risk: Any, k: int) -> LinearSolution | None:
         """Where the last fit has ended, with ``warm_start`` and for as many features."""
         known = getattr(self, "_answers", None)
         if not self.warm_start or known is None or k >= len(known):
             return None
-        if len(known[k].theta) != risk.design.width:
+        if known[k].theta.shape != risk.shape:
             return None
+        if not isinstance(risk, RegularisedRisk):
+            return known[k]
         return replace(known[k], s=np.clip(known[k].s, *risk.loss.slopes))  # of another loss, maybe
 
     def _keep(self, design: Design, thetas: np.ndarray) -> None:
@@ -255,9 +248,36 @@ def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
 
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     """Return what a later fit may start from: without need, not one number for each row."""
-    return replace(solution, s=solution.s if whole else np.empty(0), certificate=None)
+    return replace(solution, s=solution.s if whole else np.empty(0))
 
 
 def solver_names(*names: str) -> list:
-    """Constraint on the parameter ``solver``."""
-    return [StrOptions({"auto", *names})]
+    """Constraint on the parameter ``solver``: a name or a method."""
+    return [StrOptions({"auto", *names}), Method]
+
+
+def refuse_solver_against_dual(machine: RiskMachine) -> None:
+    """Refuse a solver that is not what ``dual`` says."""
+    by_rows = machine.solver == "dual_descent" or isinstance(machine.solver, DualDescent)
+    if "auto" not in (machine.dual, machine.solver) and bool(machine.dual) != by_rows:
+        raise ValueError(
+            f"dual={machine.dual!r} and solver={machine.solver!r} contradict each other."
+        )
+
+
+def refuse_two_forms(machine: RiskMachine) -> None:
+    """Refuse more than one of C, lam and norm_bound, and a bound that cannot be looked for."""
+    if machine.norm_bound is None:
+        return
+    if machine.lam is not None or machine.C != 1.0:
+        raise ValueError(
+            "Give one of C, lam and norm_bound: each states how much the weights are held back; "
+            f"got C={machine.C!r}, lam={machine.lam!r} and norm_bound={machine.norm_bound!r}."
+        )
+    if machine._penalty != L2:
+        raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
+    if machine.solver == "sgd" or isinstance(machine.solver, Pegasos):
+        raise ValueError(
+            "norm_bound is found through exact answers, which solver='sgd' does not give: use "
+            "solver='auto', or lam."
+        )

@@ -39,7 +39,7 @@ class available_where:
         return MethodType(self.method, machine)
 
 
-_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers", "_weights")
+_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers")
 _OF_A_STREAM = ("_streams", "t_")
 
 

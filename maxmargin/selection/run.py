@@ -23,8 +23,9 @@ from sklearn.utils import _safe_indexing
 
 from maxmargin.backends.device import DeviceError, Placement
 from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
-from maxmargin.certificate import Certificate, Evaluation
+from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
+from maxmargin.evaluation import Evaluation
 from maxmargin.gram import Definiteness, DeviceGram, Gram
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity
@@ -394,7 +395,7 @@ class SharedFits:
             evaluations, _ = solve_certified(gram, problems, solver, machine.tol, self.workers)
             if self.monitor.stopped():
                 raise StoppedError
-            machine._warn_unfinished(Certificate.worst([e.certificate for e in evaluations]))
+            machine._warn_unfinished(DualCertificate.worst([e.certificate for e in evaluations]))
             seconds = (time.perf_counter() - began) / len(paths)
             values = self._values_of(gram, evaluations, targets.sign, K)
             for j, path in enumerate(paths):

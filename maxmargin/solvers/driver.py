@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _END = object()
 
 Problem = TypeVar("Problem", contravariant=True)
 Answer = TypeVar("Answer", covariant=True)
+Chosen = TypeVar("Chosen", bound="Method")
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Watch:
         Threads that the run may use.
     spent : int, default=0
         Steps that were taken on the problem before; they count.
+    seed : int, default=0
+        Of what a run draws at random.
     """
 
     tol: float = 1e-3
@@ -74,6 +77,7 @@ class Watch:
     monitor: ProblemMonitor = field(default_factory=ProblemMonitor)
     workers: Workers = ALONE
     spent: int = 0
+    seed: int = 0
 
     @property
     def stopped(self) -> Callable[[], Status | None]:
@@ -86,9 +90,11 @@ class Watch:
 
     def allowed(self, run: Run) -> int:
         """Steps that a run may take before it is looked at again."""
+        left = NO_LIMIT if run.in_passes else self.left(run.n_iter)
+        if not self.monitor.fit.listeners:
+            return left
         trace = self.monitor.trace
-        at_once = NO_LIMIT if trace is None else trace.steps_until_next(self.monitor.problem)
-        return min(self.left(run.n_iter), at_once)
+        return left if trace is None else min(left, trace.steps_until_next(self.monitor.problem))
 
     def look(self, run: Run) -> Status | None:
         """Report and record where a run is; returns why it ends here, or None.
@@ -96,15 +102,23 @@ class Watch:
         The driver does so between two advances. A run whose loop is another library's does it
         itself, at every step.
         """
-        if self.stopped() is None:
-            trace, number = self.monitor.trace, self.monitor.problem
-            last = run.status is not None
-            if trace is not None and trace.wants(number, self.spent + run.n_iter, last):
-                trace.record(self.monitor.fit.placed(run.progress(self)))
-            self.monitor.report(lambda: run.progress(self))
-        if run.status is not None:
-            return run.status
-        return self.stopped() or (Status.MAX_ITER if not self.left(run.n_iter) else None)
+        stop = self.monitor.stopped()
+        if stop is not None:
+            return run.status or stop
+        ended = run.status
+        if ended is None and not self.left(run.n_iter):
+            ended = Status.MAX_ITER
+        if not self.monitor.fit.listeners:
+            return ended
+        trace, steps = self.monitor.trace, self.spent + run.n_steps
+        if trace is not None and trace.wants(self.monitor.problem, steps, ended is not None):
+            trace.record(self.monitor.fit.placed(run.progress(self)))
+        self.monitor.report(lambda: run.progress(self))
+        return ended or self.monitor.stopped()
+
+    def untraced(self) -> Watch:
+        """Return a watch over work that only prepares a run: reported, but in no trace."""
+        return replace(self, monitor=replace(self.monitor, traced=False))
 
 
 class Run(ABC):
@@ -113,7 +127,10 @@ class Run(ABC):
     Attributes
     ----------
     n_iter : int
-        Steps taken so far; what a step is, the method says.
+        Steps taken so far, which ``max_iter`` limits; what a step is, the method says.
+    in_passes : bool
+        Whether ``n_iter`` counts passes of many steps instead. Then the loop yields after each of
+        them, ``n_steps`` counts the steps, and so does ``allowed``.
     status : Status or None
         Why the run has ended by itself: converged, or stalled; None while it goes on.
     allowed : int
@@ -123,6 +140,7 @@ class Run(ABC):
     """
 
     words: ClassVar[str] = "violation {violation:.2g}"
+    in_passes: ClassVar[bool] = False
     n_iter: int = 0
     status: Status | None = None
     allowed: int = NO_LIMIT
@@ -164,7 +182,7 @@ class Run(ABC):
         return Progress(
             problem=watch.monitor.problem,
             method=self.name,
-            steps=watch.spent + self.n_iter,
+            steps=watch.spent + self.n_steps,
             violation=measure.violation,
             tol=watch.tol,
             objective=measure.objective,
@@ -179,6 +197,11 @@ class Run(ABC):
     def name(self) -> str:
         """Name of the method."""
         return type(self).__name__.strip("_").removesuffix("Run")
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken so far, as they are reported and recorded."""
+        return self.n_iter
 
     @property
     def variables(self) -> np.ndarray | None:
@@ -202,13 +225,20 @@ class Method(ABC, Generic[Problem, Answer]):
     def begin(self, problem: Problem, watch: Watch) -> Run:
         """Begin at the problem's start."""
 
-    def solve(self, problem: Problem, watch: Watch | None = None) -> Answer:
-        """Solve a problem, as far as the watch allows."""
+    def solve(self, problem: Problem, watch: Watch | None = None, **how: Any) -> Answer:
+        """Solve a problem, as far as the watch allows; ``how`` to begin is the method's own."""
         refused = self.accepts(problem)
         if refused is not None:
             raise ValueError(refused)
         watch = Watch() if watch is None else watch
-        return drive(self.begin(problem, watch), watch)
+        return drive(self.begin(problem, watch, **how), watch)
+
+
+class Choice(NamedTuple, Generic[Chosen]):
+    """Which method takes a problem, and why."""
+
+    method: Chosen
+    why: str
 
 
 def drive(run: Run, watch: Watch) -> Any:

@@ -16,13 +16,14 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.device import DeviceError
-from maxmargin.certificate import Certificate, Evaluation
+from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.estimators.callbacks import scikit_learn_listeners
 from maxmargin.estimators.checkpoint import Checkpoint
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
+from maxmargin.evaluation import Evaluation
 from maxmargin.gram import Gram
 from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -96,7 +97,7 @@ class KernelMachine(KernelEstimator):
                     for k, problem in enumerate(problems)
                 ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
-            self.certificate_ = Certificate.worst([e.certificate for e in evaluations])
+            self.certificate_ = DualCertificate.worst([e.certificate for e in evaluations])
             if self.verbose:  # the claim may take eigenvalues
                 certificate = self.certificate_
                 monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
@@ -127,7 +128,7 @@ class KernelMachine(KernelEstimator):
             for problem, beta in zip(problems, betas, strict=True)
         ]
 
-    def _warn_unfinished(self, certificate: Certificate, where: str = "") -> None:
+    def _warn_unfinished(self, certificate: DualCertificate, where: str = "") -> None:
         """Warn when a problem did not converge: why, how far it is, and what to do."""
         if certificate.converged:
             return

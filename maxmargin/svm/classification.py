@@ -14,10 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from maxmargin.certificate import Certificate, Evaluation, InseparableError
+from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.tensors import takes_tensors
+from maxmargin.evaluation import Evaluation, InseparableError
 from maxmargin.gram import Gram
 from maxmargin.multiclass import Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import Monitor
@@ -174,7 +175,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 places.append((k, held_out))
         if problems:
             evaluations = self._solved_folds(gram, problems, solver)
-            worst = Certificate.worst([evaluation.certificate for evaluation in evaluations])
+            worst = DualCertificate.worst([evaluation.certificate for evaluation in evaluations])
             self._warn_unfinished(worst, "in the folds for probability=True: ")
             for (k, held_out), evaluation in zip(places, evaluations, strict=True):
                 coefficients = np.zeros(gram.n)

@@ -20,6 +20,7 @@ from maxmargin.duals import DualProblem
 from maxmargin.kernels import Kernel, Linear
 from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
+from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.risk.multipliers import Multipliers
 
 _ROWS, _FEATURES, _TALL = 20_000, 1500, 20  # rows from which, features up to which, and their ratio
@@ -50,7 +51,7 @@ def started(
     everything = len(rows) == X.shape[0] and bool((np.diff(rows) == 1).all())
     design = Design(X if everything else X[rows], float(problem.n_groups), workers)
     risk = RegularisedRisk(design, target, cost, loss)
-    solution = Multipliers(_GAP, max_iter, monitor).solve(risk)
+    solution = Multipliers().solve(risk, Watch(_GAP, max_iter, monitor).untraced())
     beta = risk.beta(risk.feasible(solution.s))
     if problem.paired:  # above and below the tube
         beta = np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)])

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
-from maxmargin.certificate import Certificate, Evaluation, evaluate
+from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
+from maxmargin.evaluation import Evaluation, evaluate
 from maxmargin.gram import Definiteness, Gram, HostGram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.driver import Watch, drive
+from maxmargin.solvers.driver import Choice, Watch, drive
 from maxmargin.solvers.dual.method import BatchMethod, DualMethod
 from maxmargin.solvers.dual.near_level import Pace
 from maxmargin.solvers.dual.parallel_sets import ParallelSets
@@ -41,14 +41,9 @@ _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
 
 
-class Choice(NamedTuple):
-    """Which method takes a problem, and why."""
-
-    method: DualMethod
-    why: str
-
-
-def choose_method(problem: DualProblem, round_number: int = 0, shrinking: bool = True) -> Choice:
+def choose_method(
+    problem: DualProblem, round_number: int = 0, shrinking: bool = True
+) -> Choice[DualMethod]:
     """Choose the method for a round on a dual problem: by its size, its kernel and its device.
 
     Examples
@@ -317,7 +312,7 @@ class _Attempt:
         unit = float(np.finfo(np.float64).eps * self.problem.gram.diagonal.max())
         return self.tol * evaluation.squared_norm < unit
 
-    def _take_note(self, method: DualMethod | SmallBatch, certificate: Certificate) -> None:
+    def _take_note(self, method: DualMethod | SmallBatch, certificate: DualCertificate) -> None:
         """Take note of how a round went that was not the last one."""
         if isinstance(method, WorkingSet):
             astray = certificate.kkt_violation > _ASTRAY * self.wanted

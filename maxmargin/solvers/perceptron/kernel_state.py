@@ -31,10 +31,10 @@ class KernelState(PerceptronState):
         super().__init__(y, step, variant)
         self.gram, self.has_bias = gram.host, bias
         self.values = np.zeros(gram.n)
-        self.rows_at_once = max(_VALUES // gram.n, 1)
+        self.rows_at_once, self.rows_measured = max(_VALUES // gram.n, 1), gram.n
 
     @on_one_blas_thread
-    def visit(self, order: np.ndarray, place: int, end: int) -> int:
+    def visit(self, order: np.ndarray, place: int, end: int, until: float) -> int:
         """Look at some rows; those of the matrix that are not there yet are made on the way."""
         store = self.gram.store
         while place < end:
@@ -42,6 +42,7 @@ class KernelState(PerceptronState):
                 order,
                 place,
                 end,
+                until,
                 self.has_bias,
                 self.averaged,
                 store.slot,
@@ -65,9 +66,14 @@ class KernelState(PerceptronState):
         _, first = np.unique(likely, return_index=True)
         return likely[np.sort(first)[:most]]
 
-    def wrong(self, rows: np.ndarray) -> np.ndarray:
+    def margins(self, rows: np.ndarray) -> np.ndarray:
         """Look at rows without learning from them."""
-        return ~(self.examples["signed_step"][rows] * (self.values[rows] + self.bias) > 0.0)
+        return self.examples["signed_step"][rows] * (self.values[rows] + self.bias)
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The signed dual variables ``y_i alpha_i``; where there is a bias, it is their sum."""
+        return np.copysign(self.dual, self.examples["signed_step"])
 
     def snapshot(self) -> np.ndarray:
         """Values at all rows, and the bias."""
@@ -83,6 +89,7 @@ def _visit(
     order: np.ndarray,
     place: int,
     end: int,
+    until: float,
     bias: bool,
     averaged: bool,
     slot: np.ndarray,
@@ -92,13 +99,13 @@ def _visit(
     dual_sum: np.ndarray,
     totals: np.ndarray,
 ) -> tuple[int, bool]:
-    """Look at ``order[place:end]`` and learn from mistakes.
+    """Look at ``order[place:end]`` and learn from mistakes, until there were so many updates.
 
     Returns the place reached, and whether a row of the matrix is missing there. Changes values,
     examples, dual_sum and totals.
     """
     now = totals[0]
-    while place < end:
+    while place < end and now.updates < until:
         i = order[place]
         amount, value = examples[i].signed_step, values[i] + now.bias
         if amount * value > 0.0:
@@ -112,6 +119,7 @@ def _visit(
             now.loss += abs(value)
             now.current_streak = 0.0
             now.updates += 1.0
+            now.row = i
             row = data[slot[i]]
             for j in range(len(values)):
                 values[j] += amount * row[j]

@@ -14,60 +14,18 @@ References: seeds 000, 002; Gallant, IEEE Trans. Neural Networks 1, 1990 (pocket
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 
-from maxmargin.progress import Monitor, Progress
+from maxmargin.progress import Progress
+from maxmargin.solution import Status
+from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.perceptron.state import PerceptronState, Weights
-
-
-class Ending(StrEnum):
-    """How the passes of a perceptron ended, the best first."""
-
-    SEPARATED = "separated"
-    NO_IMPROVEMENT = "no_improvement"
-    RECURRING = "recurring"
-    MAX_ITER = "max_iter"
-    TIME_LIMIT = "time_limit"
-    INTERRUPTED = "interrupted"
-
-    @property
-    def severity(self) -> int:
-        """Order of the endings."""
-        return list(Ending).index(self)
-
-    @property
-    def advice(self) -> str:
-        """What it means and what to do about it; nothing where the end is a good one."""
-        return _ADVICE.get(self, "")
-
-
-_ADVICE = {
-    Ending.RECURRING: (
-        "The data are not separable: the weights are exactly those of {cycle_length} pass(es) "
-        "before, so that the perceptron never ends. Take variant='pocket' or 'averaged', a kernel, "
-        "or a machine that allows slack, such as SVC."
-    ),
-    Ending.MAX_ITER: (
-        "Maximum number of iteration reached before convergence (max_iter={max_iter}). "
-        "{judge} tells whether it can converge at all: if so, raise max_iter, or scale the data; "
-        "if not, take variant='pocket' or 'averaged'."
-    ),
-    Ending.TIME_LIMIT: "Stopped early (time_limit={time_limit:g} s): raise it, or scale the data.",
-    Ending.INTERRUPTED: (
-        "Stopped early, by Ctrl-C or by a callback. The model is what was found until then; fit "
-        "again with warm_start=True to go on from there."
-    ),
-}
-
-
-_WORDS = "pass {method}, {steps} updates, {violation:.2%} mistakes"
 
 
 class Step(NamedTuple):
@@ -83,156 +41,198 @@ class Outcome(NamedTuple):
     """What one machine found, and how it ended."""
 
     weights: Weights
-    ending: Ending
+    status: Status
     n_iter: int
     n_updates: int
     cycle_length: int
 
 
 @dataclass(frozen=True)
-class Rules:
-    """How the passes are made.
-
-    ``order`` is that of the rows, ``passes`` the most allowed, ``tol`` what counts as improvement
-    (None: they go on without) and ``patience`` for how many passes to wait for one. With a penalty
-    no pass proves anything.
-    """
-
-    order: str
-    passes: int
-    tol: float | None
-    patience: int
-    penalised: bool
-
-
-class Passes:
-    """The passes of one machine.
+class Examples:
+    """Labelled rows for one machine to learn, and where it starts.
 
     Parameters
     ----------
-    rules : Rules
+    begin : callable
+        Returns a :class:`PerceptronState` before its first row; takes the variant.
     rows, held_out : int arrays
         Rows to learn from; rows, or none, whose errors say whether a pass was an improvement.
     weight : float array of shape (n_samples,)
         By which the pocket counts errors.
-    seed : int
-        Of the order.
     """
 
-    def __init__(
-        self, rules: Rules, rows: np.ndarray, held_out: np.ndarray, weight: np.ndarray, seed: int
-    ) -> None:
-        self.rules, self.rows, self.held_out, self.weight = rules, rows, held_out, weight
-        self.random = np.random.default_rng(seed)
-        self.ending, self.n_iter, self.cycle_length = Ending.MAX_ITER, 0, 0
+    begin: Callable[[str], PerceptronState]
+    rows: np.ndarray
+    held_out: np.ndarray
+    weight: np.ndarray
+
+
+@dataclass(frozen=True)
+class Passes(Method[Examples, Outcome]):
+    """The perceptron, in passes over its rows.
+
+    Parameters
+    ----------
+    order : {"shuffled", "cyclic", "random", "misclassified"}, default="shuffled"
+        Of the rows in a pass.
+    tol : float or None, default=1e-3
+        What counts as an improvement; None to go on without.
+    patience : int, default=5
+        For how many passes to wait for one.
+    variant : {"last", "pocket", "averaged"}, default="last"
+        Which weights to keep.
+    penalised : bool, default=False
+        Whether a penalty shrinks the weights: then no pass proves anything.
+    """
+
+    order: str = "shuffled"
+    tol: float | None = 1e-3
+    patience: int = 5
+    variant: str = "last"
+    penalised: bool = False
+
+    def accepts(self, problem: Examples) -> str | None:
+        """Refuse the mean of weights that a penalty shrinks."""
+        if self.penalised and self.variant == "averaged":
+            return (
+                "A penalty cannot be had with variant='averaged': the mean is only kept for "
+                "steps, not for shrinking. Take variant='last' or 'pocket'."
+            )
+        return None
+
+    def begin(self, problem: Examples, watch: Watch) -> PerceptronRun:
+        """Begin at the problem's start."""
+        return PerceptronRun(self, problem, watch)
+
+
+class PerceptronRun(Run):
+    """A perceptron at work.
+
+    ``n_iter`` counts finished passes, ``n_steps`` updates. ``variables`` are the weights as they
+    are, with the bias after them, or with a kernel the signed dual variables ``y_i alpha_i``, and
+    not their mean or what the pocket holds. The working set is the row of the last update.
+    """
+
+    words: ClassVar[str] = "{steps} updates, {violation:.2%} mistakes"
+    in_passes: ClassVar[bool] = True
+
+    def __init__(self, method: Passes, problem: Examples, watch: Watch) -> None:
+        self.method, self.rows, self.held_out = method, problem.rows, problem.held_out
+        self.weight, self.state = problem.weight, problem.begin(method.variant)
+        self.state.stopped = watch.stopped
+        self.random = np.random.default_rng(watch.seed)
+        self.begun, self.cycle_length = 0, 0  # passes
         self.best, self.waited = np.inf, 0
         self.pocket: tuple[float, Weights] | None = None
 
-    def run(self, state: PerceptronState, monitor: Monitor, problem: int) -> Outcome:
-        """Go on to the end, or to where the monitor stops it."""
-        seen, state.stopped = 0, monitor.stopped
-        parts = self.parts(state, state.rows_at_once)
-        while (stopped := monitor.stopped()) is None:  # before the first, too: others may take long
-            visited = next(parts, None)
-            if visited is None:
-                break
-            if monitor.due() and len(visited):
-                self._report(state, monitor, problem, (state.n_updates - seen) / len(visited))
-            seen = state.n_updates
-        if stopped is not None:
-            self.ending = Ending(stopped.value)
-        if self.ending is not Ending.SEPARATED and not state.wrong(self.rows).any():
-            self.ending = Ending.SEPARATED
-        weights = state.found()
-        if state.pocket:  # a fit may be stopped within a pass
-            _, weights = self._better(state)
-        monitor.finished()
-        return Outcome(weights, self.ending, self.n_iter, state.n_updates, self.cycle_length)
+    @property
+    def n_steps(self) -> int:
+        """Updates made."""
+        return self.state.n_updates
 
-    def steps(self, state: PerceptronState) -> Iterator[Step]:
-        """Go on to the end; yields the start, and what is there after each update."""
-        start = state.last()
-        yield Step(0, None, start.coef, start.intercept)
-        seen = 0
-        for visited in self.parts(state, 1):
-            if state.n_updates > seen:
-                seen, now = state.n_updates, state.last()
-                yield Step(seen, int(visited[0]), now.coef, now.intercept)
+    @property
+    def variables(self) -> np.ndarray:
+        """The weights and the bias, or the signed dual variables."""
+        return self.state.variables
 
-    def parts(self, state: PerceptronState, most: int) -> Iterator[np.ndarray]:
-        """Go on, so many rows at a time; yields those that were looked at."""
-        fixed = self.rules.order in ("cyclic", "misclassified") and not self.rules.penalised
+    @property
+    def working_set(self) -> np.ndarray | None:
+        """The row of the last update."""
+        return np.array([self.state.row]) if self.n_steps else None
+
+    def measure(self) -> Measure:
+        """Share of mistakes, and the mean loss ``max(0, -y f(x))`` with the penalty."""
+        mistakes, loss = self.state.mistakes_and_loss(self.rows)
+        return Measure(mistakes, loss + self.state.penalty())
+
+    def progress(self, watch: Watch) -> Progress:
+        """Where it is, with the pass."""
+        return replace(super().progress(watch), words=f"pass {self.begun}, {self.words}")
+
+    def solution(self, status: Status) -> Outcome:
+        """Return the weights to keep, of which nobody may know yet that they separate."""
+        state = self.state
+        if status is not Status.SEPARATED and not state.wrong(self.rows).any():
+            status = Status.SEPARATED
+        weights = self._better()[1] if state.pocket else state.found()
+        return Outcome(weights, status, self.begun, state.n_updates, self.cycle_length)
+
+    def steps(self) -> Generator[None, None, None]:
+        """Pass after pass; yields after each, after many rows and after the updates allowed."""
+        state = self.state
+        fixed = self.method.order in ("cyclic", "misclassified") and not self.method.penalised
         recurrence = Recurrence()
-        while self.n_iter < self.rules.passes:
+        while True:
             if fixed and (length := recurrence.after(state.snapshot())):
-                self.ending, self.cycle_length = Ending.RECURRING, length
+                self.status, self.cycle_length = Status.RECURRING, length
                 return
-            self.n_iter += 1
+            self.begun += 1
             if state.pocket:
-                self.pocket = self._better(state)
-            order, before, place = self._order(state), state.n_updates, 0
+                self.pocket = self._better()
+            order, before, place = self._order(), state.n_updates, 0
             state.begin_pass()
             while place < len(order):
-                end = min(place + most, len(order))
-                reached = state.visit(order, place, end)
-                if reached < end:
-                    self.pocket = self._better(state)
-                yield order[place:reached]
-                place = reached
-            if self._ended(state, state.n_updates - before):
+                end = min(place + state.rows_at_once, len(order))
+                until = state.n_updates + self.allowed
+                place = state.visit(order, place, end, until)
+                if state.pocket and place < end and state.n_updates < until:
+                    self.pocket = self._better()
+                if place < len(order):
+                    yield
+            self.status = self._ended(state.n_updates - before)
+            if self.status is not None:
                 return
+            self.n_iter += 1
+            yield
 
-    def _order(self, state: PerceptronState) -> np.ndarray:
+    def updates(self, watch: Watch) -> Iterator[Step]:
+        """Go on to the end, update by update; yields the start, and what is there after each."""
+        seen = -1
+        while True:
+            ended = watch.look(self)
+            if self.n_steps > seen:
+                seen, now = self.n_steps, self.state.last()
+                yield Step(seen, self.state.row if seen else None, now.coef, now.intercept)
+            if ended is not None:
+                return
+            self.advance(1)
+
+    def _order(self) -> np.ndarray:
         """Rows of the next pass, in their order."""
-        if self.rules.order == "shuffled":
+        if self.method.order == "shuffled":
             return self.random.permutation(self.rows)
-        if self.rules.order == "random":
+        if self.method.order == "random":
             return self.rows[self.random.integers(len(self.rows), size=len(self.rows))]
-        if self.rules.order == "misclassified":
-            return self.rows[state.wrong(self.rows)]
+        if self.method.order == "misclassified":
+            return self.rows[self.state.wrong(self.rows)]
         return self.rows
 
-    def _ended(self, state: PerceptronState, mistakes: int) -> bool:
-        """Whether the pass that is over was the last one."""
-        state.refuse_infinite()
-        if not (self.rules.penalised or mistakes or state.wrong(self.rows).any()):
-            self.ending = Ending.SEPARATED
-        elif self.rules.tol is not None and self._waited(state, self.rules.tol):
-            self.ending = Ending.NO_IMPROVEMENT
-        return self.ending in (Ending.SEPARATED, Ending.NO_IMPROVEMENT)
+    def _ended(self, mistakes: int) -> Status | None:
+        """Why the pass that is over was the last one, or None."""
+        self.state.refuse_infinite()
+        if not (self.method.penalised or mistakes or self.state.wrong(self.rows).any()):
+            return Status.SEPARATED
+        if self.method.tol is not None and self._waited(self.method.tol):
+            return Status.NO_IMPROVEMENT
+        return None
 
-    def _waited(self, state: PerceptronState, tol: float) -> bool:
+    def _waited(self, tol: float) -> bool:
         """Whether there was no improvement for too many passes."""
+        state = self.state
         if len(self.held_out):
             cost = float(state.wrong(self.held_out).mean())
         else:
             cost = state.loss / len(self.rows) + state.penalty()
         self.waited = self.waited + 1 if cost > self.best - tol else 0
         self.best = min(self.best, cost)
-        return self.waited >= self.rules.patience
+        return self.waited >= self.method.patience
 
-    def _better(self, state: PerceptronState) -> tuple[float, Weights]:
+    def _better(self) -> tuple[float, Weights]:
         """Return the weights or those in the pocket: what errs on fewer rows, by weight."""
-        errors = float(self.weight[self.rows[state.wrong(self.rows)]].sum())
+        errors = float(self.weight[self.rows[self.state.wrong(self.rows)]].sum())
         if self.pocket is None or errors < self.pocket[0]:
-            return errors, state.last()
+            return errors, self.state.last()
         return self.pocket
-
-    def _report(
-        self, state: PerceptronState, monitor: Monitor, problem: int, mistakes: float
-    ) -> None:
-        each, words = 1.0 / len(self.rows), _WORDS.replace("{method}", str(self.n_iter))
-        monitor.report(
-            lambda: Progress(
-                problem,
-                "Perceptron",
-                state.n_updates,
-                mistakes,
-                each,
-                variables=state.dual,
-                words=words,
-            )
-        )
 
 
 def order_of_rows(order: str | None, shuffle: bool | None) -> str:
@@ -246,10 +246,14 @@ def order_of_rows(order: str | None, shuffle: bool | None) -> str:
     return asked
 
 
-def passes_over(
-    rules: Rules, weights: list[np.ndarray], index: np.ndarray, held_out: float, random_state: Any
-) -> list[Passes]:
-    """Return the passes of several machines over the same rows, each with weights of its own.
+def examples_of(
+    begins: Sequence[Callable[[str], PerceptronState]],
+    weights: list[np.ndarray],
+    index: np.ndarray,
+    held_out: float,
+    random_state: Any,
+) -> tuple[list[Examples], list[int]]:
+    """Return the same rows for several machines, with weights of their own, and seeds.
 
     A share ``held_out`` of every class, by ``index``, judges the passes and is not learned from.
     """
@@ -261,10 +265,11 @@ def passes_over(
         parts = train_test_split(rows, test_size=held_out, stratify=index[rows], random_state=seed)
         rows, judges = (np.sort(part) for part in parts)
     seeds = random.randint(np.iinfo(np.int32).max, size=len(weights))
-    return [
-        Passes(rules, rows[weight[rows] > 0], judges, weight, int(seed))
-        for weight, seed in zip(weights, seeds, strict=True)
+    examples = [
+        Examples(begin, rows[weight[rows] > 0], judges, weight)
+        for begin, weight in zip(begins, weights, strict=True)
     ]
+    return examples, seeds.tolist()
 
 
 class Recurrence:

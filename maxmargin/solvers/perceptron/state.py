@@ -25,6 +25,7 @@ from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.rows import FAST, add, dot, rows_of
 
 _ENTRIES = 1 << 25  # of the data that one compiled call looks at: some 0.05 s
+_MEASURED = 1 << 22  # of them that a measure looks at: some milliseconds
 _SMALLEST = 1e-9  # scale of the weights at which it is multiplied out
 
 # y_i eta_i and alpha_i side by side: rows are looked at in any order, and one miss of the cache is
@@ -32,8 +33,9 @@ _SMALLEST = 1e-9  # scale of the weights at which it is multiplied out
 EXAMPLE = np.dtype([("signed_step", np.float64), ("alpha", np.float64)])
 
 # A streak are rows that were right one after the other, the longest since the pass began; the
-# weights are scale times what is stored; shrunk is what an L1 penalty has asked of each so far.
-_NAMES = "bias bias_sum scale shrunk visits updates loss current_streak longest_streak"
+# weights are scale times what is stored; shrunk is what an L1 penalty has asked of each so far; row
+# is the one that the last update was about.
+_NAMES = "bias bias_sum scale shrunk visits updates row loss current_streak longest_streak"
 TOTALS = np.dtype([(name, np.float64) for name in _NAMES.split()])
 
 
@@ -108,6 +110,7 @@ class PerceptronState(ABC):
     """
 
     rows_at_once: int
+    rows_measured: int
 
     def __init__(self, y: np.ndarray, step: np.ndarray, variant: str) -> None:
         self.examples = np.zeros(len(y), dtype=EXAMPLE)
@@ -143,22 +146,47 @@ class PerceptronState(ABC):
         """Steps made."""
         return int(self.totals["updates"][0])
 
+    @property
+    def row(self) -> int:
+        """Row of the last of them."""
+        return int(self.totals["row"][0])
+
     def begin_pass(self) -> None:
         """Forget the loss and the longest streak of the last pass."""
         self.totals["loss"] = 0.0
         self.totals["longest_streak"] = 0.0 if self.pocket else np.inf
 
     @abstractmethod
-    def visit(self, order: np.ndarray, place: int, end: int) -> int:
+    def visit(self, order: np.ndarray, place: int, end: int, until: float) -> int:
         """Look at the rows ``order[place:end]``; returns the place that was reached.
 
-        It is before the end where the longest streak of right answers has just come to one: then
-        the weights are those of the streak, for the pocket.
+        It is before the end where ``until`` updates have been made in all, or where the longest
+        streak of right answers has just come to one: then the weights are those of the streak, for
+        the pocket.
         """
 
     @abstractmethod
+    def margins(self, rows: np.ndarray) -> np.ndarray:
+        """Return ``y_i f(x_i)`` of some rows, each times the row's step; learns nothing."""
+
     def wrong(self, rows: np.ndarray) -> np.ndarray:
-        """Which of the rows are not on their right side, as a mask; learns nothing from them."""
+        """Which of the rows are not on their right side, as a mask."""
+        return ~(self.margins(rows) > 0.0)
+
+    def mistakes_and_loss(self, rows: np.ndarray) -> tuple[float, float]:
+        """Share of the rows that are wrong, and the mean of ``max(0, -y f(x))`` over them all.
+
+        Where looking at all of them takes long, evenly spaced ones stand for them.
+        """
+        rows = rows[:: -(-len(rows) // self.rows_measured) or 1]
+        margins, count = self.margins(rows), max(len(rows), 1)
+        losses = np.maximum(-margins, 0.0) / np.abs(self.examples["signed_step"][rows])
+        return np.count_nonzero(~(margins > 0.0)) / count, float(losses.sum()) / count
+
+    @property
+    @abstractmethod
+    def variables(self) -> np.ndarray:
+        """What is solved for, as a copy."""
 
     @abstractmethod
     def snapshot(self) -> np.ndarray:
@@ -218,14 +246,16 @@ class LinearState(PerceptronState):
         self.totals["bias"] = intercept
         entries = X.nnz if sp.issparse(X) else X.size
         self.rows_at_once = max(_ENTRIES * len(y) // max(entries, 1), 1)
+        self.rows_measured = max(_MEASURED * len(y) // max(entries, 1), 1)
 
-    def visit(self, order: np.ndarray, place: int, end: int) -> int:
+    def visit(self, order: np.ndarray, place: int, end: int, until: float) -> int:
         """Look at some rows."""
         return _visit(
             self.rows,
             order,
             place,
             end,
+            until,
             self.has_bias,
             self.averaged,
             self.penalised.decay,
@@ -238,13 +268,18 @@ class LinearState(PerceptronState):
             self.totals,
         )
 
-    def wrong(self, rows: np.ndarray) -> np.ndarray:
+    def margins(self, rows: np.ndarray) -> np.ndarray:
         """Look at rows without learning from them."""
-        out = np.empty(len(rows), dtype=np.bool_)
+        out = np.empty(len(rows))
         for begin in range(0, len(rows), self.rows_at_once):
             part = slice(begin, begin + self.rows_at_once)
-            _find_wrong(self.rows, rows[part], self.w, self.examples, self.totals, out[part])
+            _margins(self.rows, rows[part], self.w, self.examples, self.totals, out[part])
         return out
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The weights, and the bias after them."""
+        return self.snapshot()
 
     def snapshot(self) -> np.ndarray:
         """Weights and bias."""
@@ -269,6 +304,7 @@ def _visit(
     order: np.ndarray,
     place: int,
     end: int,
+    until: float,
     bias: bool,
     averaged: bool,
     decay: float,
@@ -280,13 +316,15 @@ def _visit(
     taken: np.ndarray,
     totals: np.ndarray,
 ) -> int:
-    """Look at ``order[place:end]`` and learn from mistakes; returns the place reached.
+    """Look at ``order[place:end]`` and learn from mistakes, until there were so many updates.
 
-    Changes w, examples, the sums, taken and totals. The weights are ``scale * w``.
+    Returns the place reached. Changes w, examples, the sums, taken and totals. The weights are
+    ``scale * w``.
     """
     now = totals[0]
     b, scale, visits, loss, streak = now.bias, now.scale, now.visits, now.loss, now.current_streak
-    while place < end:
+    updates = now.updates
+    while place < end and updates < until:
         i = order[place]
         amount = examples[i].signed_step
         value = scale * dot(rows, i, w) + b
@@ -307,7 +345,8 @@ def _visit(
             streak = 0.0
             add(rows, i, amount / scale, w)
             examples[i].alpha += abs(amount) / scale
-            now.updates += 1.0
+            updates += 1.0
+            now.row = i
             if bias:
                 b += amount
             if averaged:
@@ -323,11 +362,12 @@ def _visit(
         visits += 1.0
         place += 1
     now.bias, now.scale, now.visits, now.loss, now.current_streak = b, scale, visits, loss, streak
+    now.updates = updates
     return place
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _find_wrong(
+def _margins(
     rows: Any,
     chosen: np.ndarray,
     w: np.ndarray,
@@ -335,11 +375,11 @@ def _find_wrong(
     totals: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Write to ``out`` which of the chosen rows are wrong."""
+    """Write ``y_i f(x_i)`` of the chosen rows to ``out``, times each row's step."""
     b, scale = totals[0].bias, totals[0].scale
     for k in range(len(chosen)):
         i = chosen[k]
-        out[k] = not examples[i].signed_step * (scale * dot(rows, i, w) + b) > 0.0
+        out[k] = examples[i].signed_step * (scale * dot(rows, i, w) + b)
 
 
 def _clip(rows: Any, i: int, due: float, scale: float, w: np.ndarray, taken: np.ndarray) -> None:

@@ -132,7 +132,7 @@ class Columns:
             product = np.concatenate([block @ W.T for _, block in self.blocks()])
         return product - W @ self.mean
 
-    def pull(self, R: np.ndarray) -> np.ndarray:
+    def transpose_product(self, R: np.ndarray) -> np.ndarray:
         """``(X - mean) / scale``, transposed, times R of shape (n, m): shape (m, d).
 
         The rows are not weighted.

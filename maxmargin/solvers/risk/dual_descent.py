@@ -26,83 +26,165 @@ References: Hsieh, Chang, Lin, Keerthi and Sundararajan, ICML 2008; Ho and Lin, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.rows import add, dot, rows_of
-from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import L2, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Run, Watch
+from maxmargin.solvers.risk.cache import RiskCache
 from maxmargin.solvers.risk.dual_variable import height, least
-from maxmargin.solvers.risk.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
-_PASSES = 100_000
 _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are chosen
 _FALLEN, _SMOOTHLY = 0.05, 0.01  # share of the gap at which to look again, with kinks and without
 _TURNS = 6  # after which to look in any case
 _TRIES, _CLOSE = 60, 1e-9  # for the first intercept
 _ROUNDING = 1e-14  # of a difference of squares
-_LONG = 1 << 23  # entries of a sweep from which a call is for one of them
+_LONG = 1 << 23  # entries of a sweep from which a call is for one of them: 0.01 s
 _STALE = 200  # looks in a row without a smaller gap
 
 
 @dataclass(frozen=True)
-class DualDescent(RiskSolver):
-    """Solver for a loss whose conjugate has a :class:`~maxmargin.losses.Shape`, with l2 penalty.
+class DualDescent(RiskMethod):
+    """Coordinate descent on the dual, for the l2 penalty.
 
-    Parameters
-    ----------
-    tol, max_iter, monitor
-        As of every :class:`RiskSolver`.
-    random : numpy.random.Generator
-        Of the order of the rows.
+    The conjugate of the loss has a :class:`~maxmargin.losses.Shape`; the watch's seed is that of
+    the order of the rows.
     """
 
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    def accepts(self, problem: Any) -> str | None:
+        """None for a loss whose conjugate is known, with the l2 penalty; else why not."""
+        if isinstance(problem, SoftmaxRisk):
+            return "Dual descent is for two classes: use solver='newton' or 'lbfgs' for several."
+        if problem.penalty != L2:
+            return (
+                "Dual descent takes the l2 penalty only; penalty='l1' is solved in the primal, by "
+                "solver='l1_descent', and none by solver='newton'."
+            )
+        if problem.loss.shape is None:
+            return f"Dual descent needs the conjugate of the loss; {problem.loss!r} has no shape."
+        return None
 
-    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
-        """Minimise a regularised risk from an earlier answer, or from zero."""
-        state = _State(risk, start, self.random)
-        limit = self.max_iter if self.max_iter >= 0 else _PASSES
-        stale, least, status = 0, np.inf, None
+    def begin(
+        self,
+        problem: RegularisedRisk,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> Run:
+        """Begin from an earlier answer, or from zero."""
+        return DualDescentRun(problem, watch, start, cache)
+
+
+class DualDescentRun(RiskRun):
+    """Dual descent at work; a step is as many visits of rows as there are rows."""
+
+    def __init__(
+        self,
+        risk: RegularisedRisk,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> None:
+        super().__init__(risk, watch, start, cache)
+        self.limit = watch.left(0)
+        self.state = _State(risk, start, self.cache, watch.seed)
+        self.looked_at = 0, 0  # after so many steps and visits
+        self.moved = True  # since the weights were made of the variables
+
+    def steps(self) -> Generator[None, None, None]:
+        """Some turns over the chosen rows, then a look at all of them."""
+        state, risk, tol = self.state, self.risk, self.watch.tol
+        stale, least = 0, np.inf
         share = _SMOOTHLY if risk.loss.smooth else _FALLEN
         turns = 0 if state.known else _TURNS  # an earlier answer is looked at first
-        while True:
+        while stale <= _STALE:
             for _ in range(turns):
-                if state.passes >= limit:
-                    status = Status.MAX_ITER
-                    break
                 part = state.turn()
-                status = self.monitor.stopped()
-                if status is not None or part <= max(share * state.gap, self.tol * state.objective):
+                self.n_iter = min(state.passes, self.limit)
+                self.moved = True
+                if part <= max(share * state.gap, tol * state.objective):
                     break
+                if self._due():
+                    yield
             state.look()
-            turns = _TURNS
-            stale = 0 if state.gap < least else stale + 1
+            self.moved = True
+            if state.gap <= tol * state.objective:
+                return
+            turns, stale = _TURNS, 0 if state.gap < least else stale + 1
             least = min(state.gap, least)
-            if state.gap <= self.tol * state.objective:
-                status = Status.CONVERGED
-            elif status is None and stale > _STALE:
-                status = Status.STALLED
-            report(self.monitor, state.passes, state.gap, state.objective, self.tol)
-            if status is not None:
-                passes = min(state.passes, limit)
-                return LinearSolution(state.seen, risk.slopes(state.beta), passes, status)
+            if self._due():
+                yield
+        self.status = Status.STALLED
+
+    def _due(self) -> bool:
+        """Whether to be looked at: the steps allowed are taken, or about a hundredth of a second.
+
+        A turn over few rows takes less time than a look.
+        """
+        (steps, visits), design = self.looked_at, self.risk.design
+        now = self.n_iter, self.state.visits
+        due = (
+            now[0] - steps >= self.allowed or (now[1] - visits) * design.entries > _LONG * design.n
+        )
+        if due:
+            self.looked_at = now
+        return due
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The weights."""
+        return self.state.weights()
+
+    @property
+    def certificate(self) -> RiskCertificate:
+        """Both objectives at the weights as they are, recomputed from the data; only once."""
+        if self.moved:
+            self.stand(self.state.weights())
+            self.moved = False
+        return super().certificate
+
+    def _judged(self) -> RiskCertificate:
+        """Both objectives, which a look has made already where an intercept is free."""
+        state, risk = self.state, self.risk
+        if not (state.free and state.looked):
+            return super()._judged()
+        self.s = state.s
+        bounds = state.objective, state.objective - state.gap
+        return RiskCertificate.of(*bounds, risk.rounding, Status.CONVERGED, self.watch.tol)
+
+    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
+        """Slopes that the variables are."""
+        return [self.risk.slopes(self.state.beta)]
+
+    def solution(self, status: Status) -> LinearSolution:
+        """Return the weights, with an intercept that is good for them."""
+        if not self.state.balanced:
+            self.state.look()
+            self.moved = True
+        return super().solution(status)
 
 
 class _State:
     """The dual variables and their weights."""
 
     def __init__(
-        self, risk: RegularisedRisk, start: LinearSolution | None, random: np.random.Generator
+        self, risk: RegularisedRisk, start: LinearSolution | None, cache: RiskCache, seed: int
     ) -> None:
-        self.risk, design, shape = risk, risk.design, risk.loss.shape
-        assert shape is not None
+        self.risk, self.cache, design, shape = risk, cache, risk.design, risk.loss.shape
+        assert shape is not None  # accepts
         sign = risk.y if risk.of_margins else np.ones(risk.n)
         self.target = shape.linear * sign if risk.of_margins else risk.y
         cost = np.maximum(risk.cost, np.finfo(np.float64).tiny)
-        self.bend = shape.quadratic / cost
+        self.curvature = shape.quadratic / cost
         ends = np.array([-risk.cost * sign * shape.low, -risk.cost * sign * shape.high])
         self.low, self.high = np.nan_to_num(ends.min(axis=0)), np.nan_to_num(ends.max(axis=0))
         self.threshold, self.entropy = shape.threshold, shape.entropy
@@ -111,7 +193,7 @@ class _State:
         self.known = start is not None and len(start.s) == risk.n
         self.beta, self.theta = np.zeros(risk.n), np.zeros(design.features)
         self.bias = np.zeros(3)  # follows place; sum of beta; weights . mean
-        self.balanced = self.known
+        self.balanced, self.looked = self.known, False
         if start is not None and self.known:
             self.beta = risk.beta(start.s)
             self.theta = design.combination(self.beta)[: design.features]
@@ -125,7 +207,7 @@ class _State:
         self.order = np.arange(risk.n)  # of the rows to visit
         self.visits = 0
         self.moved = np.zeros(risk.n)  # by how much each lowered the objective last, twice
-        self.seed = random.integers(1, 1 << 63, size=1, dtype=np.uint64)
+        self.seed = np.random.default_rng(seed).integers(1, 1 << 63, size=1, dtype=np.uint64)
 
     def _centre(self) -> None:
         """Set how stiff an intercept is held, the mean of the rows, and their lengths from there.
@@ -158,20 +240,21 @@ class _State:
 
         At the first one the intercept is put where it is best for the weights as they are.
         """
-        risk, self.seen = self.risk, self.weights()
-        f = risk.values(self.seen)
-        limits = self.target, self.bend, self.low, self.high, self.threshold, self.entropy
+        risk, seen = self.risk, self.weights()
+        f = self.cache.values(risk, seen)
+        limits = self.target, self.curvature, self.low, self.high, self.threshold, self.entropy
         if risk.design.constant and not self.balanced:
             self.balanced = True
             shift = _balance(f, self._intercept(), self.penalty, *limits)
             self.bias[0] += shift
-            f, self.seen = f + shift, self.weights()
-            risk.known.values = self.seen, f
+            f, seen = f + shift, self.weights()
+            self.cache.known_values = seen, f
         gap, loss, self.order = _looked(f, self.beta, *limits)
-        self.objective = risk.norm(self.seen) + loss
+        self.objective, self.looked = risk.norm(seen) + loss, True
         self.gap = gap
         if self.free:  # the variables must be made to meet the constraint first
-            self.gap = max(self.objective - risk.dual(risk.feasible(risk.slopes(self.beta))), 0.0)
+            self.s = risk.slopes(self.beta)
+            self.gap = max(self.objective - risk.dual(risk.feasible(self.s)), 0.0)
         else:
             self.gap += self._lag()
 
@@ -185,6 +268,7 @@ class _State:
 
         Those that have not moved then wait for the next look.
         """
+        self.looked = False
         if self.visits and not self.risk.loss.smooth:
             large = len(self.order) * self.risk.design.entries > _LONG * self.risk.n
             for _ in range(_BEFORE if large else 1):  # a compiled call must not take long
@@ -204,7 +288,7 @@ class _State:
             self.along,
             self.beta,
             self.target,
-            self.bend,
+            self.curvature,
             self.low,
             self.high,
             self.threshold,
@@ -239,16 +323,16 @@ class _State:
 
 
 @njit(cache=True, nogil=True)
-def _looked(f, beta, target, bend, low, high, threshold, entropy):
+def _looked(f, beta, target, curvature, low, high, threshold, entropy):
     """Duality gap, sum of losses, and rows that are free or that violate a condition."""
     rows, count = np.empty(len(f), dtype=np.int64), 0
     gap = loss = 0.0
     for i in range(len(f)):
-        pull, ends = f[i] - target[i], (low[i], high[i], threshold, entropy)
-        best = height(least(pull, bend[i], *ends), pull, bend[i], *ends)
+        residual, ends = f[i] - target[i], (low[i], high[i], threshold, entropy)
+        best = height(least(residual, curvature[i], *ends), residual, curvature[i], *ends)
         loss -= best
-        gap += height(beta[i], pull, bend[i], *ends) - best
-        gradient = pull + bend[i] * beta[i]
+        gap += height(beta[i], residual, curvature[i], *ends) - best
+        gradient = residual + curvature[i] * beta[i]
         right = gradient + (threshold if beta[i] >= 0 else -threshold)
         left = gradient - (threshold if beta[i] <= 0 else -threshold)
         may_rise, may_fall = beta[i] < high[i], beta[i] > low[i]
@@ -260,19 +344,19 @@ def _looked(f, beta, target, bend, low, high, threshold, entropy):
 
 
 @njit(cache=True, nogil=True)
-def _excess(shift, f, b, penalty, target, bend, low, high, threshold, entropy):
+def _excess(shift, f, b, penalty, target, curvature, low, high, threshold, entropy):
     """Sum of the variables that fit shifted values best, less the penalty's; it falls."""
     total = -penalty * (b + shift)
     for i in range(len(f)):
-        pull = f[i] + shift - target[i]
-        total += least(pull, bend[i], low[i], high[i], threshold, entropy)
+        residual = f[i] + shift - target[i]
+        total += least(residual, curvature[i], low[i], high[i], threshold, entropy)
     return total
 
 
 @njit(cache=True, nogil=True)
-def _balance(f, b, penalty, target, bend, low, high, threshold, entropy):
+def _balance(f, b, penalty, target, curvature, low, high, threshold, entropy):
     """Shift of all values, and of the intercept b, that is best."""
-    limits = target, bend, low, high, threshold, entropy
+    limits = target, curvature, low, high, threshold, entropy
     left = _excess(0.0, f, b, penalty, *limits)
     sign, near = (1.0 if left > 0 else -1.0), 0.0
     far = 0.1 * np.mean(np.abs(f - target) + entropy) + 1e-300  # which is in units of margins
@@ -282,7 +366,7 @@ def _balance(f, b, penalty, target, bend, low, high, threshold, entropy):
         if beyond <= 0:
             break
         near, left, far = far, beyond, 4.0 * far
-    for k in range(_TRIES):  # the secant, and now and then the middle
+    for k in range(_TRIES):  # regula falsi, and now and then bisection
         if left <= 0 or beyond == 0 or far - near <= _CLOSE * far:
             break
         at = near + (0.5 if k % 2 else left / (left - beyond)) * (far - near)
@@ -331,7 +415,7 @@ def _sweeps(
     along,
     beta,
     target,
-    bend,
+    curvature,
     low,
     high,
     threshold,
@@ -358,12 +442,12 @@ def _sweeps(
         _shuffle(rows, seed)
         gap, visits = 0.0, visits + len(rows)
         for i in rows:
-            old, q, ends = beta[i], bend[i], (low[i], high[i], threshold, entropy)
+            old, q, ends = beta[i], curvature[i], (low[i], high[i], threshold, entropy)
             middle = bias[2] + bias[1] * along[i]
-            pull = dot(data, i, theta) - middle + bias[0] + stiff * bias[1] - target[i]
-            best = least(pull, q, *ends)
-            gap += height(old, pull, q, *ends) - height(best, pull, q, *ends)
-            new = least(pull - norms[i] * old, norms[i] + q, *ends)
+            residual = dot(data, i, theta) - middle + bias[0] + stiff * bias[1] - target[i]
+            best = least(residual, q, *ends)
+            gap += height(old, residual, q, *ends) - height(best, residual, q, *ends)
+            new = least(residual - norms[i] * old, norms[i] + q, *ends)
             step = new - old
             moved[i] = (norms[i] + q) * step * step
             if step != 0:

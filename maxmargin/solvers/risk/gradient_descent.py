@@ -16,39 +16,21 @@ Optimization 7, 1997 (the line search).
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Measure, Method, Run, Watch
 
 _REMEMBERED, _ENOUGH = 10, 1e-4  # values, and the share of the slope's promise to be kept
 _GROWTH, _RANGE = 4.0, (1e-10, 1e10)
 DIVERGED = 100.0  # times the first value
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
-
-
-def report(
-    monitor: Monitor, steps: int, violation: float, tol: float, loss: float, name: str = "gradient"
-) -> None:
-    """Tell the listeners of a fit where it is, if a report is due."""
-    words = f"{name} {{violation:.2g}}"
-    if not math.isnan(loss):
-        words = "loss {objective:.5g}, " + words
-    monitor.report(lambda: Progress(monitor.solved, "", steps, violation, tol, loss, words=words))
-
-
-def ended(monitor: Monitor, largest: float, tol: float, steps: int, max_iter: int) -> Status | None:
-    """Why a descent ends here, or None to go on."""
-    if largest <= tol:
-        return Status.CONVERGED
-    return monitor.stopped() or (Status.MAX_ITER if steps >= max_iter else None)
 
 
 def advice(status: Status, machine: Any, tol: float) -> str:
@@ -86,59 +68,123 @@ class Descent:
     curve: list[float]
 
 
-@dataclass(frozen=True)
-class GradientDescent:
-    """Minimise a smooth function by gradient descent.
+class DescentRun(Run):
+    """A run on a smooth function, until no entry of the gradient is larger than ``tol``.
 
     Parameters
     ----------
-    tol : float
-        Largest entry of the gradient at the end.
-    max_iter : int
-        Steps allowed.
+    function : callable
+        Returns value and gradient at a point.
+    watch : Watch
+    start : float array
+        Where to begin.
+
+    Attributes
+    ----------
+    point, value, gradient
+        Where it is, and the function there.
+    curve : list of float
+        The value at the start and after each step.
+    """
+
+    words = "loss {objective:.5g}, gradient {violation:.2g}"
+
+    def __init__(self, function: Function, watch: Watch, start: np.ndarray) -> None:
+        self.function, self.watch = function, watch
+        self.curve: list[float] = []
+        self.stand(start, *function(start))
+
+    def stand(self, point: np.ndarray, value: float, gradient: np.ndarray) -> None:
+        """Be at a point, after one more step."""
+        self.point, self.value, self.gradient = point, float(value), gradient
+        self.largest = float(np.abs(gradient).max(initial=0.0))
+        self.curve.append(self.value)
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The point."""
+        return self.point
+
+    def measure(self) -> Measure:
+        """Largest entry of the gradient, and the value."""
+        return Measure(self.largest, self.value)
+
+    def solution(self, status: Status) -> Descent:
+        """Return the point."""
+        return Descent(self.point, self.value, self.largest, self.n_iter, status, self.curve)
+
+
+@dataclass(frozen=True)
+class GradientDescent(Method[Function, Descent]):
+    """Gradient descent on a smooth function; a step is one of its own.
+
+    Parameters
+    ----------
     step_size : float, optional
         A step of fixed size in place of the line search.
-    monitor : Monitor
-        Is told of the progress, and asked when to stop.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from maxmargin.solvers.driver import Watch
     >>> bowl = lambda w: (float(w @ w), 2 * w)
-    >>> GradientDescent(tol=1e-6, max_iter=10).minimise(bowl, np.ones(2)).point
+    >>> GradientDescent().solve(bowl, Watch(tol=1e-6, max_iter=10), start=np.ones(2)).point
     array([0., 0.])
     """
 
-    tol: float
-    max_iter: int
     step_size: float | None = None
-    monitor: Monitor = field(default_factory=Monitor)
 
-    def minimise(self, function: Function, start: np.ndarray) -> Descent:
-        """Descend from a point; returns the best one on the way."""
-        point, (value, gradient) = start, function(start)
-        best = Descent(point, value, float(np.abs(gradient).max()), 0, Status.MAX_ITER, [value])
-        curve, recent = best.curve, deque([value], maxlen=_REMEMBERED)
-        step = self.step_size or 1.0 / max(1.0, float(np.abs(gradient).max()))
-        while True:
-            largest, n_iter = float(np.abs(gradient).max()), len(curve) - 1
-            status = ended(self.monitor, largest, self.tol, n_iter, self.max_iter)
-            if value <= best.value or status is Status.CONVERGED:
-                best = replace(best, point=point, value=value, gradient_norm=largest)
-            report(self.monitor, n_iter, largest, self.tol, value)
-            if status is not None:
-                return replace(best, n_iter=n_iter, status=status)
+    def accepts(self, problem: Any) -> str | None:
+        """None for a function that returns its value and gradient; else why not."""
+        if callable(problem):
+            return None
+        return "Gradient descent needs a function that returns its value and gradient at a point."
+
+    def begin(self, problem: Function, watch: Watch, start: np.ndarray | None = None) -> Run:
+        """Begin at a point."""
+        if start is None:
+            raise ValueError("A descent needs a point to start from.")
+        return GradientDescentRun(problem, watch, start, self.step_size)
+
+
+class GradientDescentRun(DescentRun):
+    """Gradient descent at work."""
+
+    def __init__(
+        self, function: Function, watch: Watch, start: np.ndarray, step_size: float | None
+    ) -> None:
+        super().__init__(function, watch, start)
+        self.step_size = step_size
+        self.best = self.point, self.value, self.largest
+
+    def steps(self) -> Generator[None, None, None]:
+        """Against the gradient, until it is small."""
+        recent = deque([self.value], maxlen=_REMEMBERED)
+        step = self.step_size or 1.0 / max(1.0, self.largest)
+        while self.largest > self.watch.tol:
             if self.step_size is None:
-                found = _searched(function, point, gradient, step, max(recent))
+                found = _searched(self.function, self.point, self.gradient, step, max(recent))
             else:
-                found = _stepped(function, point, gradient, step, curve[0])
+                found = _stepped(self.function, self.point, self.gradient, step, self.curve[0])
             if found is None:
-                return replace(best, n_iter=n_iter, status=Status.STALLED)
+                self.status = Status.STALLED
+                return
             if self.step_size is None:
-                step = _proposed(found[0] - point, found[2] - gradient)
-            point, value, gradient = found
-            recent.append(value)
-            curve.append(value)
+                step = _proposed(found[0] - self.point, found[2] - self.gradient)
+            self.stand(*found)
+            self.n_iter += 1
+            recent.append(self.value)
+            if self.value <= self.best[1]:
+                self.best = self.point, self.value, self.largest
+            yield
+
+    def solution(self, status: Status) -> Descent:
+        """Return the lowest point on the way, unless the last one has converged."""
+        found = super().solution(status)
+        if status is Status.CONVERGED:
+            return found
+        point, value, largest = self.best
+        return replace(found, point=point, value=value, gradient_norm=largest)
 
 
 def _stepped(

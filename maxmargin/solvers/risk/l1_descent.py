@@ -18,7 +18,9 @@ and Tibshirani, J. Statistical Software 33, 2010 (elastic net).
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,13 +28,15 @@ import scipy.sparse as sp
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import solved
-from maxmargin.progress import ProblemMonitor
-from maxmargin.risk import GapCertificate, LinearSolution, Penalty, RegularisedRisk
+from maxmargin.risk import LinearSolution, Penalty, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Run, Watch
+from maxmargin.solvers.risk.cache import RiskCache
 from maxmargin.solvers.risk.newton_steps import Losses
-from maxmargin.solvers.risk.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
-_PASSES, _STALE = 100_000, 50
+_STALE = 50  # steps in a row after which neither the gap nor the objective is smaller
 _DIRECT, _FEW = 1500, 1000  # weights up to which the model's matrix is made, of all or of some
 _MOST = 0.5  # share of the weights from which all of them are taken
 _FACES, _INNER, _HALVINGS = 100, 200, 40  # of a model: faces, sweeps for each; of a step
@@ -48,53 +52,70 @@ _SINGULAR = (
 
 
 @dataclass(frozen=True)
-class L1Descent(RiskSolver):
-    """Solver for a loss with a continuous slope, with the l1 penalty or the elastic net."""
+class L1Descent(RiskMethod):
+    """Newton's method by coordinates, for a smooth loss and the l1 penalty or the elastic net."""
 
-    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
-        """Minimise a regularised risk from a start, or from zero."""
-        theta = np.zeros(risk.design.width) if start is None else start.theta.copy()
-        model = _Model(risk, self.monitor)
-        limit = self.max_iter if self.max_iter >= 0 else _PASSES
-        passes, stale, least, lowest, status = 0, 0, np.inf, np.inf, None
-        predicted: list[np.ndarray] = []
-        while True:
-            f = risk.values(theta)
-            at = [risk.loss.slope(risk.arguments(f)), *predicted]
-            certificate, s = self._judged(risk, theta, at)
+    def accepts(self, problem: Any) -> str | None:
+        """None for a smooth loss with an l1 penalty; else why not."""
+        if isinstance(problem, SoftmaxRisk):
+            return "Newton's method by coordinates is for two classes: use solver='newton'."
+        if not problem.penalty.l1:
+            return (
+                "Newton's method by coordinates is for penalty='l1' and the elastic net: use "
+                "solver='newton' or 'auto'."
+            )
+        if not problem.loss.smooth or problem.loss.shape is None:
+            return "penalty='l1' goes with a smooth loss: use the square of the hinge."
+        return None
+
+    def begin(
+        self,
+        problem: RegularisedRisk,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> Run:
+        """Begin from an earlier answer, or from zero."""
+        return L1DescentRun(problem, watch, start, cache)
+
+
+class L1DescentRun(RiskRun):
+    """Newton's method by coordinates at work; a step is a model of all losses."""
+
+    predicted: tuple[np.ndarray, ...] = ()  # slopes at the end of the last step
+
+    def steps(self) -> Generator[None, None, None]:
+        """One model after the other, until the gap or the objective falls no more."""
+        model = _Model(self.risk, self.watch)
+        stale, least, lowest = 0, np.inf, np.inf
+        while not self.certificate.converged:
+            certificate = self.certificate
             fallen = lowest / max(certificate.primal, np.finfo(np.float64).tiny) - 1.0
-            falling = fallen > _FALLS
-            stale = 0 if falling or certificate.relative_gap < least else stale + 1
+            falling = fallen > _FALLS or certificate.relative_gap < least
+            stale = 0 if falling else stale + 1
+            if stale > _STALE:
+                self.status = Status.STALLED
+                return
             least = min(least, certificate.relative_gap)
             lowest = min(lowest, certificate.primal)
-            if certificate.converged:
-                status = Status.CONVERGED
-            elif status is None and passes >= limit:
-                status = Status.MAX_ITER
-            elif status is None and stale > _STALE:
-                status = Status.STALLED
-            report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
-            if status is not None:
-                return LinearSolution(theta, s, passes, status, certificate)
-            theta, slopes = model.improved(
-                theta, f, float(np.clip(_ROUGH * fallen, _EXACT, _ROUGH))
-            )
-            predicted, passes = [slopes], passes + 1
-            status = self.monitor.stopped()
+            exact = float(np.clip(_ROUGH * fallen, _EXACT, _ROUGH))
+            f = self.cache.values(self.risk, self.theta)
+            theta, predicted = model.improved(self.theta, f, exact)
+            self.predicted = (predicted,)
+            self.n_iter += 1
+            self.stand(theta)
+            yield
 
-    def _judged(
-        self, risk: RegularisedRisk, theta: np.ndarray, slopes: list[np.ndarray]
-    ) -> tuple[GapCertificate, np.ndarray]:
-        """Certificate by the best of some dual points, and that point."""
-        judged = [(risk.certificate(theta, s, Status.CONVERGED, self.tol), s) for s in slopes]
-        return min(judged, key=lambda pair: pair[0].gap)
+    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
+        """Slopes of the losses at the weights, and those that the last step has predicted."""
+        return [*super().dual_points(f), *self.predicted]
 
 
 class _Model:
     """The losses as quadratics at the weights, over the weights that are worth it."""
 
-    def __init__(self, risk: RegularisedRisk, monitor: ProblemMonitor) -> None:
-        self.risk, self.losses, self.monitor = risk, Losses(risk), monitor
+    def __init__(self, risk: RegularisedRisk, watch: Watch) -> None:
+        self.risk, self.losses, self.watch = risk, Losses(risk), watch
         self.columns: _Columns | None = None  # made when they are needed
         self.taken = np.empty(0, dtype=np.intp), risk.design
 
@@ -138,7 +159,7 @@ class _Model:
         else:
             if self.columns is None:
                 self.columns = _Columns(risk.design)
-            step = self.columns.step(risk, chosen, theta, gradient, curvature, exact, self.monitor)
+            step = self.columns.step(risk, chosen, theta, gradient, curvature, exact, self.watch)
         return step
 
     def _of(self, chosen: np.ndarray) -> Design:
@@ -268,15 +289,15 @@ def _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, before, exact
     for _ in range(sweeps):
         gained = 0.0
         for j in range(width):
-            bend, w = max(matrix[j, j], floor[j]), theta[j] + step[j]
-            target, cut = w - slope[j] / bend, l1 / bend
+            second, w = max(matrix[j, j], floor[j]), theta[j] + step[j]
+            target, cut = w - slope[j] / second, l1 / second
             target = target - cut if target > cut else (target + cut if target < -cut else 0.0)
             change = target - w
             if change != 0:
                 step[j] = target - theta[j]
                 for k in range(width):
                     slope[k] += change * matrix[j, k]
-                gained += bend * change * change
+                gained += second * change * change
         total += gained
         if gained <= exact * (before + total):
             break
@@ -306,7 +327,7 @@ class _Columns:
         gradient: np.ndarray,
         curvature: np.ndarray,
         exact: float,
-        monitor: ProblemMonitor,
+        watch: Watch,
     ) -> np.ndarray:
         """Lower the model plus the penalty by sweeps over some of the weights."""
         design, penalty = risk.design, risk.penalty
@@ -317,7 +338,7 @@ class _Columns:
         step, total = np.zeros(design.width), 0.0
         along, sums = np.zeros(design.n), np.zeros(2)  # values along the step; intercept, moment
         mass = float(curvature.sum()) if free else 0.0
-        pull = float(gradient[-1]) / design.constant if free else 0.0
+        slope = float(gradient[-1]) / design.constant if free else 0.0
         for _ in range(_COLUMN_SWEEPS):
             gained = _sweep(
                 self.arrays,
@@ -327,7 +348,7 @@ class _Columns:
                 penalty.l2 * risk.penalised,
                 gradient,
                 mass,
-                pull,
+                slope,
                 theta,
                 step,
                 along,
@@ -335,10 +356,10 @@ class _Columns:
                 order,
             )
             total += gained
-            if gained <= exact * total or monitor.stopped() is not None:
+            if gained <= exact * total or watch.stopped() is not None:
                 break
         if free:
-            step[-1] = -(pull + sums[0]) / max(mass, 1e-300) / design.constant
+            step[-1] = -(slope + sums[0]) / max(mass, 1e-300) / design.constant
         return step
 
 
@@ -351,7 +372,7 @@ def _sweep(
     l2,
     gradient,
     mass,
-    pull,
+    intercept_slope,
     theta,
     step,
     along,
@@ -361,8 +382,8 @@ def _sweep(
     """Minimise the model over each weight in turn; changes step, along and sums.
 
     ``sums[0]`` is the sum of ``curvature * along``. Where ``mass``, the sum of the curvatures, is
-    not zero there is an intercept without a penalty, which is always at its best: ``pull`` is its
-    slope. Returns what was gained, twice.
+    not zero there is an intercept without a penalty, which is always at its best. Returns what was
+    gained, twice.
     """
     data, indices, begin = arrays
     features, n, gained = len(begin) - 1, len(along), 0.0
@@ -370,27 +391,27 @@ def _sweep(
         last = j == features
         start = 0 if last else begin[j]
         count = n if last else begin[j + 1] - start
-        slope, bend, moment = gradient[j], 0.0, 0.0
+        slope, second, moment = gradient[j], 0.0, 0.0
         for k in range(count):
             i = k if last or not len(indices) else indices[start + k]
             x = constant if last else float(data[start + k])
             weighed = curvature[i] * x
             moment += weighed
-            bend += weighed * x
+            second += weighed * x
             slope += weighed * along[i]
-        floor = 1e-13 * bend + 1e-300
+        floor = 1e-13 * second + 1e-300
         if mass > 0:
-            slope -= moment / mass * (pull + sums[0])
-            bend -= moment * moment / mass
-        bend = max(bend, floor) + l2[j]
+            slope -= moment / mass * (intercept_slope + sums[0])
+            second -= moment * moment / mass
+        second = max(second, floor) + l2[j]
         w = theta[j] + step[j]
-        target, cut = w - (slope + l2[j] * w) / bend, l1[j] / bend
+        target, cut = w - (slope + l2[j] * w) / second, l1[j] / second
         target = target - cut if target > cut else (target + cut if target < -cut else 0.0)
         change = target - w
         if change != 0:
             step[j] = target - theta[j]
             sums[0] += change * moment
-            gained += bend * change * change
+            gained += second * change * change
             for k in range(count):
                 i = k if last or not len(indices) else indices[start + k]
                 along[i] += change * (constant if last else float(data[start + k]))

@@ -1,16 +1,26 @@
-"""L-BFGS for smooth losses, by SciPy: a gradient for each pass, no second derivatives."""
+"""L-BFGS for smooth losses, by SciPy: a gradient for each pass, no second derivatives.
+
+With an l1 penalty the positive and the negative part of every weight are variables of their own,
+neither below zero.
+
+Reference: Byrd, Lu, Nocedal and Zhu, SIAM J. Scientific Computing 16, 1995 (L-BFGS-B).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from maxmargin.risk import GapCertificate, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.risk.risk_solver import RiskSolver, report
+from maxmargin.solvers.driver import Run, Watch
+from maxmargin.solvers.risk.cache import RiskCache
+from maxmargin.solvers.risk.gradient_descent import DescentRun
+from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun, SoftmaxRun, WeightsRun
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
 _SMALL, _LEAST = 1e-3, 1e-14  # gradient at which the gap is looked at first, and the smallest
 _SMALLER = 0.1, 0.5  # from one look at the gap to the next, what a gradient falls by
@@ -22,105 +32,178 @@ class _StoppedError(Exception):
 
 
 @dataclass(frozen=True)
-class LBFGS(RiskSolver):
-    """Solver for a loss with a continuous slope, with the l2 penalty or none."""
+class LBFGS(RiskMethod):
+    """L-BFGS, for a loss with a continuous slope and any penalty, or for a smooth function.
 
-    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
-        """Minimise a regularised risk from a start, or from zero."""
+    A step is a pass over the data; for a smooth function, one of L-BFGS.
+    """
 
-        def slopes(theta: np.ndarray) -> np.ndarray:
-            return risk.loss.slope(risk.arguments(risk.design.values(theta)))
+    def accepts(self, problem: Any) -> str | None:
+        """None for what is smooth but for an l1 penalty; else why not."""
+        if callable(problem) or isinstance(problem, SoftmaxRisk) or problem.loss.smooth:
+            return None
+        return (
+            f"L-BFGS needs a smooth loss, and {problem.loss!r} has a kink: use "
+            "solver='multipliers'."
+        )
 
-        def look(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            f = risk.design.values(theta)
-            return risk.primal(theta, f), risk.pull(theta, f) + risk.penalised * theta
+    def begin(
+        self, problem: Any, watch: Watch, start: Any = None, cache: RiskCache | None = None
+    ) -> Run:
+        """Begin from an earlier answer (a point, for a smooth function), or from zero."""
+        if callable(problem):
+            return SmoothLBFGSRun(problem, watch, start)
+        if isinstance(problem, SoftmaxRisk):
+            return SoftmaxLBFGSRun(problem, watch, start)
+        return LBFGSRun(problem, watch, start, cache)
 
-        def certify(theta: np.ndarray) -> GapCertificate:
-            return risk.certificate(theta, slopes(theta), Status.CONVERGED, self.tol)
 
-        theta = np.zeros(risk.design.width) if start is None else start.theta
-        scale = float(risk.cost.sum())
-        theta, passes, certificate = self.minimised(look, certify, theta, scale)
-        return LinearSolution(theta, slopes(theta), passes, certificate.status, certificate)
+class _CertifiedLBFGS(WeightsRun):
+    """L-BFGS until the duality gap is small."""
 
-    def minimised(
-        self,
-        look: Callable[[np.ndarray], tuple[float, np.ndarray]],
-        certify: Callable[[np.ndarray], GapCertificate],
-        theta: np.ndarray,
-        scale: float,
-        bounds: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, int, GapCertificate]:
-        """Minimise any function.
+    risk: Any
 
-        Parameters
-        ----------
-        look : callable
-            Value and gradient at some weights.
-        certify : callable
-            Certificate of some weights.
-        theta : float array
-            Where to begin.
-        scale : float
-            Unit in which gradients are small or not.
-        bounds : float array of shape (len(theta), 2), optional
-            Least and greatest value of each.
+    @property
+    def name(self) -> str:
+        """Name of the method."""
+        return "LBFGS"
 
-        Returns
-        -------
-        theta : float array
-        passes : int
-        certificate : GapCertificate
-            With the reason why it is the last one.
-        """
-        limit = self.max_iter if self.max_iter >= 0 else 1 << 30
-        best, passes, small, steepness = theta.copy(), 0, _SMALL, np.inf
-        certificate = certify(best) if best.any() else None  # of the best
-        if certificate is not None and certificate.converged:
-            return best, 1, certificate
+    def steps(self) -> Generator[None, None, None]:
+        """SciPy's loop, which is looked at after every step of it."""
+        if self.theta.any() and self.certificate.converged:
+            return
+        shape, l1 = self.theta.shape, self.risk.penalty.l1 * self.risk.penalised
+        l1 = np.broadcast_to(l1, shape).ravel()
+        parts = _Parts(l1) if l1.any() else None
+        scale, steepness, small = self.risk.total_cost, np.inf, _SMALL
+        watch, stopped = self.watch, self.watch.stopped
 
-        def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            nonlocal passes, steepness
-            if self.monitor.stopped() is not None or passes >= limit:
+        def weights(x: np.ndarray) -> np.ndarray:
+            return (x if parts is None else parts.joined(x)).reshape(shape)
+
+        def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+            nonlocal steepness
+            if stopped() is not None or not watch.left(self.n_iter):
                 raise _StoppedError
-            passes += 1
-            value, gradient = look(theta)
-            gradient = gradient / scale
-            way = gradient if bounds is None else theta - np.clip(theta - gradient, *bounds.T)
+            self.n_iter += 1
+            value, gradient = self.value_and_gradient(weights(x.copy()))
+            way = gradient = gradient.ravel() / scale
+            value /= scale
+            if parts is not None:
+                value, gradient = parts.objective(x, value, gradient, scale)
+                way = x - np.clip(x - gradient, *parts.bounds.T)
             steepness = np.abs(way).max()
-            return value / scale, gradient
+            return value, gradient
 
-        def keep(theta: np.ndarray) -> None:
-            nonlocal best, certificate, small
-            best, certificate = theta.copy(), None
-            reached = steepness <= small
-            if reached or self.monitor.due():
-                certificate = certify(best)
-                report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
-                if certificate.converged:
+        def after_step(x: np.ndarray) -> None:
+            nonlocal small
+            self.stand(weights(x.copy()))
+            if watch.look(self) is not None:
+                raise _StoppedError
+            if steepness <= small:  # the gap falls with the square of the gradient
+                if self.certificate.converged:
                     raise _StoppedError
-                if reached:  # the gap falls with the square of the gradient
-                    wanted = (self.tol / certificate.relative_gap) ** 0.5
-                    small = steepness * np.clip(wanted, *_SMALLER)
+                wanted = (watch.tol / self.certificate.relative_gap) ** 0.5
+                small = steepness * np.clip(wanted, *_SMALLER)
 
-        options = {"maxcor": _PAIRS, "maxiter": limit, "gtol": _LEAST, "ftol": 0.0, "maxls": 50}
-        status = Status.STALLED
-        try:
-            while small >= _LEAST:  # again, where it has lost its way
-                best = minimize(
+        options = {"maxcor": _PAIRS, "maxiter": 1 << 30, "gtol": _LEAST, "ftol": 0.0, "maxls": 50}
+        options["maxfun"] = 1 << 30
+        while small >= _LEAST:  # again, where it has lost its way
+            start = self.theta.ravel()
+            try:
+                found = minimize(
                     objective,
-                    best,
+                    start if parts is None else parts.split(start),
                     jac=True,
                     method="L-BFGS-B",
-                    bounds=bounds,
-                    callback=keep,
+                    bounds=None if parts is None else parts.bounds,
+                    callback=after_step,
                     options=options,
-                ).x
-                certificate = certify(best)
-                if certificate.converged:
-                    break
+                )
+                self.stand(weights(found.x))
                 small *= _SMALLER[0]
-        except _StoppedError:
-            status = self.monitor.stopped() or Status.MAX_ITER
-        certificate = certify(best) if certificate is None else certificate
-        return best, passes, certificate.ended(status)
+            except _StoppedError:
+                pass  # converged, or the driver knows why
+            if self.certificate.converged:
+                return
+            yield
+        self.status = Status.STALLED
+
+
+class LBFGSRun(_CertifiedLBFGS, RiskRun):
+    """L-BFGS at work on a regularised risk."""
+
+
+class SoftmaxLBFGSRun(_CertifiedLBFGS, SoftmaxRun):
+    """L-BFGS at work on a softmax risk."""
+
+
+class _Parts:
+    """Weights as differences of two variables, neither below zero, where an l1 penalty holds."""
+
+    def __init__(self, l1: np.ndarray) -> None:
+        self.l1, self.held = l1, l1 > 0
+        size, held = len(l1), self.held
+        low = np.concatenate([np.where(held, 0.0, -np.inf), np.zeros(size)])
+        high = np.concatenate([np.full(size, np.inf), np.where(held, np.inf, 0.0)])
+        self.bounds = np.array([low, high]).T
+
+    def split(self, theta: np.ndarray) -> np.ndarray:
+        """Variables of some weights."""
+        positive = np.where(self.held, np.maximum(theta, 0.0), theta)
+        return np.concatenate([positive, np.maximum(-theta, 0.0) * self.held])
+
+    def joined(self, x: np.ndarray) -> np.ndarray:
+        """Weights of the variables."""
+        return x[: len(self.l1)] - x[len(self.l1) :]
+
+    def objective(
+        self, x: np.ndarray, value: float, gradient: np.ndarray, scale: float
+    ) -> tuple[float, np.ndarray]:
+        """Value and gradient by the variables, from those by the weights without l1's slope.
+
+        Both are over a scale, which the penalty is brought to.
+        """
+        plus, minus, l1 = x[: len(self.l1)], x[len(self.l1) :], self.l1 / scale
+        value += float(l1 @ (plus + minus - np.abs(plus - minus)))
+        return value, np.concatenate([l1 + gradient, l1 - gradient])
+
+
+class SmoothLBFGSRun(DescentRun):
+    """L-BFGS at work on a smooth function, until no entry of the gradient is large."""
+
+    @property
+    def name(self) -> str:
+        """Name of the method."""
+        return "LBFGS"
+
+    def steps(self) -> Generator[None, None, None]:
+        """SciPy's loop, which is looked at after every step of it."""
+        tol, shape = self.watch.tol, self.point.shape
+        evaluated: list[tuple[float, np.ndarray]] = []
+
+        def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+            value, gradient = self.function(x.reshape(shape))
+            evaluated[:] = [(value, gradient)]
+            return value, gradient.ravel()
+
+        def after_step(intermediate_result: Any) -> None:
+            self.n_iter += 1
+            self.stand(intermediate_result.x.reshape(shape).copy(), *evaluated[-1])
+            if self.largest <= tol:
+                self.status = Status.CONVERGED
+            if self.watch.look(self) is not None:
+                raise StopIteration
+
+        minimize(
+            objective,
+            self.point.ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            callback=after_step,
+            options={"gtol": tol, "ftol": 0.0, "maxiter": 1 << 30, "maxfun": 1 << 30},
+        )
+        if self.largest <= tol:
+            return
+        yield
+        self.status = Status.STALLED

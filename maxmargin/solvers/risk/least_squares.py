@@ -5,16 +5,17 @@ With weights ``s`` of the rows, and both sides standardised (:mod:`maxmargin.sol
     minimise  sum_i s_i (x_i . w + b - y_i)^2      that is      X' S (X w + b - y) = 0
 
 The normal equations are solved without being formed, since forming them squares the condition
-number. :func:`factorised` brings ``sqrt(S) [1 X y]`` to triangular form R by Householder
+number. :class:`Factorisation` brings ``sqrt(S) [1 X y]`` to triangular form R by Householder
 reflections, a block of rows at a time on top of the R of the rows before: R has the size of the
 columns, however many rows there are. The singular values of R's part for X say the rank. Of the
 solutions of a problem without full rank, the one of least norm in X's own units is taken: with
 ``X = U Z V' D``, D the scales, it is ``w = Q c`` where ``D V = Q T`` and ``T' c = U' y / Z``.
 
-:func:`conjugate_gradients` (CGLS) needs products with X only, which sparse data make cheap. From
+:class:`ConjugateGradients` (CGLS) needs products with X only, which sparse data make cheap. From
 zero, in X's own units, it ends at the solution of least norm too.
 
-:func:`nonnegative` keeps the coefficients from being negative (NNLS): the active set method on R.
+:class:`NonnegativeLeastSquares` keeps the coefficients from being negative (NNLS): the active set
+method on R.
 
 References: seed 004; Golub and Van Loan, Matrix Computations, 2013, chapter 5; Demmel et al., SIAM
 J. Scientific Computing 34, 2012 (by blocks of rows); Paige and Saunders, ACM TOMS 8, 1982 (CGLS);
@@ -23,22 +24,27 @@ Lawson and Hanson, Solving Least Squares Problems, 1974 (NNLS, by SciPy).
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular, svd, svdvals
 from scipy.optimize import nnls
 
-from maxmargin.backends.threads import ALONE, Workers
-from maxmargin.progress import Monitor
+from maxmargin.losses import Squared
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.gradient_descent import ended, report
+from maxmargin.solvers.risk.stochastic import SQUARED, RowLoss
 
 _BLOCK = 1 << 17  # entries that are factorised at a time: they fit in a core's cache
 _SHORTEST = 3  # rows of a block for each of its columns, at least
 _ACTIVE_SETS = 30  # for each column, that nonnegative coefficients may take
+_FIRST_STEP = 0.5  # of sgd, over the curvature and the number of columns
+_LOSS = Squared()
 _ROUNDING = 4.0  # roundings of the data below which a singular value counts as zero
 
 
@@ -54,158 +60,271 @@ class LeastSquares:
     singular: np.ndarray | None = None
 
 
-def factorised(
-    columns: Columns, Y: np.ndarray, intercept: bool, monitor: Monitor | None = None
-) -> LeastSquares:
-    """Solve for Y of shape (n, m) by orthogonal triangularisation.
+@dataclass(frozen=True)
+class SquaredError:
+    """The mean of the squared residuals, as a function of (m, d + 1) standardised weights.
 
-    When the monitor says stop, the solution is that of the rows seen until then.
+    The last column is the intercept's. ``target`` is of shape (n, m), and of mean zero where the
+    columns are centred.
+    """
 
-    >>> X = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
-    >>> columns = Columns(X, np.ones(3))
-    >>> solution = factorised(columns, np.array([[1.0], [2.0], [3.0]]), intercept=True)
+    columns: Columns
+    target: np.ndarray
+    intercept: bool
+    alpha: float = 0.0  # it has no penalty
+
+    def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient, of all targets together."""
+        losses, gradient = self.each(V)
+        return float(losses.sum()), gradient
+
+    def each(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Value of each target, and the gradient."""
+        residual = self.columns.values(V[:, :-1]) + V[:, -1] - self.target
+        slope = self.columns.weight[:, None] * _LOSS.slope(residual)
+        gradient = self.columns.transpose_product(slope)
+        gradient = np.column_stack([gradient, slope.sum(axis=0) * self.intercept])
+        return self.columns.weight @ _LOSS.value(residual), gradient
+
+    def rows(self) -> RowLoss:
+        """Return the loss of one row, for stochastic descent."""
+        curvature = float(_LOSS.curvature(np.zeros(1))[0])
+        return RowLoss(SQUARED, self.target, curvature, _FIRST_STEP)
+
+
+class LeastSquaresMethod(Method[SquaredError, LeastSquares]):
+    """A method that knows what it solves to be least squares."""
+
+    def accepts(self, problem: Any) -> str | None:
+        """None for a squared error; else why not."""
+        if isinstance(problem, SquaredError):
+            return None
+        return f"{type(self).__name__} solves least squares only: use solver='lbfgs'."
+
+
+@dataclass(frozen=True)
+class Factorisation(LeastSquaresMethod):
+    """Orthogonal triangularisation (QR); a step is a block of rows.
+
+    Stopped, it has the exact solution for the rows that it has seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> columns = Columns(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]), np.ones(3))
+    >>> error = SquaredError(columns, np.array([[1.0], [2.0], [3.0]]), intercept=True)
+    >>> solution = Factorisation().solve(error)
     >>> solution.coef.round(12), solution.rank
     (array([[0.5, 0.5]]), 1)
     """
-    monitor = monitor or Monitor()
-    triangle, status = _triangle(columns, Y, intercept, monitor)
-    n, d = columns.X.shape
-    first = int(intercept)
-    varying = columns.scale > 0
-    scale = columns.scale[varying]
-    inner = triangle[first:, first : first + d][:, varying]
-    right = triangle[first:, first + d :]
-    U, size, Vt = svd(inner, full_matrices=False, check_finite=False)
-    eps = float(np.finfo(columns.X.dtype).eps)
-    uncertain = np.linalg.norm(1.0 + np.abs(columns.mean[varying]) / scale)
-    rank = int(np.sum(size > _ROUNDING * eps * uncertain))
-    components = (U[:, :rank].T @ right) / size[:rank, None]
-    coef = np.zeros((Y.shape[1], d))
-    if rank == len(scale):
-        coef[:, varying] = (Vt.T @ components).T / scale
-        known = svdvals(inner * scale, check_finite=False) if rank else size
-    else:
-        Q, T = qr(scale[:, None] * Vt[:rank].T, mode="economic", check_finite=False)
-        coef[:, varying] = (Q @ solve_triangular(T, components, trans="T")).T
-        known = svdvals(size[:rank] * T, check_finite=False) if rank else size[:0]
-    centre = _centre(triangle, columns, coef, intercept)
-    singular = np.zeros(min(n, d))
-    singular[: len(known)] = known
-    return LeastSquares(coef, centre, 1, status, rank, singular)
+
+    def begin(self, problem: SquaredError, watch: Watch) -> Run:
+        """Begin with the first rows."""
+        return FactorisationRun(problem, watch)
 
 
-def nonnegative(
-    columns: Columns,
-    Y: np.ndarray,
-    intercept: bool,
-    monitor: Monitor | None = None,
-    workers: Workers = ALONE,
-) -> LeastSquares:
-    """Solve for Y of shape (n, m) with no coefficient below zero; one target to a thread.
+@dataclass(frozen=True)
+class NonnegativeLeastSquares(LeastSquaresMethod):
+    """Least squares with no coefficient below zero (NNLS), one target to a thread.
 
-    >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
-    >>> columns = Columns(X, np.ones(3))
-    >>> nonnegative(columns, np.array([[0.0], [0.0], [3.0]]), intercept=True).coef.round(12)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> columns = Columns(np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]]), np.ones(3))
+    >>> error = SquaredError(columns, np.array([[0.0], [0.0], [3.0]]), intercept=True)
+    >>> NonnegativeLeastSquares().solve(error).coef.round(12)
     array([[1.5, 0. ]])
     """
-    triangle, status = _triangle(columns, Y, intercept, monitor or Monitor())
-    first, d = int(intercept), columns.X.shape[1]
-    varying = columns.scale > 0
-    inner = triangle[first:, first : first + d][:, varying]
-    coef = np.zeros((Y.shape[1], d))
 
-    def solve(k: int) -> None:
-        found, _ = nnls(inner, triangle[first:, first + d + k], maxiter=_ACTIVE_SETS * d)
-        coef[k, varying] = found / columns.scale[varying]
-
-    if varying.any():
-        workers.map(solve, range(len(coef)))
-    return LeastSquares(coef, _centre(triangle, columns, coef, intercept), 1, status)
+    def begin(self, problem: SquaredError, watch: Watch) -> Run:
+        """Begin with the first rows."""
+        return NonnegativeRun(problem, watch)
 
 
-def _centre(
-    triangle: np.ndarray, columns: Columns, coef: np.ndarray, intercept: bool
-) -> np.ndarray:
-    """Values at the mean of X."""
-    if not intercept:
-        return np.zeros(len(coef))
-    d = columns.X.shape[1]
-    onto = triangle[0, 1 : 1 + d] * columns.scale
-    return (triangle[0, 1 + d :] - coef @ onto) / triangle[0, 0]
+class _TriangularRun(Run):
+    """R of ``sqrt(S) [1 X y]``, a block of rows at a time on top of that of the rows before."""
 
+    words = "rows left {violation:.2g}"
 
-def _triangle(
-    columns: Columns, Y: np.ndarray, intercept: bool, monitor: Monitor
-) -> tuple[np.ndarray, Status]:
-    """R of ``sqrt(S) [1 X y]``, and whether it is that of all rows."""
-    n, d = columns.X.shape
-    first = int(intercept)
-    width = first + d + Y.shape[1]
-    triangle = np.zeros((0, width))
-    for rows, block in columns.blocks(_BLOCK, _SHORTEST * width):
-        reason = monitor.stopped()
-        if reason is not None and len(triangle):
-            break
-        report(monitor, rows.start, 1.0 - rows.start / n, 1.0 / n, float("nan"), name="rows left")
+    def __init__(self, problem: SquaredError, watch: Watch) -> None:
+        self.columns, self.target, self.watch = problem.columns, problem.target, watch
+        self.first = int(problem.intercept)
+        self.width = self.first + self.columns.X.shape[1] + self.target.shape[1]
+        self.triangle, self.seen = np.zeros((0, self.width)), 0
+        self._blocks = self.columns.blocks(_BLOCK, _SHORTEST * self.width)
+
+    def measure(self) -> Measure:
+        """Share of the rows that are left."""
+        return Measure(1.0 - self.seen / len(self.target))
+
+    def steps(self) -> Generator[None, None, None]:
+        """One block after the other."""
+        while self._add():
+            yield
+
+    def _add(self) -> bool:
+        """Take in a block of rows; returns whether there are more."""
+        columns, first, d = self.columns, self.first, self.columns.X.shape[1]
+        rows, block = next(self._blocks)
         root = np.sqrt(columns.weight[rows])[:, None]
-        stacked = np.empty((len(triangle) + len(root), width), order="F")
-        stacked[: len(triangle)] = triangle
-        below = stacked[len(triangle) :]
+        above = len(self.triangle)
+        stacked = np.empty((above + len(root), self.width), order="F")
+        stacked[:above] = self.triangle
+        below = stacked[above:]
         dense = block.toarray() if sp.issparse(block) else block
         below[:, :first] = root
         below[:, first : first + d] = (dense - columns.mean) * columns.inverse * root
-        below[:, first + d :] = Y[rows] * root
+        below[:, first + d :] = self.target[rows] * root
         (triangle,) = qr(stacked, mode="r", overwrite_a=True, check_finite=False)
-        triangle = np.triu(triangle[:width])
-    else:
-        reason = None
-    return triangle, reason or Status.CONVERGED
+        self.triangle, self.seen = np.triu(triangle[: self.width]), rows.stop
+        self.n_iter += 1
+        return rows.stop < len(self.target)
+
+    def solution(self, status: Status) -> LeastSquares:
+        """Return the solution for the rows seen, of the first block at least."""
+        if not self.seen:
+            self._add()
+        d, varying = self.columns.X.shape[1], self.columns.scale > 0
+        inner = self.triangle[self.first :, self.first : self.first + d][:, varying]
+        right = self.triangle[self.first :, self.first + d :]
+        coef, *known = self._solved(inner, right, varying)
+        return LeastSquares(coef, self._centre(coef), 1, status, *known)
+
+    @abstractmethod
+    def _solved(self, inner: np.ndarray, right: np.ndarray, varying: np.ndarray) -> tuple:
+        """Coefficients (m, d) from R's parts for X and y, then the rank and singular values."""
+
+    def _centre(self, coef: np.ndarray) -> np.ndarray:
+        """Values at the mean of X."""
+        if not self.first:
+            return np.zeros(len(coef))
+        d = self.columns.X.shape[1]
+        onto = self.triangle[0, 1 : 1 + d] * self.columns.scale
+        return (self.triangle[0, 1 + d :] - coef @ onto) / self.triangle[0, 0]
 
 
-def conjugate_gradients(
-    columns: Columns,
-    Y: np.ndarray,
-    tol: float,
-    max_iter: int,
-    monitor: Monitor | None = None,
-    own_units: bool = True,
-) -> LeastSquares:
-    """Solve for Y of shape (n, m), of mean zero where X is centred, by conjugate gradients.
+class FactorisationRun(_TriangularRun):
+    """Orthogonal triangularisation at work."""
 
-    ``tol`` bounds the entries of ``2 X' S (X w - y)`` with X standardised. ``own_units`` says
-    whether to descend in X's own units, for the solution of least norm, or in those of the
-    standardised columns, which takes fewer steps.
+    def _solved(self, inner: np.ndarray, right: np.ndarray, varying: np.ndarray) -> tuple:
+        """Coefficients of least norm, rank and singular values."""
+        columns = self.columns
+        n, d = columns.X.shape
+        scale = columns.scale[varying]
+        U, size, Vt = svd(inner, full_matrices=False, check_finite=False)
+        eps = float(np.finfo(columns.X.dtype).eps)
+        uncertain = np.linalg.norm(1.0 + np.abs(columns.mean[varying]) / scale)
+        rank = int(np.sum(size > _ROUNDING * eps * uncertain))
+        components = (U[:, :rank].T @ right) / size[:rank, None]
+        coef = np.zeros((right.shape[1], d))
+        if rank == len(scale):
+            coef[:, varying] = (Vt.T @ components).T / scale
+            known = svdvals(inner * scale, check_finite=False) if rank else size
+        else:
+            Q, T = qr(scale[:, None] * Vt[:rank].T, mode="economic", check_finite=False)
+            coef[:, varying] = (Q @ solve_triangular(T, components, trans="T")).T
+            known = svdvals(size[:rank] * T, check_finite=False) if rank else size[:0]
+        singular = np.zeros(min(n, d))
+        singular[: len(known)] = known
+        return coef, rank, singular
 
+
+class NonnegativeRun(_TriangularRun):
+    """NNLS at work: the factorisation first, then active sets on R."""
+
+    def _solved(self, inner: np.ndarray, right: np.ndarray, varying: np.ndarray) -> tuple:
+        """Coefficients that are not negative."""
+        d, scale = len(varying), self.columns.scale[varying]
+        coef = np.zeros((right.shape[1], d))
+
+        def solve(k: int) -> None:
+            found, _ = nnls(inner, right[:, k], maxiter=_ACTIVE_SETS * d)
+            coef[k, varying] = found / scale
+
+        if varying.any():
+            self.watch.workers.map(solve, range(len(coef)))
+        return (coef,)
+
+
+@dataclass(frozen=True)
+class ConjugateGradients(LeastSquaresMethod):
+    """Conjugate gradients (CGLS), which need products with X only.
+
+    ``tol`` bounds the entries of ``2 X' S (X w - y)`` with X standardised.
+
+    Parameters
+    ----------
+    own_units : bool, default=True
+        Whether to descend in X's own units, for the solution of least norm, or in those of the
+        standardised columns, which takes fewer steps.
+
+    Examples
+    --------
+    >>> import numpy as np
     >>> columns = Columns(np.array([[-1.0], [1.0]]), np.ones(2))
-    >>> conjugate_gradients(columns, np.array([[-3.0], [3.0]]), 1e-9, 5).coef
+    >>> error = SquaredError(columns, np.array([[-3.0], [3.0]]), intercept=True)
+    >>> ConjugateGradients().solve(error).coef
     array([[3.]])
     """
-    monitor = monitor or Monitor()
-    # units of one size, so that descending in X's own does not underflow
-    unit = columns.scale / columns.scale.max(initial=1e-300) if own_units else np.ones(1)
-    weight = columns.weight[:, None]
-    V = np.zeros((Y.shape[1], columns.X.shape[1]))
-    residual = Y.copy()
-    gradient = columns.pull(weight * residual)
-    direction = gradient * unit**2
-    square = _squared(gradient * unit)
-    steps = 0
-    while True:
-        largest = 2.0 * float(np.abs(gradient).max(initial=0.0))
-        report(monitor, steps, largest, tol, float(np.vdot(weight * residual, residual)))
-        status = ended(monitor, largest, tol, steps, max_iter)
-        if status is not None:
-            return LeastSquares(V * columns.inverse, np.zeros(len(V)), steps, status)
-        image = columns.values(direction)
-        curvature = np.einsum("ij,ij,i->j", image, image, columns.weight)
-        step = np.divide(square, curvature, out=np.zeros(len(V)), where=curvature > 0)
-        V += step[:, None] * direction
-        residual -= step * image
-        gradient = columns.pull(weight * residual)
-        last, square = square, _squared(gradient * unit)
-        turn = np.divide(square, last, out=np.zeros(len(V)), where=last > 0)
-        direction = gradient * unit**2 + turn[:, None] * direction
-        steps += 1
+
+    own_units: bool = True
+
+    def begin(self, problem: SquaredError, watch: Watch) -> Run:
+        """Begin at zero."""
+        return ConjugateGradientsRun(problem, watch, self.own_units)
+
+
+class ConjugateGradientsRun(Run):
+    """Conjugate gradients at work; ``V`` (m, d) are the standardised weights."""
+
+    words = "loss {objective:.5g}, gradient {violation:.2g}"
+
+    def __init__(self, problem: SquaredError, watch: Watch, own_units: bool) -> None:
+        self.columns, self.watch = problem.columns, watch
+        scale = self.columns.scale
+        # units of one size, so that descending in X's own does not underflow
+        self.unit = scale / scale.max(initial=1e-300) if own_units else np.ones(1)
+        self.V = np.zeros((problem.target.shape[1], len(scale)))
+        self.residual = problem.target.copy()
+        self.gradient = self._gradient()
+
+    def _gradient(self) -> np.ndarray:
+        return self.columns.transpose_product(self.columns.weight[:, None] * self.residual)
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The standardised weights."""
+        return self.V
+
+    def measure(self) -> Measure:
+        """Largest entry of the gradient, and the mean of the squared residuals."""
+        squares = np.einsum("ij,ij,i->", self.residual, self.residual, self.columns.weight)
+        return Measure(self._largest(), float(squares))
+
+    def _largest(self) -> float:
+        return 2.0 * float(np.abs(self.gradient).max(initial=0.0))
+
+    def steps(self) -> Generator[None, None, None]:
+        """One conjugate direction after the other."""
+        columns, unit, V = self.columns, self.unit, self.V
+        direction, square = self.gradient * unit**2, _squared(self.gradient * unit)
+        while self._largest() > self.watch.tol:
+            image = columns.values(direction)
+            curvature = np.einsum("ij,ij,i->j", image, image, columns.weight)
+            step = np.divide(square, curvature, out=np.zeros(len(V)), where=curvature > 0)
+            V += step[:, None] * direction
+            self.residual -= step * image
+            self.gradient = self._gradient()
+            last, square = square, _squared(self.gradient * unit)
+            turn = np.divide(square, last, out=np.zeros(len(V)), where=last > 0)
+            direction = self.gradient * unit**2 + turn[:, None] * direction
+            self.n_iter += 1
+            yield
+
+    def solution(self, status: Status) -> LeastSquares:
+        """Return the weights."""
+        coef = self.V * self.columns.inverse
+        return LeastSquares(coef, np.zeros(len(coef)), self.n_iter, status)
 
 
 def _squared(rows: np.ndarray) -> np.ndarray:

@@ -16,15 +16,21 @@ Software 35, 2020 (for support vector machines).
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from maxmargin.certificate import RiskCertificate
 from maxmargin.losses import Shape
-from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.risk import L2, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Run, Watch
+from maxmargin.solvers.risk.cache import RiskCache
 from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk.risk_solver import RiskSolver
+from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
 from maxmargin.solvers.risk.surrogate import from_sample, many
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
@@ -37,52 +43,105 @@ _ZONE = 4.0  # spreads over which a kink is rounded at first
 
 
 @dataclass(frozen=True)
-class Multipliers(RiskSolver):
-    """Solver for a loss whose conjugate is a quadratic on an interval, with the l2 penalty."""
+class Multipliers(RiskMethod):
+    """The method of multipliers, for a loss with kinks and the l2 penalty.
 
-    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
-        """Minimise a regularised risk from a start, or from what a part of the rows says."""
-        shape = risk.loss.shape
-        assert shape is not None
-        if start is not None:
-            theta = start.theta
-        else:
-            theta = from_sample(self, risk, _SHARE) if many(risk) else _constant(risk)
-        steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
-        width = _first_width(risk, shape, steps.f)
+    The conjugate of the loss is a quadratic on a bounded interval.
+    """
+
+    def accepts(self, problem: Any) -> str | None:
+        """None for a loss with kinks; else why not."""
+        if isinstance(problem, SoftmaxRisk) or problem.loss.smooth:
+            return (
+                "The method of multipliers is for losses with kinks, and this one is smooth: use "
+                "solver='newton' or 'auto'."
+            )
+        shape = problem.loss.shape
+        if shape is None or shape.entropy or not np.isfinite(shape.low):
+            return (
+                "The method of multipliers needs a loss whose conjugate is a quadratic on a "
+                f"bounded interval; {problem.loss!r} is not such a loss."
+            )
+        if problem.penalty != L2:
+            return "The method of multipliers takes the l2 penalty only."
+        return None
+
+    def begin(
+        self,
+        problem: RegularisedRisk,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> Run:
+        """Begin from an earlier answer, or from what a part of the rows says."""
+        return MultipliersRun(problem, watch, start, cache)
+
+
+class MultipliersRun(RiskRun):
+    """The method of multipliers at work; a step is one of Newton's."""
+
+    envelope: Losses | None = None
+    newton: NewtonSteps
+    best: tuple[np.ndarray, np.ndarray | None, RiskCertificate] | None = None
+
+    def steps(self) -> Generator[None, None, None]:
+        """Newton's steps on the smooth losses, then the next centre."""
+        risk, start, shape = self.risk, self.start, self.risk.loss.shape
+        assert shape is not None  # accepts
+        if start is None and many(risk):
+            yield from from_sample(self, Multipliers(), _SHARE)
+        elif start is None:
+            self.stand(_constant(risk))
+        newton = self.newton = NewtonSteps(risk, self.theta, self.cache)
+        width = _first_width(risk, shape, newton.f)
         s = np.full(risk.n, 0.5 * (shape.low + shape.high))
         if start is not None and len(start.s) == risk.n:
             s, width = start.s, _KNOWN * width
-        certificate = risk.certificate(theta, s, Status.CONVERGED, self.tol)
-        if certificate.converged:
-            return LinearSolution(theta, s, 0, Status.CONVERGED)
-        best, stale = (np.inf, theta, s), 0
+        self.stand(self.theta, s)
+        if self.certificate.converged:
+            return
+        stale = 0
         for _ in range(_CENTRES):
-            envelope = Losses(risk, s, width)
-            before = steps.passes
-            while True:
-                status = steps.down(envelope, 0.0, 1)
-                taken = steps.passes - before
-                if status is not None or steps.length > _WHOLE or taken >= _STEPS:
+            self.envelope = Losses(risk, s, width)
+            for taken in range(1, _STEPS + 1):
+                newton.take(self.envelope)
+                self.n_iter += 1
+                self.stand(newton.theta)
+                if newton.length > _WHOLE or taken == _STEPS:
                     break
-            s = envelope.slopes(steps.f)
-            certificate = risk.certificate(steps.theta, s, Status.CONVERGED, self.tol)
-            stale += 1
-            if certificate.relative_gap < best[0]:
-                best, stale = (certificate.relative_gap, steps.theta, s), 0
-            if certificate.converged:
-                status = Status.CONVERGED
-            elif status is None and stale > _STALE:
-                status = Status.STALLED
-            if status is not None:
+                yield
+            s = self.envelope.slopes(newton.f)
+            self.stand(newton.theta, s)
+            stale = 0 if self._nearer() else stale + 1
+            if self.certificate.converged:
+                return
+            if stale > _STALE:
                 break
+            yield
             if taken <= _EASY:
                 width *= _FACTOR
             elif taken >= _HARD:
                 width /= _FACTOR
-        else:
-            status = Status.STALLED
-        return LinearSolution(best[1], best[2], steps.passes, status)
+        self.status = Status.STALLED
+
+    def _nearer(self) -> bool:
+        """Whether the gap is the smallest so far; then it is remembered."""
+        nearer = self.best is None or self.certificate.relative_gap < self.best[2].relative_gap
+        if nearer:
+            self.best = self.theta, self.s, self.certificate
+        return nearer
+
+    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
+        """Slopes of the smooth losses."""
+        if self.envelope is None:
+            return super().dual_points(f)
+        return [self.envelope.slopes(self.newton.f)]
+
+    def solution(self, status: Status) -> LinearSolution:
+        """Return the best weights so far."""
+        if self.best is not None and not self._nearer():
+            self.stand(*self.best)
+        return super().solution(status)
 
 
 def _constant(risk: RegularisedRisk) -> np.ndarray:

@@ -7,47 +7,112 @@ a part of them. What that leaves, and everything where rows are few, is done by 
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.risk import LinearSolution
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Run, Watch
+from maxmargin.solvers.risk.cache import RiskCache
 from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk.risk_solver import RiskSolver
+from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
+from maxmargin.solvers.risk.softmax_newton import SoftmaxNewtonRun
 from maxmargin.solvers.risk.surrogate import by_part, from_sample, many
 
-_FINER = 0.03  # from one look at the gap to the next, what a step may promise
-_LEAST = 1e-15  # promise, over the objective, below which a step is rounding
+_FINER = 0.03  # from one look at the gap to the next, what a step may leave
+_LEAST = 1e-15  # over the objective: what a step leaves below it is rounding
+_STEPS = 1000  # between two looks at the gap, at most
 
 
 @dataclass(frozen=True)
-class Newton(RiskSolver):
-    """Solver for a loss with a continuous slope, with the l2 penalty or none."""
+class Newton(RiskMethod):
+    """Newton's method, for a loss with a continuous slope and the l2 penalty or none.
 
-    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
-        """Minimise a regularised risk from a start, or from what a part of the rows says."""
-        theta, passes = np.zeros(risk.design.width) if start is None else start.theta, 0
-        if many(risk) and not risk.penalty.none:
-            found = by_part(self, risk, start)
-            if found.status is not Status.STALLED:
-                return found
-            theta, passes = found.theta, found.n_iter
-        elif many(risk) and start is None:
-            theta = from_sample(self, risk)
-        steps = NewtonSteps(risk, theta, self.tol, self.max_iter, self.monitor)
-        steps.passes = passes
-        rows = Losses(risk)
-        wanted = _FINER * self.tol if steps.few else self.tol  # a step is soon taken, there
+    The softmax loss it takes with any penalty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.backends.cpu.linear import Design
+    >>> from maxmargin.losses import Logistic
+    >>> from maxmargin.risk import RegularisedRisk
+    >>> from maxmargin.solvers import Newton
+    >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    >>> Newton().solve(RegularisedRisk(Design(X), y, np.ones(2), Logistic())).theta.round(2)
+    array([0.67, 0.  ])
+    """
+
+    def accepts(self, problem: Any) -> str | None:
+        """None for a smooth risk; else why not."""
+        if isinstance(problem, SoftmaxRisk):
+            return None
+        if problem.penalty.l1:
+            return (
+                "Newton's method takes the l2 penalty or none, and penalty='l1' has a kink at "
+                "zero: use solver='l1_descent'."
+            )
+        if not problem.loss.smooth or problem.loss.shape is None:
+            return (
+                "Newton's method needs a smooth loss, and this one has a kink or no conjugate that "
+                "it knows: use solver='multipliers', or the square of the loss."
+            )
+        return None
+
+    def begin(
+        self,
+        problem: Any,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> Run:
+        """Begin from an earlier answer, or from what a part of the rows says."""
+        if isinstance(problem, SoftmaxRisk):
+            return SoftmaxNewtonRun(problem, watch, start)
+        return NewtonRun(problem, watch, start, cache)
+
+
+class NewtonRun(RiskRun):
+    """Newton's method at work; a step is a pass over the data."""
+
+    newton: NewtonSteps | None = None
+
+    def steps(self) -> Generator[None, None, None]:
+        """By a part of the rows where they are many, then by all."""
+        if many(self.risk) and not self.risk.penalty.none:
+            converged = yield from by_part(self, Newton())
+            if converged:
+                return
+        elif many(self.risk) and self.start is None:
+            yield from from_sample(self, Newton())
+        yield from self._by_all_rows()
+
+    def _by_all_rows(self) -> Generator[None, None, None]:
+        newton, rows = NewtonSteps(self.risk, self.theta, self.cache), Losses(self.risk)
+        self.newton, tol = newton, self.watch.tol
+        enough = _FINER * tol if newton.few else tol  # a step is soon taken, there
         while True:
-            status = steps.down(rows, wanted * steps.objective)
-            s = steps.predicted() if status is None else rows.slopes(steps.f)
-            certificate = risk.certificate(steps.theta, s, Status.CONVERGED, self.tol)
-            if certificate.converged:
-                status = Status.CONVERGED
-            elif status is None and wanted < _LEAST:
-                status = Status.STALLED
-            if status is not None:
-                return LinearSolution(steps.theta, s, steps.passes, status, certificate)
-            wanted *= _FINER
-            steps.objective = abs(certificate.primal)
+            for _ in range(_STEPS):
+                newton.take(rows)
+                self.n_iter += 1
+                self.stand(newton.theta)
+                if not newton.left > enough * newton.objective:
+                    break
+                yield
+            self.stand(newton.theta, newton.predicted())
+            if self.certificate.converged:
+                return
+            if enough < _LEAST:
+                self.status = Status.STALLED
+                return
+            yield
+            enough *= _FINER
+            newton.objective = abs(self.certificate.primal)
+
+    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
+        """Slopes of the losses at the weights, and those that the last step has predicted."""
+        predicted = [] if self.newton is None else [self.newton.predicted()]
+        return [*super().dual_points(f), *predicted]

@@ -13,6 +13,9 @@ References: Keerthi and DeCoste, JMLR 6, 2005 (squared hinge); Lin, Weng and Kee
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from scipy.linalg.lapack import dposv
 
@@ -20,13 +23,10 @@ from maxmargin.backends.cpu.linear import LOOPED
 from maxmargin.backends.cpu.losses import RowLosses, reach, slopes, slopes_and_curvatures
 from maxmargin.backends.cpu.newton import newton_step
 from maxmargin.backends.systems import DIRECT
-from maxmargin.progress import ProblemMonitor
 from maxmargin.risk import RegularisedRisk
-from maxmargin.solution import Status
-from maxmargin.solvers.risk.risk_solver import report
+from maxmargin.solvers.risk.cache import RiskCache
 
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
-_PASSES = 1000
 _NOTHING = 1e-20  # promise, over the objective, of a step whose matrix is rounding: not taken
 _FEW, _SAME = 0.5, 1e-12  # share of curvatures that may differ from the last, and by how much
 
@@ -67,52 +67,61 @@ class NewtonSteps:
     risk : RegularisedRisk
     theta : array
         Where to begin.
-    tol, max_iter, monitor
-        As of a :class:`RiskSolver`.
+    cache : RiskCache
     tilt : array, optional
-        A linear term. With one, the steps are part of something larger, which reports itself.
+        A linear term.
+
+    Attributes
+    ----------
+    theta, f : arrays
+        The weights, and their values.
+    length : float
+        Of the last step, over Newton's own.
     """
 
     def __init__(
         self,
         risk: RegularisedRisk,
         theta: np.ndarray,
-        tol: float,
-        max_iter: int,
-        monitor: ProblemMonitor,
+        cache: RiskCache,
         tilt: np.ndarray | None = None,
     ) -> None:
-        self.risk, self.design, self.tol, self.monitor = risk, risk.design, tol, monitor
-        self.part, self.tilt = tilt is not None, np.zeros(len(theta)) if tilt is None else tilt
-        self.limit = max_iter if max_iter >= 0 else _PASSES
+        self.risk, self.design, self.cache = risk, risk.design, cache
+        self.tilt = np.zeros(len(theta)) if tilt is None else tilt
         self.direct = risk.design.width <= DIRECT
         self.few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
-        self.passes, self.theta = 0, theta
-        self.f = risk.values(theta) if theta.any() else np.zeros(risk.n)
-        self.objective = abs(risk.primal(theta, self.f))
+        self.theta = theta
+        if theta.any():
+            self.f = cache.values(risk, theta)
+            self.objective = abs(risk.primal(theta, self.f))
+        else:
+            self.f, self.objective = np.zeros(risk.n), risk.nothing
         self.length, self.promise, self.end = 1.0, np.inf, np.inf  # of the last step
         self.model: tuple[np.ndarray, ...] = ()  # slopes, curvatures, and values along it
 
-    def down(self, rows: Losses, enough: float, most: int = _PASSES) -> Status | None:
-        """Step until one promised less than is enough, or often enough; or say what stopped it.
+    @property
+    def left(self) -> float:
+        """By how much the objective may still fall after the last step.
 
         A whole step leaves about as much as the slope at its end, times its length.
         """
+        return self.promise if self.length < 1 else min(self.promise, abs(self.end))
+
+    def descend(
+        self, rows: Losses, enough: float, most: int, stopped: Callable[[], Any] = lambda: None
+    ) -> None:
+        """Step until one leaves no more than is enough, or often enough, or until stopped."""
         for _ in range(most):
-            if self.passes >= self.limit:
-                return Status.MAX_ITER
-            reason = self.monitor.stopped()
-            if reason is not None:
-                return reason
-            self.passes += 1
-            if not (self.few and self._taken_at_once(rows)):
-                self._take(rows)
-            promise = self.promise
-            if not (promise if self.length < 1 else min(promise, abs(self.end))) > enough:
-                return None
-            if not self.part:
-                report(self.monitor, self.passes, promise, self.objective, self.tol)
-        return None
+            if stopped():
+                return
+            self.take(rows)
+            if not self.left > enough:
+                return
+
+    def take(self, rows: Losses) -> None:
+        """Take a step."""
+        if not (self.few and self._taken_at_once(rows)):
+            self._take(rows)
 
     def _taken_at_once(self, rows: Losses) -> bool:
         """Take a step in one compiled call, unless its matrix is singular."""
@@ -154,20 +163,20 @@ class NewtonSteps:
 
     def _gram(self, curvature: np.ndarray) -> np.ndarray:
         """Matrix of the curvatures: the last one and what has changed, where that is little."""
-        risk, matrix = self.risk, None
-        if risk.known.gram is not None:
-            factor, before, made = risk.known.gram
-            if factor == risk.factor:
-                change = curvature - before
+        total, matrix = self.risk.total_cost, None
+        if self.cache.gram is not None:
+            before, known, made = self.cache.gram
+            if before == total:
+                change = curvature - known
             else:
-                change = curvature - (risk.factor / factor) * before
+                change = curvature - (total / before) * known
                 change[np.abs(change) <= _SAME * curvature] = 0.0
             if np.count_nonzero(change) < _FEW * np.count_nonzero(curvature):
                 matrix = self.design.gram(change)
-                matrix += made if factor == risk.factor else (risk.factor / factor) * made
+                matrix += made if before == total else (total / before) * made
         if matrix is None:
             matrix = self.design.gram(curvature)
-        risk.known.gram = risk.factor, curvature, matrix
+        self.cache.gram = total, curvature, matrix
         return matrix
 
     def _by_conjugate_gradients(self, curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
@@ -196,15 +205,17 @@ class NewtonSteps:
         does not allow is cut off.
         """
         slope, curvature, along = self.model
-        return np.clip(self.risk.slopes(-slope - curvature * along), *self.risk.loss.slopes)
+        low, high = self.risk.loss.slopes
+        s = self.risk.slopes(-slope - curvature * along)
+        return np.maximum(np.minimum(s, high), low)  # np.clip takes longer, on few rows
 
     def _go(self, rows: Losses, step: np.ndarray, promise: float) -> np.ndarray:
         """Go along a step until it hardly falls any more; returns the values along it."""
         along = self.design.values(step)
         penalised = self.risk.penalised
         base = float((penalised * self.theta + self.tilt) @ step)
-        bend = float(penalised * step @ step)
-        self.length, self.end = rows.reach(self.f, along, base, bend, promise)
+        curvature = float(penalised * step @ step)
+        self.length, self.end = rows.reach(self.f, along, base, curvature, promise)
         self.theta = self.theta + self.length * step
         self.f = self.f + self.length * along
         return along

@@ -25,16 +25,20 @@ and Zhang, ICML 2013 (the averages).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.rows import add, dot, rows_of
-from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.risk import L2, LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Run, Watch
+from maxmargin.solvers.risk.cache import RiskCache
 from maxmargin.solvers.risk.dual_variable import least
-from maxmargin.solvers.risk.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
 from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
 _ROWS, _CALL = 64, 1 << 12  # rows from one average to the next, and between two looks at the clock
@@ -101,7 +105,7 @@ class Stream:
         self.squares += float(norms[order].sum())
         if self.mass <= 0:
             return
-        held = _HELD * risk.bend * self.squares / self.rows
+        held = _HELD * risk.max_curvature * self.squares / self.rows
         times = np.arange(before + 1, self.rows + 1)
         eta = 1.0 / (2.0 * self.lam * times + max(held, np.finfo(np.float64).tiny))
         cost = eta * risk.cost[order] * (self.rows / self.mass)
@@ -162,8 +166,8 @@ def _steps(
             f = dot(rows, i, theta) if constant == 0 else dot(rows, i, theta[:last])
             f += constant * theta[last] if constant != 0 else 0.0
             a, b = -c * sign[k] * low, -c * sign[k] * high
-            bend = norms[k] + quadratic / c
-            step = least(f - target[k], bend, min(a, b), max(a, b), threshold, entropy)
+            curvature = norms[k] + quadratic / c
+            step = least(f - target[k], curvature, min(a, b), max(a, b), threshold, entropy)
             if step != 0:
                 if constant == 0:
                     add(rows, i, step, theta)
@@ -223,41 +227,51 @@ def _implicit_softmax(f, own, q, p):
 
 
 @dataclass(frozen=True)
-class Pegasos(RiskSolver):
-    """Solver for a loss whose conjugate has a shape, with the l2 penalty, by stochastic steps.
+class Pegasos(RiskMethod):
+    """Stochastic steps and the average of the weights (Pegasos), for the l2 penalty.
 
-    Parameters
-    ----------
-    tol, max_iter, monitor
-        As of every :class:`RiskSolver`.
-    random : numpy.random.Generator
-        Of the rows.
+    The conjugate of the loss has a shape. It is never exact; the watch's seed is that of the rows.
     """
 
-    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
+    def accepts(self, problem: Any) -> str | None:
+        """None for a loss whose conjugate is known, with the l2 penalty; else why not."""
+        if isinstance(problem, SoftmaxRisk):
+            return "solver='sgd' is for two classes: use solver='newton' or 'lbfgs' for several."
+        if problem.penalty != L2:
+            return "solver='sgd' takes its steps from the penalty, which has to be the l2 one."
+        if problem.loss.shape is None:
+            return f"solver='sgd' needs the conjugate of the loss; {problem.loss!r} has no shape."
+        return None
 
-    def solve(self, risk: RegularisedRisk, start: LinearSolution | None = None) -> LinearSolution:
-        """Minimise a regularised risk from a start, or from zero."""
-        stream = Stream(risk.shape, 0.5 / float(risk.cost.sum()))
-        if start is not None:
-            stream.theta, stream.average = start.theta.copy(), start.theta.copy()
-        limit = self.max_iter if self.max_iter >= 0 else _EPOCHS
-        norms, passes, status = risk.design.squared_norms(), 0, None
-        while True:
-            theta = stream.average
-            s = risk.loss.slope(risk.arguments(risk.design.values(theta)))
-            certificate = risk.certificate(theta, s, Status.CONVERGED, self.tol)
-            if certificate.converged:
-                status = Status.CONVERGED
-            elif status is None and passes >= limit:
-                status = Status.MAX_ITER
-            report(self.monitor, passes, certificate.gap, certificate.primal, self.tol)
-            if status is not None:
-                return LinearSolution(theta.copy(), s, passes, status)
-            order = self.random.permutation(risk.n)
+    def begin(
+        self,
+        problem: RegularisedRisk,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> Run:
+        """Begin from an earlier answer, or from zero."""
+        return PegasosRun(problem, watch, start, cache)
+
+
+class PegasosRun(RiskRun):
+    """Pegasos at work; a step is a pass over the rows."""
+
+    def steps(self) -> Generator[None, None, None]:
+        """A step on each row, in random order, and the average of the weights."""
+        risk, random = self.risk, np.random.default_rng(self.watch.seed)
+        stream = Stream(risk.shape, 0.5 / risk.total_cost)
+        stream.theta, stream.average = self.theta.copy(), self.theta.copy()
+        norms = risk.design.squared_norms()
+        for _ in range(_EPOCHS):
+            if self.certificate.converged:
+                return
+            order = random.permutation(risk.n)
             for first in range(0, risk.n, _CALL):
+                if first:
+                    yield
                 stream.learn(risk, order[first : first + _CALL], norms)
-                status = self.monitor.stopped()
-                if status is not None:
-                    break
-            passes += 1
+                self.stand(stream.average.copy())
+            self.n_iter += 1
+            yield
+        self.status = Status.STALLED

@@ -23,16 +23,18 @@ References: seed 004; Robbins and Monro, 1951; Polyak and Juditsky, SIAM J. Cont
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.compiled import njit
-from maxmargin.progress import Monitor
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Method, Run, Watch
 from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.gradient_descent import DIVERGED, Descent, Function, ended, report
+from maxmargin.solvers.risk.gradient_descent import DIVERGED, Descent, DescentRun
 
 SQUARED, SIGMOID, COMPETING = range(3)
 _DECAY = 0.75
@@ -58,90 +60,96 @@ class RowLoss:
 
 
 @dataclass(frozen=True)
-class StochasticDescent:
-    """Minimise a sum over the rows by stochastic gradient descent.
+class StochasticDescent(Method[Any, Descent]):
+    """Stochastic gradient descent on a sum over the rows; a step is a pass over them.
+
+    The watch's seed is that of their order.
 
     Parameters
     ----------
-    tol : float
-        Largest entry of the full gradient at the end.
-    max_iter : int
-        Passes over the rows.
     step_size : float, optional
         ``eta`` of the first pass.
-    monitor : Monitor
-        Is told of the progress, and asked when to stop.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from maxmargin.solvers.driver import Watch
+    >>> from maxmargin.solvers.risk.least_squares import SquaredError
     >>> columns = Columns(np.array([[-1.0], [1.0]]), np.ones(2))
-    >>> target = np.array([[-3.0], [3.0]])
-    >>> def error(V):
-    ...     residual = columns.values(V[:, :1]) + V[:, 1] - target
-    ...     slope = residual.mean(axis=0), (columns.X * residual).mean(axis=0)
-    ...     return float((residual**2).mean()), 2 * np.column_stack(slope[::-1])
-    >>> loss, random = RowLoss(SQUARED, target, 2.0, 0.5), np.random.RandomState(0)
-    >>> descent = StochasticDescent(tol=1e-3, max_iter=1000)
-    >>> descent.minimise(columns, loss, error, np.zeros((1, 2)), True, random).point.round(2) + 0.0
+    >>> error = SquaredError(columns, np.array([[-3.0], [3.0]]), intercept=True)
+    >>> watch = Watch(tol=1e-3, max_iter=1000)
+    >>> StochasticDescent().solve(error, watch, start=np.zeros((1, 2))).point.round(2) + 0.0
     array([[3., 0.]])
     """
 
-    tol: float
-    max_iter: int
     step_size: float | None = None
-    monitor: Monitor = field(default_factory=Monitor)
 
-    def minimise(
-        self,
-        columns: Columns,
-        loss: RowLoss,
-        function: Function,
-        start: np.ndarray,
-        intercept: bool,
-        random: np.random.RandomState,
-    ) -> Descent:
-        """Descend from ``start`` of shape (m, d + 1), the last column being c.
+    def accepts(self, problem: Any) -> str | None:
+        """None for a sum over rows that has no penalty; else why not."""
+        if not hasattr(problem, "rows"):
+            return "Stochastic descent needs a sum over rows, which says its loss in one of them."
+        if problem.alpha:
+            return (
+                f"alpha={problem.alpha} was given, but solver='sgd' has no penalty: use "
+                "solver='lbfgs' or 'gradient_descent', or leave alpha=0."
+            )
+        return None
 
-        ``function`` returns value and gradient of the whole sum there.
-        """
-        rows = _Rows.of(columns, intercept)
-        state = _State.at(start, rows)
-        share = columns.weight * len(columns.weight)
-        first = self.step_size or loss.first / (loss.curvature * (columns.X.shape[1] + 1))
-        point, (value, gradient) = start, function(start)
-        curve = [value]
-        while True:
-            largest, passes = float(np.abs(gradient).max()), len(curve) - 1
-            report(self.monitor, passes, largest, self.tol, value)
-            status = ended(self.monitor, largest, self.tol, passes, self.max_iter)
-            if status is not None:
-                return Descent(point, value, largest, passes, status, curve)
-            if _power_of_two(passes + 1):
-                state.begin()
-            eta = first / (passes + 1) ** _DECAY
-            self._pass(rows, loss, share, random.permutation(len(share)), eta, state)
-            average = state.average(rows)
-            value, slope = function(average)
-            if not value <= DIVERGED * max(curve[0], 1.0):
-                return Descent(point, curve[-1], largest, passes, Status.STALLED, curve)
-            point, gradient = average, slope
-            curve.append(value)
+    def begin(self, problem: Any, watch: Watch, start: np.ndarray | None = None) -> Run:
+        """Begin at a point of shape (m, d + 1), the last column being c."""
+        if start is None:
+            raise ValueError("A descent needs a point to start from.")
+        return StochasticDescentRun(problem, watch, start, self.step_size)
 
-    def _pass(
-        self,
-        rows: _Rows,
-        loss: RowLoss,
-        share: np.ndarray,
-        order: np.ndarray,
-        eta: float,
-        state: _State,
+
+class StochasticDescentRun(DescentRun):
+    """Stochastic descent at work; it is at the average of its points."""
+
+    def __init__(
+        self, function: Any, watch: Watch, start: np.ndarray, step_size: float | None
     ) -> None:
-        """Go through the rows once, or until asked to stop."""
+        super().__init__(function, watch, start)
+        self.columns, self.loss = function.columns, function.rows()
+        first = self.loss.first / (self.loss.curvature * (self.columns.X.shape[1] + 1))
+        self.first = step_size or first
+        self.rows = _Rows.of(self.columns, function.intercept)
+        self.state, self.within_pass = _State.at(start, self.rows), False
+        self.random = np.random.default_rng(watch.seed)
+
+    def steps(self) -> Generator[None, None, None]:
+        """A pass over the rows in random order, then the gradient of all at the average."""
+        state, n = self.state, len(self.columns.weight)
+        while self.largest > self.watch.tol:
+            passes = self.n_iter + 1
+            if _power_of_two(passes):
+                state.begin()
+            yield from self._pass(state, self.random.permutation(n), self.first / passes**_DECAY)
+            average = state.average(self.rows)
+            value, gradient = self.function(average)
+            if not value <= DIVERGED * max(self.curve[0], 1.0):
+                self.status = Status.STALLED
+                return
+            self.n_iter = passes
+            self.stand(average, value, gradient)
+            yield
+
+    def solution(self, status: Status) -> Descent:
+        """Return the average, also that of a pass that was not to be ended."""
+        if self.within_pass:
+            average = self.state.average(self.rows)
+            self.stand(average, *self.function(average))
+            self.n_iter += 1
+        return super().solution(status)
+
+    def _pass(self, state: _State, order: np.ndarray, eta: float) -> Generator[None, None, None]:
+        """Go through the rows once."""
+        rows, loss, share = self.rows, self.loss, self.columns.weight * len(order)
         size = max(_SLICE // max(rows.width * state.W.shape[1], 1), 1)
         for begin in range(0, len(order), size):
-            if begin and self.monitor.stopped():
-                return
+            if begin:
+                self.within_pass = True
+                yield
+                self.within_pass = False
             _steps(
                 rows.data,
                 rows.indices,

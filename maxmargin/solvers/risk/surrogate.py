@@ -7,8 +7,8 @@ With the part at costs ``c_i / p_i`` that stand for all, and a tilt,
 where the tilt gives S_k the gradient of the whole at ``theta_k``: its minimum is ``theta_{k+1}``.
 How far it still is falls each time by as much as the part's curvature differs from that of all,
 and takes one pass. Rows are drawn with probabilities ``p_i`` in proportion to the share they have
-in the curvature along each column: rows that are alone in having something to say about a column
-are all in the part.
+in the curvature along each column, leverage scores of one column at a time: rows that are alone in
+having something to say about a column are all in the part.
 
 The same part proves how far it is. No loss is below its tangents: with tangents at ``theta_k`` for
 all other rows, and the part's losses as they are, the least value is a lower bound.
@@ -19,14 +19,18 @@ J. Matrix Analysis 30, 2008 (rows by their share).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from maxmargin.risk import GapCertificate, LinearSolution, Look, RegularisedRisk
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import RegularisedRisk, RiskEvaluation
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Watch
+from maxmargin.solvers.risk.cache import RiskCache
 from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk.risk_solver import RiskSolver, report
+from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
 
 _MANY = 1 << 20  # entries from which a part is taken
 _SHARE, _PER_WEIGHT = 32, 64  # how many parts all rows would make, and a part's rows for a weight
@@ -52,22 +56,27 @@ def many(risk: RegularisedRisk) -> bool:
     return enough and risk.design.entries >= _MANY
 
 
-def from_sample(solver: RiskSolver, risk: RegularisedRisk, share: int = _FIRST) -> np.ndarray:
-    """Weights that some rows ask for, by the same solver; zero where these are no better."""
-    theta = _from_sample(solver, risk, share)
-    if risk.primal(theta, risk.values(theta)) > risk.nothing:
-        return np.zeros(risk.design.width)  # a class may have been missing, for example
-    return theta
+def from_sample(
+    run: RiskRun, method: RiskMethod, share: int = _FIRST
+) -> Generator[None, None, None]:
+    """Take a run to the weights that some rows ask for, or to zero where these are no better."""
+    yield from _follow_sample(run, method, share)
+    risk = run.risk
+    if risk.primal(run.theta, run.cache.values(risk, run.theta)) > risk.nothing:
+        run.stand(np.zeros(risk.design.width))  # a class may have been missing, for example
 
 
-def _from_sample(solver: RiskSolver, risk: RegularisedRisk, share: int = _FIRST) -> np.ndarray:
+def _follow_sample(
+    run: RiskRun, method: RiskMethod, share: int = _FIRST
+) -> Generator[None, None, None]:
+    risk = run.risk
     rows = _sample(risk.n, max(risk.n // share, _PER_WEIGHT * risk.design.width))
     part = risk.take(rows)
-    mass = float(part.cost.sum())
-    if not mass:
-        return np.zeros(risk.design.width)
-    part = part.with_cost(risk.cost.sum() / mass * part.cost)
-    return replace(solver, tol=_ROUGH).solve(part).theta
+    if part.total_cost:
+        part = part.times(risk.total_cost / part.total_cost)
+        inner = method.begin(part, replace(run.watch, tol=_ROUGH))
+        assert isinstance(inner, RiskRun)
+        yield from run.follow(inner)
 
 
 def _sample(n: int, count: int) -> np.ndarray:
@@ -84,34 +93,34 @@ class Part:
     own : RegularisedRisk
         Their problem, at their own costs.
     standing : RegularisedRisk
-        The same at costs that stand for all rows.
+        The same at costs that make up for the rows left out.
+    caches : tuple of RiskCache
+        Of these two problems.
     """
 
     rows: np.ndarray
     own: RegularisedRisk
     standing: RegularisedRisk
+    caches: tuple[RiskCache, RiskCache] = field(default_factory=lambda: (RiskCache(), RiskCache()))
 
     @classmethod
-    def drawn(cls, risk: RegularisedRisk, look: Look, draw: int) -> Part:
-        """Draw rows by what a look has found, for the so-manieth time; then they are known."""
-        chance = _chances(risk, look)
+    def drawn(cls, risk: RegularisedRisk, seen: RiskEvaluation, draw: int) -> Part:
+        """Sample rows with probabilities from an evaluation of all; ``draw`` is the seed."""
+        chance = _chances(risk, seen)
         rows = np.flatnonzero(np.random.default_rng(draw).random(risk.n) < chance)
         part = risk.take(rows)
-        own = part.cost / risk.factor
-        known = cls(rows, part.with_cost(own), part.with_cost(own / chance[rows]))
-        risk.known.part = known
-        return known.times(risk.factor)
+        return cls(rows, part, part.with_cost(part.cost / chance[rows]))
 
     def times(self, factor: float) -> Part:
         """Return the part at costs so many times as large."""
         return replace(self, own=self.own.times(factor), standing=self.standing.times(factor))
 
 
-def _chances(risk: RegularisedRisk, look: Look) -> np.ndarray:
+def _chances(risk: RegularisedRisk, seen: RiskEvaluation) -> np.ndarray:
     """Probabilities with which rows are drawn."""
     design, count = risk.design, max(risk.n // _SHARE, _PER_WEIGHT * risk.design.width)
-    curvature = risk.loss.curvature(risk.arguments(look.f))
-    weight = risk.cost * (curvature + _STRAIGHT * risk.bend)
+    curvature = risk.loss.curvature(risk.arguments(seen.f))
+    weight = risk.cost * (curvature + _STRAIGHT * risk.max_curvature)
     some = _sample(risk.n, count // 4)
     squares = design.take(some).gram(weight[some]).diagonal()
     least = max(_UNSEEN * float(squares.mean()), _NOTHING)
@@ -127,91 +136,95 @@ def _chances(risk: RegularisedRisk, look: Look) -> np.ndarray:
     return np.where(risk.cost > 0, np.minimum(chance, 1.0), 0.0)
 
 
-class _Standing:
-    """A look at all rows, and what a part makes of it."""
+class _Surrogate:
+    """An evaluation of all rows, and what a part makes of it."""
 
-    def __init__(self, solver: RiskSolver, risk: RegularisedRisk, part: Part, look: Look) -> None:
-        self.solver, self.risk, self.part, self.look = solver, risk, part, look
-        self.objective = risk.norm(look.theta) + look.loss
-        self.s = look.s[part.rows]
-        self.surrogate, self.steps = self._tilted(part.standing)
-        self.steps.down(self.surrogate, np.inf, 1)
+    def __init__(
+        self, risk: RegularisedRisk, part: Part, seen: RiskEvaluation, watch: Watch
+    ) -> None:
+        self.risk, self.part, self.seen, self.watch = risk, part, seen, watch
+        self.objective = risk.norm(seen.theta) + seen.loss
+        self.s = seen.s[part.rows]
+        self.losses, self.steps = self._tilted(part.standing, part.caches[1])
+        self.steps.descend(self.losses, np.inf, 1, watch.stopped)
         self.left = self.steps.promise  # by how much it may still fall
 
-    def _tilted(self, risk: RegularisedRisk) -> tuple[Losses, NewtonSteps]:
-        """Losses of the part, and steps on them under the pull of all other rows."""
-        tilt = self.look.pull + risk.design.combination(risk.beta(self.s))
-        solver = self.solver
-        steps = NewtonSteps(risk, self.look.theta, solver.tol, -1, solver.monitor, tilt)
-        return Losses(risk), steps
+    def _tilted(self, risk: RegularisedRisk, cache: RiskCache) -> tuple[Losses, NewtonSteps]:
+        """Losses of the part, and steps on them with the gradient of all other rows."""
+        tilt = self.seen.gradient + risk.design.combination(risk.beta(self.s))
+        return Losses(risk), NewtonSteps(risk, self.seen.theta, cache, tilt)
 
-    def nearer(self, before: _Standing) -> bool:
-        """Whether this is a good step on from a look before."""
+    def nearer(self, before: _Surrogate) -> bool:
+        """Whether this is a good step on from an evaluation before."""
         return self.objective <= before.objective and self.left <= _SLOW * before.left
 
-    def next(self) -> np.ndarray:
-        """Weights of the least surrogate."""
-        self.steps.down(self.surrogate, _NEARER * self.left, _STEPS)
+    def minimum(self) -> np.ndarray:
+        """Weights where the surrogate is least."""
+        self.steps.descend(self.losses, _NEARER * self.left, _STEPS, self.watch.stopped)
         return self.steps.theta
 
-    def certificate(self) -> tuple[GapCertificate, np.ndarray]:
+    def certificate(self) -> tuple[RiskCertificate, np.ndarray]:
         """Gap between the objective and the bound, and the slopes of the bound."""
-        look, risk, own = self.look, self.risk, self.part.own
-        losses, steps = self._tilted(own)
-        steps.down(losses, _FINE * self.objective, _STEPS)
+        seen, risk, own = self.seen, self.risk, self.part.own
+        losses, steps = self._tilted(own, self.part.caches[0])
+        steps.descend(losses, _FINE * self.objective, _STEPS, self.watch.stopped)
         others = steps.tilt
         drift = -float(others[-1]) / own.design.constant if own.free_intercept else 0.0
-        s = own.feasible(steps.predicted() if steps.passes else self.s, drift)
+        s = own.feasible(steps.predicted() if steps.model else self.s, drift)
         combined = own.design.combination(own.beta(s)) - others
         nothing = np.zeros(len(combined))
-        offset = look.offset + own.dual(self.s, nothing) - own.dual(s, nothing)
+        offset = seen.offset + own.dual(self.s, nothing) - own.dual(s, nothing)
         bound = -0.5 * float(risk.penalised @ combined**2) - offset
         mass = own.design.constant * float(np.abs(own.beta(s)).sum())
         if own.free_intercept and abs(combined[-1]) > _DRIFT * mass:
             bound = -np.inf  # the part alone cannot make up for the others
-        slopes = look.s.copy()
+        slopes = seen.s.copy()
         slopes[self.part.rows] = s
-        judged = GapCertificate.of(
-            self.objective, bound, risk.rounding, Status.STALLED, self.solver.tol
+        judged = RiskCertificate.of(
+            self.objective, bound, risk.rounding, Status.STALLED, self.watch.tol
         )
         return judged, slopes
 
 
-def by_part(
-    solver: RiskSolver, risk: RegularisedRisk, start: LinearSolution | None
-) -> LinearSolution:
-    """Minimise a risk by looks at all rows and steps on a part of them.
+def by_part(run: RiskRun, method: RiskMethod) -> Generator[None, None, bool]:
+    """Take a run on by evaluations of all rows and steps on a part of them, a pass for each.
 
-    Where looks bring it no nearer, the answer's status is "stalled" and it is the best one seen.
+    Returns whether it has converged; where evaluations bring it no nearer, it is at the best
+    weights seen.
     """
-    theta = _from_sample(solver, risk) if start is None else start.theta
-    limit = solver.max_iter if solver.max_iter >= 0 else np.inf
-    part = None if risk.known.part is None else risk.known.part.times(risk.factor)
-    passes, draws, best = 0, 0, None
-    while True:
-        look, passes = risk.look(theta), passes + 1
-        if start is None and passes == 1 and risk.norm(theta) + look.loss > risk.nothing:
+    risk, watch, cache = run.risk, run.watch, run.cache
+    if run.start is None:
+        yield from _follow_sample(run, method)
+    theta, draws, part = run.theta, 0, None
+    best: _Surrogate | None = None
+    if cache.part is not None:
+        total, known = cache.part
+        part = known.times(risk.total_cost / total)
+    for k in range(_LOOKS):
+        seen = cache.evaluate(risk, theta)
+        if run.start is None and k == 0 and risk.norm(theta) + seen.loss > risk.nothing:
             theta = np.zeros(risk.design.width)
-            look = risk.look(theta)
+            seen = cache.evaluate(risk, theta)
+        run.n_iter += 1
         if part is None:
-            part, draws = Part.drawn(risk, look, draws), draws + 1
-        standing = _Standing(solver, risk, part, look)
-        if standing.left <= solver.tol * standing.objective:
-            certificate, s = standing.certificate()
+            part, draws = Part.drawn(risk, seen, draws), draws + 1
+            cache.part = risk.total_cost, part
+        surrogate = _Surrogate(risk, part, seen, watch)
+        if surrogate.left <= watch.tol * surrogate.objective:
+            certificate, s = surrogate.certificate()
             if certificate.converged:
-                return LinearSolution(theta, s, passes, Status.CONVERGED, certificate)
-        nearer = best is None or standing.nearer(best)
-        if best is None or standing.objective <= best.objective:
-            best = standing
-        status = solver.monitor.stopped()
-        if status is None and passes >= limit:
-            status = Status.MAX_ITER
-        if status is None and (passes >= _LOOKS or (not nearer and draws == _DRAWS)):
-            status = Status.STALLED
-        if status is not None:
-            return LinearSolution(best.look.theta, best.look.s, passes, status)
+                run.stand(theta, s, certificate)
+                return True
+        nearer = best is None or surrogate.nearer(best)
+        if best is None or surrogate.objective <= best.objective:
+            best = surrogate
+        run.stand(best.seen.theta, best.seen.s)
+        if not nearer and draws == _DRAWS:
+            return False
+        yield
         if not nearer:
-            part, draws = Part.drawn(risk, best.look, draws), draws + 1
-            best = _Standing(solver, risk, part, best.look)
-        report(solver.monitor, passes, best.left, best.objective, solver.tol)
-        theta = best.next()
+            part, draws = Part.drawn(risk, best.seen, draws), draws + 1
+            cache.part = risk.total_cost, part
+            best = _Surrogate(risk, part, best.seen, watch)
+        theta = best.minimum()
+    return False

@@ -1,0 +1,94 @@
+"""Which method for which problem, and why."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from maxmargin.backends.systems import DIRECT
+from maxmargin.duals import DualProblem
+from maxmargin.risk import RegularisedRisk
+from maxmargin.solvers.driver import Choice, Method
+from maxmargin.solvers.dual.certified import choose_method
+from maxmargin.solvers.risk.dual_descent import DualDescent
+from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.lbfgs import LBFGS
+from maxmargin.solvers.risk.multipliers import Multipliers
+from maxmargin.solvers.risk.newton import Newton
+from maxmargin.solvers.risk.pegasos import Pegasos
+from maxmargin.solvers.risk.softmax import SoftmaxRisk
+
+SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
+RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
+    "newton": Newton,
+    "multipliers": Multipliers,
+    "dual_descent": DualDescent,
+    "l1_descent": L1Descent,
+    "lbfgs": LBFGS,
+    "sgd": Pegasos,
+}
+_NAMES = {method: name for name, method in RISK_METHODS.items()}
+
+
+@singledispatch
+def select_solver(problem: Any) -> Choice:
+    """Choose a method for a problem, as ``solver="auto"`` does, and say why.
+
+    Parameters
+    ----------
+    problem : DualProblem, RegularisedRisk or SoftmaxRisk
+
+    Returns
+    -------
+    choice : Choice
+        With ``method`` and ``why``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.backends.cpu.linear import Design
+    >>> from maxmargin.losses import Hinge
+    >>> from maxmargin.risk import RegularisedRisk
+    >>> from maxmargin.solvers import select_solver
+    >>> X, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    >>> choice = select_solver(RegularisedRisk(Design(X), y, np.ones(2), Hinge()))
+    >>> choice.method, choice.why
+    (Multipliers(), 'the loss has kinks, which become smooth ones near its slopes')
+    """
+    raise TypeError(f"There is no method for a problem of type {type(problem).__name__}.")
+
+
+@select_solver.register
+def _(problem: DualProblem) -> Choice:
+    return choose_method(problem)
+
+
+@select_solver.register
+def _(problem: RegularisedRisk) -> Choice:
+    if problem.design.width > DIRECT and DualDescent().accepts(problem) is None:
+        why = f"more than {DIRECT} features: rows one by one are faster than systems of this size"
+        return Choice(DualDescent(), why)
+    return select_primal(problem)
+
+
+@select_solver.register
+def _(problem: SoftmaxRisk) -> Choice:
+    if np.prod(problem.shape) <= SOFTMAX_NEWTON:
+        return Choice(Newton(), f"no more than {SOFTMAX_NEWTON} weights: Newton's matrix is small")
+    return Choice(LBFGS(), f"more than {SOFTMAX_NEWTON} weights: gradients are all that is cheap")
+
+
+def select_primal(problem: RegularisedRisk) -> Choice:
+    """Choose a method that works on the weights, and say why."""
+    if problem.penalty.l1:
+        return Choice(L1Descent(), "an l1 penalty has a kink at zero, where coordinates may stay")
+    if problem.loss.smooth:
+        return Choice(Newton(), "the loss is smooth: Newton's method needs few passes")
+    return Choice(Multipliers(), "the loss has kinks, which become smooth ones near its slopes")
+
+
+def method_name(method: Method) -> str:
+    """Name that the linear machines have for a method; that of its class for another one."""
+    return _NAMES.get(type(method), type(method).__name__)
