@@ -236,8 +236,8 @@ def _decision(
 
 def _is_long(gram: Gram, coef: np.ndarray, workers: Workers) -> bool:
     """Whether ``K coef`` would keep waiting who has stopped a solver."""
-    width = max((points.width for points in gram.points.primitives), default=1)
-    return bool(np.count_nonzero(coef) * gram.n * width > _SOON * workers.count)
+    entries = np.count_nonzero(coef) * gram.n * gram.host.points.width
+    return bool(entries > _SOON * workers.count)
 
 
 def _unseen(

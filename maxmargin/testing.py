@@ -1,4 +1,4 @@
-"""Checks for your own kernels, losses, solvers and schemes: those that this package's own pass.
+"""Checks for your own kernels, Gram matrices, losses, solvers and schemes: this package's pass.
 
 ``check_kernel(MyKernel())`` raises an AssertionError that says what is wrong, or returns quietly.
 """
@@ -52,18 +52,13 @@ def check_kernel(kernel: Kernel, X: Any = None) -> None:
     K = kernel(X)
     n = len(K)
     scale = max(np.abs(K).max(), np.finfo(np.float64).tiny)
-    close = {"rtol": 1e-9, "atol": 1e-11 * scale}
+    close = _close(K)
     assert K.shape == (n, n), f"k(X) has shape {K.shape} for {n} points"
     np.testing.assert_allclose(K, K.T, err_msg="k(x, z) != k(z, x)", **close)
     if kernel.validity is Validity.VALID:
         test = check_valid(kernel, X, tol=1e-9 * scale * n)
         assert test, f"{kernel!r} claims to be valid by construction, but is {test}"
-    gram = Gram.of(X, kernel, memory=8 * n * (n // 2))
-    np.testing.assert_allclose(gram.diagonal, np.diag(K), err_msg="diagonal", **close)
-    np.testing.assert_allclose(gram.rows([3, 0]), K[[3, 0]], err_msg="rows", **close)
-    np.testing.assert_allclose(gram.block([1, 4], [5, 2]), K[np.ix_([1, 4], [5, 2])], **close)
-    np.testing.assert_allclose(gram.take([5, 1, 2]).rows([1]), K[[1]][:, [5, 1, 2]], **close)
-    np.testing.assert_allclose(gram.matvec(np.arange(n) - 3.0), K @ (np.arange(n) - 3.0), **close)
+    check_gram(Gram.of(X, kernel, memory=8 * n * (n // 2)), X)
     if kernel.input is not Input.MATRIX:
         np.testing.assert_allclose(kernel.diag(X), np.diag(K), err_msg="diag", **close)
         np.testing.assert_allclose(kernel(X[:4], X[2:]), K[:4, 2:], err_msg="k(X, Z)", **close)
@@ -111,6 +106,77 @@ def _check_manners(kernel: Kernel) -> None:
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         if "pickle" not in str(error) and "local" not in str(error):  # a lambda of the user's
             raise
+
+
+def check_gram(gram: Gram, X: Any) -> None:
+    """Hold a Gram matrix to its contract.
+
+    Diagonal, rows, blocks, products, the whole and its parts against the kernel's values, and
+    these within ``rounding``; symmetry; rows on the host as solvers have them there.
+
+    Parameters
+    ----------
+    gram : Gram
+    X : data of at least 6 points
+        Those that it was made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram
+    >>> from maxmargin.kernels import RBF
+    >>> from maxmargin.testing import check_gram
+    >>> X = np.arange(12.0).reshape(6, 2)
+    >>> check_gram(Gram.of(X, RBF(gamma=0.1)), X)
+    """
+    K = gram.kernel(X)
+    n, everything = len(K), np.arange(len(K))
+    assert gram.n == n, f"n is {gram.n} for {n} points"
+    gram.check()
+    part = gram.take(everything[::-1])
+    _check_values(gram, K)
+    _check_values(part, K[::-1, ::-1])
+    _check_values(part.take([0, 4, 2, 5]), K[::-1, ::-1][np.ix_([0, 4, 2, 5], [0, 4, 2, 5])])
+    values = gram.block(everything, everything)
+    np.testing.assert_allclose(values, values.T, err_msg="K is not symmetric", **_close(K))
+    if gram.kernel.validity is Validity.VALID and not gram.kernel.lower().calls_python:
+        size = np.sqrt(np.diag(K))
+        unit = 2 * gram.rounding * np.finfo(np.float64).eps  # the kernel's own values round, too
+        assert (np.abs(values - K) <= unit * np.outer(size, size)).all(), "beyond its rounding"
+
+
+def _close(K: np.ndarray) -> dict[str, Any]:
+    """How near two ways to compute these kernel values come."""
+    return {"rtol": 1e-9, "atol": 1e-11 * max(np.abs(K).max(), np.finfo(np.float64).tiny)}
+
+
+def _check_values(gram: Gram, K: np.ndarray) -> None:
+    n, close, some = gram.n, _close(K), np.array([3, 0])
+    np.testing.assert_allclose(gram.diagonal, np.diag(K), err_msg="diagonal", **close)
+    np.testing.assert_allclose(gram.rows(some), K[some], err_msg="rows", **close)
+    np.testing.assert_allclose(gram.block([1, 2], some), K[[1, 2]][:, some], **close)
+    weights = np.random.default_rng(0).normal(size=(n, 3)) / n
+    weights[::3] = 0.0
+    for rows in (None, some):
+        sums = K @ weights if rows is None else K[rows] @ weights
+        for column in range(3):
+            found = gram.matvec(weights[:, column], rows)
+            np.testing.assert_allclose(found, sums[:, column], err_msg="matvec", **close)
+        for form in (np.asarray, sp.csc_array):
+            np.testing.assert_allclose(
+                gram.matmat(form(weights), rows), sums, err_msg="matmat", **close
+            )
+    if 8 * n**2 <= gram.memory:
+        np.testing.assert_allclose(gram.dense(), K, err_msg="dense", **close)
+    host = gram.host
+    assert host.n == n
+    assert not host.on_device
+    host.require(some[: host.store.capacity])
+    resident = np.flatnonzero(host.store.slot >= 0)
+    stored = host.store.data[host.store.slot[resident]]
+    np.testing.assert_allclose(stored, K[resident], err_msg="rows of the store", **close)
+    gram.forget()
+    np.testing.assert_allclose(gram.rows(some), K[some], err_msg="after forget", **close)
 
 
 def problem_bank(

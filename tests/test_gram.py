@@ -11,7 +11,16 @@ from maxmargin import SVC, Gram
 from maxmargin.backends import cpu
 from maxmargin.backends.threads import Workers
 from maxmargin.gram import Definiteness, RowStore
-from maxmargin.kernels import RBF, FunctionKernel, Laplacian, Linear, Precomputed, Sigmoid
+from maxmargin.kernels import (
+    RBF,
+    FunctionKernel,
+    Laplacian,
+    Linear,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+)
+from maxmargin.testing import check_gram
 
 RANDOM = np.random.default_rng(2)
 X = RANDOM.normal(size=(50, 6))
@@ -79,20 +88,64 @@ def test_the_least_recently_used_row_goes_first():
     assert np.flatnonzero(gram.store.slot >= 0).tolist() == [0, 2, 3]
 
 
-@pytest.mark.parametrize("kind", [RBF, Laplacian])
-def test_several_gammas_share_the_distances(kind, monkeypatch):
-    calls = []
-    original = cpu.primitive_rows
-    monkeypatch.setattr(
-        cpu, "primitive_rows", lambda *args: (calls.append(len(args[1])), original(*args))
-    )
-    first = Gram.of(X, kind(0.1), memory=1 << 20, keep_primitives=True)
-    for gamma in (0.1, 1.0, 10.0):
-        gram = first.with_kernel(kind(gamma))
-        np.testing.assert_allclose(gram.rows(np.arange(50)), kind(gamma)(X), rtol=1e-12)
-    assert sum(calls) == 50
-    with pytest.raises(ValueError, match="primitives"):
-        first.with_kernel(Linear())
+STRINGS = ["abc", "abd", "xyz", "xbz", "ab", "c", "abcd"]
+
+
+def common_letters(left, right):
+    return np.array([[float(len(set(a) & set(b))) for b in right] for a in left])
+
+
+MATRICES = {
+    "dense": (X, RBF(0.2)),
+    "float32": (X.astype(np.float32), Polynomial(2, gamma=0.5) + 0.1 * Laplacian(0.3)),
+    "csr": (sp.csr_array(np.where(X > 0.5, X, 0.0)), RBF(0.2)),
+    "linear": (X, 2.0 * Linear()),
+    "linear csr": (sp.csr_array(np.where(X > 0.5, X, 0.0)), Linear()),
+    "precomputed": (X @ X.T, Precomputed()),
+    "precomputed float32": ((X @ X.T).astype(np.float32), Precomputed()),
+    "factors": (X, RBF(0.2).conformal(lambda X: 1.0 + X[:, 0] ** 2)),
+    "indefinite": (X, Sigmoid(0.1, -0.5)),
+    "function": (X, FunctionKernel(lambda a, b: a @ b.T)),
+    "objects": (STRINGS, FunctionKernel(common_letters)),
+}
+
+
+@pytest.mark.parametrize("memory", [0, 8 * 50 * 7, 1 << 20])
+@pytest.mark.parametrize("name", MATRICES)
+def test_the_contract(name, memory):
+    data, kernel = MATRICES[name]
+    check_gram(Gram.of(data, kernel, memory=memory), data)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("data", ["dense", "csr", "linear", "linear csr"])
+def test_several_right_sides_are_as_many_products(data, count, random):
+    _, kernel = MATRICES[data]
+    many = random.standard_normal((1500, 5)) * (random.random((1500, 5)) < 0.5)
+    many = sp.csr_array(many) if "csr" in data else many
+    gram = Gram.of(many, kernel, memory=1 << 20)
+    weights = random.standard_normal((1500, 3)) * (np.arange(1500) % 4 > 0)[:, None]
+    gram.require(np.arange(20))
+    for rows in (None, random.permutation(1500)[:1499], np.arange(20, 40)):
+        found = gram.matmat(weights, rows, Workers(count))
+        apart = [gram.matvec(weights[:, k].copy(), rows) for k in range(3)]
+        np.testing.assert_allclose(found, np.transpose(apart), rtol=1e-9, atol=1e-10)
+
+
+def test_the_whole_matrix_within_the_budget():
+    gram = Gram.of(X, RBF(0.2), memory=8 * 50 * 50)
+    np.testing.assert_allclose(gram.dense(Workers(2)), RBF(0.2)(X))
+    assert not gram.store.used
+    with pytest.raises(ValueError, match=r"50 points takes .* MB.*cache_size"):
+        Gram.of(X, RBF(0.2), memory=8 * 50 * 50 - 1).dense()
+
+
+def test_a_matrix_on_the_host_is_on_no_gpu():
+    gram = Gram.of(X, RBF(0.2))
+    assert gram.host is gram
+    assert not gram.on_device
+    with pytest.raises(ValueError, match="on the host"):
+        _ = gram.device
 
 
 def test_a_function_is_called_once_where_its_matrix_fits():
@@ -142,7 +195,7 @@ def test_values_that_are_no_numbers_are_found():
 
 
 def test_eviction_spares_what_was_just_claimed():
-    store = RowStore(50, (50,), 10)
+    store = RowStore(50, 10)
     for first, count in ((0, 8), (8, 3), (11, 2)):
         store.claim(np.arange(first, first + count))
     assert np.flatnonzero(store.slot >= 0).tolist() == [3, 4, 5, 6, 7, 8, 9, 10, 11, 12]

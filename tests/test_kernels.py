@@ -33,6 +33,7 @@ from maxmargin.kernels import (
     gram_features,
     quadratic_features,
 )
+from maxmargin.selection.matrices import Matrices
 from maxmargin.testing import check_kernel
 
 RANDOM = np.random.default_rng(1)
@@ -475,11 +476,12 @@ def test_distances_are_true_far_from_the_origin(far, kernel, form):
         np.testing.assert_allclose(
             gram.take(part).rows([0, 5]), true[part[[0, 5]]][:, part], **close
         )
-        kept = Gram.of(X, k, keep_primitives=True)
-        np.testing.assert_allclose(kept.rows(np.arange(40)), true, **close)
-        narrow = np.empty((40, 40), dtype=np.float32)
-        cpu.kernel_square(gram.program, gram.narrow(), np.arange(40), narrow)
-        assert np.abs(narrow - true).max() < 0.02  # near enough for the engine
+        kept = Matrices(X, np.float64)
+        kept.prepare([k, k], memory=1 << 20)
+        np.testing.assert_allclose(kept.of(k), true, **close)
+        float32 = np.empty((40, 40), dtype=np.float32)
+        cpu.kernel_square(gram.program, gram.float32_points(), np.arange(40), float32)
+        assert np.abs(float32 - true).max() < 0.02  # near enough for the engine
 
 
 @pytest.mark.parametrize("rule", [operator.add, operator.mul])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -14,8 +14,8 @@ from maxmargin.backends import cpu
 from maxmargin.backends.device import explaining_memory, on_host
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.backends.views import Views
-from maxmargin.gram.host import NARROW_RANGE, Gram
-from maxmargin.gram.store import RowStore, Scratch, capacity_of
+from maxmargin.gram.base import FLOAT32_RANGE, Gram
+from maxmargin.gram.host import HostGram
 from maxmargin.kernels.base import Kernel
 
 T = TypeVar("T")
@@ -24,8 +24,9 @@ T = TypeVar("T")
 class DeviceGram(Gram):
     """The Gram matrix of data on a GPU.
 
-    What is summed and what a solver works with stays there. Only a solver that needs rows on the
-    host, SMO, makes them there from the data as they came.
+    What is summed, and what ParallelSets works with, stays there: ``matrix`` is that of all points,
+    of which ``index`` are these. A solver that needs rows on the host makes them there from the
+    data as they came: see :attr:`host`.
 
     Parameters
     ----------
@@ -37,43 +38,72 @@ class DeviceGram(Gram):
         The same matrix on the device.
     memory : int
         Bytes on the host, for rows of SMO.
+    whole : DeviceGram, optional
+        Of which this is a part.
     index : int array, optional
-        The points that belong, for a part of the matrix.
+        The points of the whole that belong to this part; all, by default.
     """
 
     on_device = True
 
     def __init__(
-        self, kernel: Kernel, X: Views, matrix: Any, *, memory: int, index: np.ndarray | None = None
+        self,
+        kernel: Kernel,
+        X: Views,
+        matrix: Any,
+        *,
+        memory: int,
+        whole: DeviceGram | None = None,
+        index: np.ndarray | None = None,
     ) -> None:
-        self.kernel, self.program = kernel, kernel.lower()
-        self.X, self.matrix, self.index = X, matrix, index
-        self.n = matrix.n if index is None else len(index)
-        self.memory, self.primitives, self.scratch = memory, None, Scratch()
-        self._narrow = self._narrow_rows = None
-        self.whole: DeviceGram | None = None  # of which this is a part
+        n = matrix.n if index is None else len(index)
+        super().__init__(kernel, matrix.program, n, memory)
+        self.X, self.matrix, self.whole, self.index = X, matrix, whole, index
 
     @classmethod
-    def of(  # type: ignore[override]
+    def of(
         cls,
         X: Any,
         kernel: Kernel,
         *,
-        device: str,
+        feature_names: Sequence[str] | None = None,
+        memory: int | None = None,
+        device: str = "cuda",
         cache_size: float | str = "auto",
     ) -> DeviceGram:
-        """Bring the rows of X, data or views of them, to a device, for a resolved kernel.
+        """Bring the rows of X, data or views of them, to a device.
 
-        ``cache_size`` bounds the memory there: so many MB, or most of what is free.
+        ``cache_size`` bounds the memory there: so many MB, or most of what is free. ``memory`` is
+        that on the host, by default as much as ``cache_size`` means there.
         """
         from maxmargin.backends import cuda
 
-        where = cuda.torch_device(device)
-        program, views = kernel.lower(), Views.of(X)
+        where, views = cuda.torch_device(device), Views.of(X)
+        kernel = kernel.resolve(views, feature_names)
+        program = kernel.lower()
         with explaining_memory(), cuda.at_work(where):
             points = cuda.Points.prepare(program, views, where, cuda.budget(where, cache_size))
             matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))
-        return cls(kernel, views, matrix, memory=_memory.budget(cache_size))
+        memory = _memory.budget(cache_size) if memory is None else memory
+        return cls(kernel, views, matrix, memory=memory)
+
+    @cached_property
+    def host(self) -> HostGram:
+        """This matrix on the host; its parts share their data there, too."""
+        if self.whole is not None:
+            return self.whole.host.take(self._on_all(np.arange(self.n)), self.memory)
+        host = HostGram.prepare(self.X, self.kernel, self.memory)
+        host.diagonal = self.diagonal
+        return host
+
+    @property
+    def device(self) -> DeviceGram:
+        """This matrix."""
+        return self
+
+    def forget(self) -> None:
+        """Give back the room of rows that a solver has made for itself, on the host."""
+        self.__dict__.pop("host", None)
 
     def at_work(self, work: Callable[[], T]) -> T:
         """Work on the device; says in words if its memory does not suffice even for tiles."""
@@ -88,27 +118,6 @@ class DeviceGram(Gram):
         return self.matrix.rounding
 
     @cached_property
-    def store(self) -> RowStore:  # type: ignore[override]
-        """Rows that SMO has made on the host."""
-        return RowStore(self.n, (self.n,), capacity_of(self.n, self.n, self.memory))
-
-    @cached_property
-    def points(self) -> cpu.Operand:  # type: ignore[override]
-        """The points on the host."""
-        if self.whole is None or self.index is None:
-            return cpu.Operand.prepare(self.program, self.X)
-        return self.whole.points.take(self.index)
-
-    def forget(self) -> None:
-        """Give back the room of rows that a solver has made for itself, on the host."""
-        self.forget_narrow_rows()
-        self.forget_rows()
-
-    def forget_rows(self) -> None:
-        """Give back the memory of the rows on the host."""
-        self.__dict__.pop("store", None)
-
-    @cached_property
     def diagonal(self) -> np.ndarray:
         """``K_ii`` for every i, shape (n,)."""
         return cpu.finite(self.at_work(self.matrix.diagonal), self.kernel)
@@ -116,7 +125,7 @@ class DeviceGram(Gram):
     @cached_property
     def fits_float32(self) -> bool:
         """Whether float32 has room for the data and for the kernel's values."""
-        low, high = NARROW_RANGE
+        low, high = FLOAT32_RANGE
         return self.matrix.fits_float32 and bool(low < np.abs(self.diagonal).max() < high)
 
     def block(self, rows: Any, columns: Any) -> np.ndarray:
@@ -128,10 +137,13 @@ class DeviceGram(Gram):
         """Rows of the matrix, shape (q, n)."""
         return self.block(rows, np.arange(self.n))
 
-    def matmat(self, coefficients: Any, rows: Any = None) -> np.ndarray:
-        """``K @ coefficients`` in float64, or only some rows of it.
+    def _whole(self, workers: Workers) -> np.ndarray:
+        return self.rows(np.arange(self.n))
 
-        The coefficients are an array or a CSC array, of several columns.
+    def matmat(self, coefficients: Any, rows: Any = None, workers: Workers = ALONE) -> np.ndarray:
+        """``K @ coefficients`` in float64, or only some rows of it, for several columns.
+
+        The coefficients are an array or a CSC array.
         """
         if sp.issparse(coefficients):
             active = np.unique(coefficients.indices[coefficients.data != 0])
@@ -160,14 +172,16 @@ class DeviceGram(Gram):
     def take(self, rows: Any, memory: int | None = None) -> DeviceGram:
         """Gram matrix of a subset of the points, on the same device."""
         rows = np.asarray(rows, dtype=np.int64)
-        if len(rows) == self.n and (np.diff(rows) == 1).all():
-            return self
-        memory = self.memory if memory is None else memory
+        everything = self.index is None and len(rows) == self.n and (np.diff(rows) == 1).all()
         taken = DeviceGram(
-            self.kernel, self.X, self.matrix, memory=memory, index=self._on_all(rows)
+            self.kernel,
+            self.X,
+            self.matrix,
+            memory=self.memory if memory is None else memory,
+            whole=self.whole or self,
+            index=None if everything else self._on_all(rows),
         )
         taken.diagonal, taken.fits_float32 = self.diagonal[rows], self.fits_float32
-        taken.whole = self.whole or self
         return taken
 
     def _on_all(self, rows: Any) -> np.ndarray:

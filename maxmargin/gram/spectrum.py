@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf
@@ -13,7 +13,6 @@ from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.kernels.validity import examine
 
 _ROUNDING = 1e-10  # part of the largest eigenvalue below which a negative one counts as zero
-T = TypeVar("T")
 
 
 class Definiteness(StrEnum):

@@ -9,31 +9,24 @@ import numpy as np
 
 
 class RowStore:
-    """Rows of a matrix, as many as fit, the least recently used replaced first.
+    """Rows of a square matrix, as many as fit, the least recently used replaced first.
 
     ``data[slot[i]]`` is row i while ``slot[i] >= 0``; ``stamp`` is the time of each slot's last use
     (compiled loops write it), ``clock`` the latest stamp.
     """
 
-    def __init__(
-        self, n_rows: int, row_shape: tuple[int, ...], capacity: int, dtype: Any = np.float64
-    ) -> None:
-        self.slot = np.full(n_rows, -1, dtype=np.int64)
+    def __init__(self, n: int, capacity: int, dtype: Any = np.float64) -> None:
+        self.slot = np.full(n, -1, dtype=np.int64)
         self.owner = np.full(capacity, -1, dtype=np.int64)
         self.stamp = np.zeros(capacity, dtype=np.int64)
         self.clock = np.zeros(1, dtype=np.int64)
-        self.data = np.empty((0, *row_shape), dtype=dtype)  # all of it with the first row
+        self.data = np.empty((0, n), dtype=dtype)  # all of it with the first row
         self.used = 0
 
     @property
     def capacity(self) -> int:
         """Number of rows that fit."""
         return len(self.owner)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the store when it is full."""
-        return self.data.itemsize * self.capacity * int(np.prod(self.data.shape[1:]))
 
     def missing(self, rows: np.ndarray) -> np.ndarray:
         """Return those of the rows that are not resident."""
@@ -59,7 +52,7 @@ class RowStore:
     def place(self, rows: np.ndarray, slots: np.ndarray) -> None:
         """Give these slots to these rows, whoever had them; the caller fills them."""
         if not len(self.data):
-            self.data = np.empty((self.capacity, *self.data.shape[1:]), dtype=self.data.dtype)
+            self.data = np.empty((self.capacity, len(self.slot)), dtype=self.data.dtype)
         evicted = self.owner[slots]
         self.slot[evicted[evicted >= 0]] = -1
         self.owner[slots] = rows
@@ -93,6 +86,6 @@ class Scratch(threading.local):
         return Scratch, ()
 
 
-def capacity_of(n: int, row_length: int, memory: int) -> int:
-    """Rows of float64 that a budget holds: two at least, n at most."""
-    return int(min(n, max(memory // (8 * max(row_length, 1)), 2)))
+def capacity_of(n: int, memory: int) -> int:
+    """Rows of n float64 that a budget holds: two at least, n at most."""
+    return int(min(n, max(memory // (8 * max(n, 1)), 2)))

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -432,7 +432,7 @@ class SharedFits:
             shape=(gram.n, len(evaluations)),
         )
         if gram.on_device:  # all at once, where that costs hardly more than one
-            together = cast(DeviceGram, gram).matmat(coefficients)
+            together = gram.matmat(coefficients)
 
         def values(rows: np.ndarray, machines: slice) -> np.ndarray:
             if together is not None:

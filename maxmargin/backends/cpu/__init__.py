@@ -18,7 +18,6 @@ from maxmargin.backends.cpu.values import (
     kernel_rows,
     kernel_square,
     kernel_values,
-    primitive_rows,
 )
 from maxmargin.backends.cpu.vectors import DenseVectors, Vectors
 
@@ -40,7 +39,6 @@ __all__ = [
     "kernel_rows",
     "kernel_square",
     "kernel_values",
-    "primitive_rows",
     "rooms",
     "spans",
     "spread_out",

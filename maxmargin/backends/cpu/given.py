@@ -28,7 +28,7 @@ class GivenMatrix:
     def take(self, rows: np.ndarray) -> GivenMatrix:
         return GivenMatrix(self.K, self.rows[rows], self.index[rows])
 
-    def narrow(self, copied: bool) -> GivenMatrix:
+    def as_float32(self, copied: bool) -> GivenMatrix:
         return self
 
     def diagonal(self) -> np.ndarray:
@@ -68,7 +68,7 @@ class FunctionValues:
     def take(self, rows: np.ndarray) -> FunctionValues:
         return FunctionValues(_safe_indexing(self.X, rows), len(rows), self.function)
 
-    def narrow(self, copied: bool) -> FunctionValues:
+    def as_float32(self, copied: bool) -> FunctionValues:
         return self
 
     def diagonal(self) -> np.ndarray:

@@ -28,6 +28,11 @@ class Operand:
         vectors = [points for points in self.primitives if isinstance(points, Vectors)]
         return max((points.X.shape[1] for points in vectors), default=1)
 
+    @property
+    def width(self) -> int:
+        """Entries that the widest point brings into the cache."""
+        return max((points.width for points in self.primitives), default=1)
+
     @classmethod
     def prepare(
         cls, program: Program, X: Any, like: Operand | None = None, shared: bool = False
@@ -73,14 +78,6 @@ class Operand:
         taken = [primitive.take(rows) for primitive in self.primitives]
         return Operand(taken, np.ascontiguousarray(self.factors[:, rows]), len(rows), self.dtype)
 
-    def under(self, program: Program) -> Operand:
-        """Return the same points for another kernel over the same primitives."""
-        rated = [
-            p._with(rate=rate) if isinstance(p, Vectors) else p
-            for p, rate in zip(self.primitives, program.rates, strict=True)
-        ]
-        return Operand(rated, self.factors, self.n, self.dtype)
-
     def gathered(self) -> Operand:
         """Return the same points with their data next to each other in memory."""
         gathered = [p.gathered() if isinstance(p, Vectors) else p for p in self.primitives]
@@ -91,10 +88,10 @@ class Operand:
         compacted = [p.compact() if isinstance(p, Vectors) else p for p in self.primitives]
         return Operand(compacted, self.factors, self.n, self.dtype)
 
-    def narrow(self, copied: bool = True) -> Operand:
+    def as_float32(self, copied: bool = True) -> Operand:
         """Return the same points for tiles in float32, their data copied or converted by tile."""
-        narrowed = [primitive.narrow(copied) for primitive in self.primitives]
-        return Operand(narrowed, self.factors.astype(np.float32), self.n, np.float32)
+        converted = [primitive.as_float32(copied) for primitive in self.primitives]
+        return Operand(converted, self.factors.astype(np.float32), self.n, np.float32)
 
     @property
     def fits_float32(self) -> bool:
@@ -117,8 +114,8 @@ class Operand:
         )
 
     @property
-    def narrow_bytes(self) -> int:
-        """What :meth:`narrow` allocates."""
+    def float32_bytes(self) -> int:
+        """What :meth:`as_float32` allocates."""
         vectors = [points for points in self.primitives if isinstance(points, Vectors)]
         return sum(4 * points.n * (points.width + 1) for points in vectors)
 

@@ -15,20 +15,9 @@ from maxmargin.backends.cpu.tiles import (
     TILE_BYTES,
     rooms,
     spans,
-    stretches,
 )
 from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers
-
-
-def primitive_rows(left: Operand, rows: np.ndarray, right: Operand, out: np.ndarray) -> None:
-    """Write every primitive between ``left[rows]`` and all of ``right`` into ``out`` (p, q, n)."""
-    for part, panels in _panels(left, rows):
-        for start, stop in stretches(right.n, _tile_width(right, part)):
-            tiles = np.empty((len(panels), part.stop - part.start, stop - start))
-            for points, panel, tile in zip(right.primitives, panels, tiles, strict=True):
-                points.tile(panel, start, stop, tile)
-            out[:, part, start:stop] = tiles
 
 
 def kernel_rows(
@@ -93,17 +82,18 @@ def accumulate(
 ) -> None:
     """Add ``sum_i coefficients_i k(left[rows_i], x)`` to ``out`` at every x of ``right``.
 
-    No value leaves the cache: each tile is made, summed in float64 and forgotten.
+    Of float64 points also several sums at once: coefficients (k, q), ``out`` (k, n). No value
+    leaves the cache: each tile is made, summed in float64 and forgotten.
     """
     for part, panels in _panels(left, rows):
-        order, weights = np.arange(part.stop - part.start), coefficients[part]
+        order, weights = np.arange(part.stop - part.start), coefficients[..., part]
 
         def add(span: tuple[int, int], part: slice = part, panels: list = panels) -> None:
             for start, stop, values in _values(program, left, rows[part], panels, right, span):
                 if values.dtype == np.float32:
                     add_rows(values, order, weights, 0, stop - start, out[start:stop])  # noqa: B023
                 else:
-                    out[start:stop] += weights @ values  # noqa: B023 - run before the next panel
+                    out[..., start:stop] += weights @ values  # noqa: B023 - before the next panel
 
         workers.map(add, spans(right.n, workers.count))
 
@@ -111,23 +101,27 @@ def accumulate(
 def accumulate_square(
     program: Program, points: Operand, coefficients: np.ndarray, workers: Workers = ALONE
 ) -> np.ndarray:
-    """``K @ coefficients`` for the points among themselves: a value is made once for both sides."""
+    """``coefficients @ K`` for the points among themselves: a value is made once for both sides.
+
+    The coefficients are those of one sum (n,) or of several (k, n).
+    """
     n, step = points.n, _panel_rows(points)
     order = np.arange(n)
 
     def add(share: range) -> np.ndarray:
-        out = np.zeros(n)
+        out = np.zeros(coefficients.shape)
         for first in share:
             part = slice(first, min(first + step, n))
-            weights = coefficients[part]
+            weights = coefficients[..., part]
             ((_, panels),) = _panels(points, order[part])
             for start, stop, values in _values(
                 program, points, order[part], panels, points, (first, n)
             ):
-                out[start:stop] += weights @ values
+                out[..., start:stop] += weights @ values
                 mirrored = max(start, part.stop)
                 if mirrored < stop:
-                    out[part] += values[:, mirrored - start :] @ coefficients[mirrored:stop]
+                    rest = values[:, mirrored - start :]
+                    out[..., part] += coefficients[..., mirrored:stop] @ rest.T
         return out
 
     firsts = range(0, n, step)
@@ -180,12 +174,6 @@ def _panels(left: Operand, rows: np.ndarray) -> Iterator[tuple[slice, list]]:
         yield part, [points.panel(rows[part]) for points in left.primitives]
 
 
-def _tile_width(right: Operand, part: slice) -> int:
-    """Entries that one point of ``right`` brings into the cache."""
-    width = max((points.width for points in right.primitives), default=1)
-    return max(width, part.stop - part.start)
-
-
 def _values(
     program: Program,
     left: Operand,
@@ -196,8 +184,7 @@ def _values(
 ) -> Iterator[tuple[int, int, np.ndarray]]:
     """Yield ``(start, stop, kernel values)`` over a stripe of ``right``, tile by tile."""
     q, (first, last) = len(rows), span
-    width = max((points.width for points in right.primitives), default=1)
-    step = min(max(TILE_BYTES // left.dtype.itemsize // max(width, q), 16), 4096)
+    step = min(max(TILE_BYTES // left.dtype.itemsize // max(right.width, q), 16), 4096)
     at_once = program.gaussian_rate is not None or program.is_given  # without primitives apart
     tiles_held = 1 if at_once else len(panels) + 1
     row_factors = np.ascontiguousarray(left.factors[:, rows])

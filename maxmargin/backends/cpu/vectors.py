@@ -45,7 +45,7 @@ class Points(Protocol):
         """Keep only these rows."""
         ...
 
-    def narrow(self, copied: bool) -> Points:
+    def as_float32(self, copied: bool) -> Points:
         """Return the same points for tiles in float32, their data copied or not."""
         ...
 
@@ -82,7 +82,7 @@ class Vectors(ABC):
     the distances that are still too small for what they were made of are made again from the
     differences of the rows as they came (:meth:`tile`). ``rate`` is the factor that a distance has
     in the kernel's exponent, infinite where it is not known: what is too small follows from it.
-    Tiles are made in ``dtype``: float64, or float32 after :meth:`narrow`.
+    Tiles are made in ``dtype``: float64, or float32 after :meth:`as_float32`.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Vectors(ABC):
             block = block - self.centre  # float32 becomes float64 here, one tile at a time
         return block.astype(self.dtype, copy=False)
 
-    def narrow(self, copied: bool) -> Vectors:
+    def as_float32(self, copied: bool) -> Vectors:
         """Return the same rows for tiles in float32, their data copied or not.
 
         Where float32 would not know distances that matter, float64 makes them for float32 tiles.
@@ -135,11 +135,11 @@ class Vectors(ABC):
         if self.kind != op.DOT and too_far_for_float32(self.rate, self.sizes):
             return self
         if copied:
-            return self._narrow_copy()
+            return self._float32_copy()
         return self._with(dtype=np.dtype(np.float32), sizes=self.sizes.astype(np.float32))
 
     @abstractmethod
-    def _narrow_copy(self) -> Vectors:
+    def _float32_copy(self) -> Vectors:
         """Return a float32 copy of these rows, in the form whose products are fastest."""
 
     @abstractmethod
@@ -184,7 +184,7 @@ class Vectors(ABC):
         return Panel(self.dense(rows), self.sizes[rows], self, rows)
 
     def tile(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
-        if out.dtype != self.dtype:  # see narrow
+        if out.dtype != self.dtype:  # see as_float32
             values = np.empty(out.shape, dtype=self.dtype)
             self.tile(panel, start, stop, values)
             out[:] = values
@@ -262,9 +262,9 @@ class DenseVectors(Vectors):
     def _terms(self) -> float:
         return float(self.X.shape[1])
 
-    def narrow(self, copied: bool) -> Vectors:
+    def as_float32(self, copied: bool) -> Vectors:
         if self.kind != op.L1_DISTANCE or self.centre is not None:
-            return super().narrow(copied)
+            return super().as_float32(copied)
         centre = centre_of(self.X)  # differences in float64 need none, float32 rows do
         if centre is None:
             centre = np.zeros(self.width)
@@ -273,11 +273,11 @@ class DenseVectors(Vectors):
             sizes[start:stop] = np.abs(self.raw(slice(start, stop)) - centre).sum(axis=1)
         if too_far_for_float32(self.rate, sizes):
             return self
-        return self._with(centre=centre).narrow(copied)
+        return self._with(centre=centre).as_float32(copied)
 
-    def _narrow_copy(self) -> Vectors:
+    def _float32_copy(self) -> Vectors:
         if self._mostly_zero():
-            return self.compact()._narrow_copy()
+            return self.compact()._float32_copy()
         block = np.empty((self.n, self.width), dtype=np.float32)
         for start, stop in stretches(self.n, self.width):
             block[start:stop] = self.dense(slice(start, stop))
@@ -344,7 +344,7 @@ class SparseVectors(Vectors):
             self._made["centred"] = _less(self.X, self.centre)
         return self._made["centred"]
 
-    def _narrow_copy(self) -> Vectors:
+    def _float32_copy(self) -> Vectors:
         X = self._centred if self.index is None else self._centred[self.index]
         parts = X.data.astype(np.float32), X.indices, X.indptr  # the pattern is shared
         X = sp.csr_array(parts, shape=X.shape)

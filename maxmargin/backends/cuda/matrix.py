@@ -188,8 +188,8 @@ class Matrix(Bounded):
     def _gaussian(self) -> bool:
         """Whether the values are Gaussians of dense rows."""
         gaussian = self.program.gaussian_rate is not None and self.program.gaussian_rate < 0
-        narrow = self._precision == torch.float32
-        return gaussian and narrow and type(self.points.primitives[0]) is Vectors
+        float32 = self._precision == torch.float32
+        return gaussian and float32 and type(self.points.primitives[0]) is Vectors
 
     @property
     def _fused(self) -> bool:

@@ -15,7 +15,7 @@ from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.evaluation import Evaluation, evaluate
-from maxmargin.gram import Definiteness, Gram, Spectrum
+from maxmargin.gram import Definiteness, Gram, HostGram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.driver import Choice, Watch, drive
@@ -98,8 +98,9 @@ class Auto:
             return self.method
         chosen = choose_method(problem, k, self.shrinking).method
         if isinstance(chosen, SMO):
-            problem.gram.forget_narrow_rows()
-            problem.gram.scratch.release()
+            host = problem.gram.host
+            host.forget()
+            host.scratch.release()
         return chosen
 
 
@@ -143,12 +144,12 @@ def solve_certified(
     if gram.on_device:
         _solve_together(gram, attempts, solver, workers)
     elif solver.method is None and solver.monitor.trace is None:
-        _solve_small(gram, attempts, solver, workers)
+        _solve_small(gram.host, attempts, solver, workers)
     _solve_each(gram, [attempt for attempt in attempts if not attempt.done], solver, workers)
     return [attempt.evaluation for attempt in attempts], [attempt.steps for attempt in attempts]
 
 
-def _solve_small(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
+def _solve_small(gram: HostGram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
     """Take a round with all small problems at once, and one more with those worth refining."""
     threads = min(workers.count, len(attempts))
     small = [a for a in attempts if SmallBatch.takes(gram, a.problem, threads)]
@@ -200,7 +201,7 @@ def _solve_each(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Wor
         return
     threads = min(workers.count, len(attempts))
     if any(len(attempt.problem) >= _ENGINE_FROM for attempt in attempts):
-        gram.narrow()  # before the threads that share it
+        gram.host.float32_points()  # before the threads that share it
 
     def solve(attempt: _Attempt, workers: Workers, memory: int) -> None:
         rows = attempt.rows
@@ -215,7 +216,7 @@ def _solve_each(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Wor
     large = sizes[order] >= _SHARED_FROM
     enough = np.count_nonzero(large) >= _ENOUGH * threads
     shared = (large & ~enough) | (len(attempts) == 1)
-    apart = ~shared & (gram.points.entry_time * sizes[order] ** 2.0 >= _APART_FROM)
+    apart = ~shared & (gram.host.points.entry_time * sizes[order] ** 2.0 >= _APART_FROM)
     for k in order[shared]:
         solve(attempts[k], workers, gram.memory)
     workers.map(lambda k: solve(attempts[k], ALONE, gram.memory // threads), order[apart])

@@ -298,7 +298,7 @@ class NearLevel:
             factor = self.factor
             return OnRows(LowRank(factor.L[rows], factor.rest[rows]), row, orientation)
         K, gram = np.empty((len(rows), len(rows))), self.gram
-        cpu.kernel_square(gram.program, gram.points, rows, K, self.workers)
+        cpu.kernel_square(gram.program, gram.host.points, rows, K, self.workers)
         K[np.abs(K) < _NOTHING * K.diagonal().min()] = 0.0  # arithmetic with denormals is slow
         return OnRows(Dense(cpu.finite(K, gram.kernel), self.workers), row, orientation)
 

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -107,8 +107,7 @@ class ParallelSets(BatchMethod):
         The decisions of a solution are those on the rows of its problem.
         """
         problems = [_on_whole(problem) for problem in problems]
-        gram = cast(DeviceGram, problems[0].gram)
-        return gram.at_work(partial(self._solve_all, problems, watches))
+        return problems[0].gram.device.at_work(partial(self._solve_all, problems, watches))
 
     def _solve_all(
         self, problems: Sequence[DualProblem], watches: Sequence[Watch]
@@ -124,7 +123,7 @@ class ParallelSets(BatchMethod):
 
 def _on_whole(problem: DualProblem) -> DualProblem:
     """Return a problem over a part of a matrix as one over the whole."""
-    gram = cast(DeviceGram, problem.gram)
+    gram = problem.gram.device
     if gram.whole is None or gram.index is None:
         return problem
     decision = problem.known_decision
@@ -140,7 +139,7 @@ def _parts(problems: Sequence[DualProblem]) -> list[list[int]]:
 
     The longest come first, so that those solved together are about as long.
     """
-    gram = cast(DeviceGram, problems[0].gram)
+    gram = problems[0].gram.device
     parts: dict[tuple, list[int]] = {}
     for k in sorted(range(len(problems)), key=lambda k: -len(problems[k])):
         large = len(problems[k]) > _TOGETHER
@@ -218,7 +217,7 @@ class _Run(DualRun):
 
     def __init__(self, problems: Sequence[DualProblem], watches: Sequence[Watch]) -> None:
         self.problems, self.watches = problems, watches
-        gram = cast(DeviceGram, problems[0].gram)
+        gram = problems[0].gram.device
         self.tol = np.array([watch.tol for watch in watches])
         self.limit = np.array([watch.left(0) for watch in watches])
         self.ended: list[Status | None] = [None] * len(problems)

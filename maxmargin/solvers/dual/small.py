@@ -21,7 +21,7 @@ from maxmargin.backends.cpu.small import Answers, Batch, Values
 from maxmargin.backends.cpu.steps import CONVERGED, PAUSED, Variables
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
-from maxmargin.gram import Gram
+from maxmargin.gram import HostGram
 from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.dual.method import DualRun
@@ -84,7 +84,7 @@ class SmallBatch:
     monitor: Monitor = field(default_factory=Monitor)
 
     @staticmethod
-    def takes(gram: Gram, problem: DualProblem, threads: int) -> bool:
+    def takes(gram: HostGram, problem: DualProblem, threads: int) -> bool:
         """Whether a problem is for this solver: small, soft, with a constraint, and has room.
 
         A kernel that calls Python functions is asked for as few rows as possible by others.
@@ -95,7 +95,7 @@ class SmallBatch:
         return size < cpu_small.LARGEST and room and soft and not gram.program.calls_python
 
     def solve(
-        self, gram: Gram, tasks: Sequence[Task], workers: Workers = ALONE
+        self, gram: HostGram, tasks: Sequence[Task], workers: Workers = ALONE
     ) -> list[Answer | None]:
         """Solve problems that are alike in their groups and readings.
 
@@ -159,7 +159,7 @@ class SmallBatch:
         )
 
 
-def _side_by_side(gram: Gram, tasks: Sequence[Task]) -> tuple[Batch, Answers]:
+def _side_by_side(gram: HostGram, tasks: Sequence[Task]) -> tuple[Batch, Answers]:
     """Lay problems out for compiled code, with room for their answers."""
     problems, count = [task.problem for task in tasks], len(tasks)
     laid = DualBatch.of(problems)
@@ -202,7 +202,7 @@ def _answer(task: Task, batch: Batch, found: Answers, k: int) -> Answer:
     return Answer(solution, found.coef[on], found.decision[on], account)
 
 
-def _shared(gram: Gram, problems: int, entries: int, workers: Workers) -> Values | None:
+def _shared(gram: HostGram, problems: int, entries: int, workers: Workers) -> Values | None:
     """Values that serve so many problems of so many entries together, if there are such.
 
     Rows of the Gaussian kernel are made as they are needed, unless problems that share them are
@@ -227,7 +227,7 @@ def _lent(count: int) -> AbstractContextManager[np.ndarray]:
     return cpu.rooms.lent(count, np.float64)
 
 
-def _block(gram: Gram, rows: np.ndarray, room: np.ndarray) -> np.ndarray:
+def _block(gram: HostGram, rows: np.ndarray, room: np.ndarray) -> np.ndarray:
     """Kernel values among some rows, in the room that is given."""
     values = room[: len(rows) ** 2].reshape(len(rows), len(rows))
     everything = len(rows) == gram.n

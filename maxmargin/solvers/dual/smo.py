@@ -120,7 +120,7 @@ class SMORun(DualRun):
 
     def steps(self) -> Generator[None, None, None]:
         """Steps of two; where they crawl, faces, and Newton's steps."""
-        whole, gram, pace = self.whole, self.problem.gram, self.pace
+        whole, gram, pace = self.whole, self.problem.gram.host, self.pace
         size, tol = len(self.problem), self.watch.tol
         slice_steps = max(_FIRST_SLICE // size, 1)
         stall, proven = _StallWatch(size), gram.kernel.validity is Validity.VALID
@@ -216,7 +216,7 @@ class _State:
 
     def advance(self, tol: float, steps: int, turn: int = -1) -> tuple[int, int, int, float]:
         """Take up to so many steps; see :func:`smo_steps`."""
-        problem, store = self.problem, self.problem.gram.store
+        problem, store = self.problem, self.problem.gram.host.store
         return smo_steps(
             store.data,
             store.slot,
@@ -349,7 +349,7 @@ class _State:
         A panel of rows costs little more than one, since the data are read once for all of them.
         Once the store is full only what is needed is fetched: the rest would evict rows in use.
         """
-        gram = self.problem.gram
+        gram = self.problem.gram.host
         count = min(max(_FETCH_ENTRIES // gram.n, _FETCH_ROWS[0]), _FETCH_ROWS[1])
         count = min(count, gram.store.capacity - gram.store.used, len(self.v)) - 1
         rows = [needed]

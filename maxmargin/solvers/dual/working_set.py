@@ -156,10 +156,11 @@ class _State:
     """Where a solve is: ``beta``, the decision ``D = K coef``, and the rows computed so far."""
 
     def __init__(self, problem: DualProblem, workers: Workers, pace: Pace) -> None:
-        gram = problem.gram
+        gram = problem.gram.host
         self.gram, self.problem, self.workers, self.pace = gram, problem, workers, pace
         self.chosen: np.ndarray | None = None  # the last set
-        self.points = gram.narrow().gathered() if gram.narrow_bytes else gram.narrow()
+        points = gram.float32_points()
+        self.points = points.gathered() if gram.float32_bytes else points
         self.n_groups = problem.n_groups
         self.orientation = problem.orientation.astype(np.float32)
         self.same_orientation = bool((self.orientation == self.orientation[0]).all())
@@ -170,14 +171,15 @@ class _State:
         self.random = np.random.default_rng(0)
         size = len(problem)
         self.variables, self.found = problem.variables, cpu_steps.Findings.empty(size)
-        memory = gram.memory - gram.narrow_bytes - 8 * _VECTORS * size
+        memory = gram.memory - gram.float32_bytes - 8 * _VECTORS * size
         memory = max(memory - workers.count * 4 * cpu.TILE_BYTES, 0)
         side = max(self._side(_BLOCK_SHARE * memory), LEAST)
         self.largest = min(side, LARGEST, size)
         self.grows = size <= min(side / 2**0.5, _WHOLE) and not problem.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
         cheap = self.points.entry_time < _CHEAP
-        self.store = gram.narrow_rows(0 if cheap else int(np.clip(left // (4 * gram.n), 0, gram.n)))
+        kept = 0 if cheap else int(np.clip(left // (4 * gram.n), 0, gram.n))
+        self.store = gram.float32_rows(kept)
         self._moved = problem.on_rows(self.beta) != 0
         self._buffer = np.empty(0, dtype=np.float32)
         self._growth: Any = None  # these three once a set grows: see _grow
@@ -187,14 +189,9 @@ class _State:
         self._exact = False  # whether the decision is one in float64
 
     @property
-    def _width(self) -> int:
-        """Entries of the widest row of data."""
-        return max((points.width for points in self.points.primitives), default=1)
-
-    @property
     def _gathered_bytes(self) -> int:
         """What a row of a block's data takes, from where it is to float32 side by side."""
-        return self._width * (8 if self.gram.narrow_bytes else 20)
+        return self.points.width * (8 if self.gram.float32_bytes else 20)
 
     def _side(self, memory: float) -> int:
         """Largest q with ``4 q^2`` bytes of block, and the data of q rows, in this memory."""
@@ -268,7 +265,7 @@ class _State:
             elif not steps:
                 steps = self._exchange(tol, violation, allowed, stopped)
         except BaseException as error:
-            self.gram.forget_narrow_rows()  # some may be half made
+            self.gram.forget()  # some may be half made
             if not isinstance(error, StoppedError):
                 raise
             self.beta, self.decision = before

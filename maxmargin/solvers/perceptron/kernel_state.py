@@ -29,7 +29,7 @@ class KernelState(PerceptronState):
         self, gram: Gram, y: np.ndarray, step: np.ndarray, bias: bool, variant: str
     ) -> None:
         super().__init__(y, step, variant)
-        self.gram, self.has_bias = gram, bias
+        self.gram, self.has_bias = gram.host, bias
         self.values = np.zeros(gram.n)
         self.rows_at_once, self.rows_measured = max(_VALUES // gram.n, 1), gram.n
 
