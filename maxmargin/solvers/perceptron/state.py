@@ -283,7 +283,7 @@ class LinearState(PerceptronState):
 
     def snapshot(self) -> np.ndarray:
         """Weights and bias."""
-        return np.append(self.scale * self.w, self.bias)
+        return np.concatenate((self.scale * self.w, self.totals["bias"]))
 
     def last(self) -> Weights:
         """Return the weights as they are."""
