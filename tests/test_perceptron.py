@@ -14,6 +14,7 @@ from sklearn.linear_model import Perceptron as Reference
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from maxmargin import Trace
 from maxmargin.kernels import RBF, Linear, Polynomial
 from maxmargin.linear.perceptron import Perceptron
 from maxmargin.linear.separability import is_separable
@@ -142,6 +143,59 @@ def test_watching_it_step_by_step_ends_where_the_fit_ends(random):
             side = signs(y)[after.row]
             assert side * (X[after.row] @ before.coef + before.intercept) <= 1e-12
             np.testing.assert_allclose(after.coef - before.coef, side * X[after.row], atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [None, "linear"])
+@pytest.mark.parametrize("variant", ["last", "pocket", "averaged"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_trace_has_every_update_and_changes_nothing(order, variant, kernel, random):
+    X = random.integers(-5, 6, size=(60, 3)).astype(float)
+    y = (X @ [1.0, -1.0, 2.0] + random.normal(size=60) > 0).astype(int)
+    options = {"order": order, "variant": variant, "kernel": kernel, "tol": None, "max_iter": 5}
+    trace, short = Trace(), Trace(limit=20)
+    with warnings.catch_warnings(action="ignore"):
+        plain = Perceptron(**options).fit(X, y)
+        traced = Perceptron(callback=trace, **options).fit(X, y)
+        Perceptron(callback=short, **options).fit(X, y)
+    np.testing.assert_array_equal(traced.dual_coef_, plain.dual_coef_)
+    np.testing.assert_array_equal(traced.intercept_, plain.intercept_)
+    assert (traced.n_iter_, traced.status_) == (plain.n_iter_, plain.status_)
+    (records,) = trace.records.values()
+    assert [record.steps for record in records] == list(range(plain.n_updates_ + 1))
+    for before, after in itertools.pairwise(records):
+        (i,) = after.working_set
+        moved = after.variables - before.variables
+        side = signs(y)[i]
+        if kernel is None:
+            np.testing.assert_array_equal(moved, side * np.append(X[i], 1.0))
+            values = X @ after.variables[:-1] + after.variables[-1]
+        else:
+            np.testing.assert_array_equal(np.flatnonzero(moved), [i])
+            values = X @ X.T @ after.variables + after.variables.sum()
+        assert after.violation == np.mean(signs(y) * values <= 0)
+        assert after.objective == pytest.approx(np.maximum(-signs(y) * values, 0).mean())
+    assert 4 <= len(short) <= 20
+    assert short.records[0][-1].steps == plain.n_updates_
+    if variant == "last":
+        last = short.records[0][-1].variables
+        fitted = np.append(plain.coef_, plain.intercept_) if kernel is None else None
+        expected = plain.dual_coef_[0] * signs(y) if fitted is None else fitted
+        np.testing.assert_array_equal(last, expected)
+
+
+def test_a_trace_has_every_class_and_penalties_too(cancer):
+    X, y = load_iris(return_X_y=True)
+    trace = Trace(limit=50)
+    model = Perceptron(callback=trace).fit(X, y)
+    assert sorted(trace.records) == [0, 1, 2]
+    for k, records in trace.records.items():
+        assert len(records) <= 50
+        assert records[-1].steps == model.n_updates_[k]
+        np.testing.assert_array_equal(records[-1].variables[:-1], model.coef_[k])
+    for penalty in ("l1", "l2"):
+        options = {"penalty": penalty, "alpha": 1e-3}
+        traced = Perceptron(callback=Trace(), **options).fit(*cancer)
+        np.testing.assert_array_equal(traced.coef_, Perceptron(**options).fit(*cancer).coef_)
 
 
 # -- data that cannot be separated ---------------------------------------------------------------
@@ -287,8 +341,9 @@ def test_a_callback_stops_the_fit_with_a_usable_model(cancer):
     X = np.tile(X, (100, 1))
 
     def stop(progress):
-        told.append(progress)
-        return True
+        if progress.steps:
+            told.append(progress)
+        return progress.steps > 0
 
     with pytest.warns(ConvergenceWarning, match="Ctrl-C or by a callback"):
         model = Perceptron(tol=None, max_iter=10**6, callback=stop).fit(X, np.tile(y, 100))

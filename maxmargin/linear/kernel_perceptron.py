@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.solvers.perceptron.kernel_state import KernelState
-from maxmargin.solvers.perceptron.state import Weights
+from maxmargin.solvers.perceptron.state import PerceptronState, Weights
 
 
 def has_coefficients(machine: Any) -> None:
@@ -52,9 +52,9 @@ class KernelPerceptron(KernelEstimator):
             )
         return None, np.zeros(machines)
 
-    def _kernel_starts(
+    def _kernel_begins(
         self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray]
-    ) -> list[Callable[[str], KernelState]]:
+    ) -> list[Callable[[str], PerceptronState]]:
         """Return what begins each machine, all over one Gram matrix."""
         gram = self._gram(X, self._validated_kernel())
         return [

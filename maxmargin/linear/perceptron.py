@@ -13,7 +13,7 @@ Freund and Schapire, Machine Learning 37, 1999 (averaging, kernels).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -44,12 +44,7 @@ from maxmargin.solvers.perceptron.passes import (
     examples_of,
     order_of_rows,
 )
-from maxmargin.solvers.perceptron.state import (
-    LinearState,
-    Penalty,
-    PerceptronState,
-    starting_weights,
-)
+from maxmargin.solvers.perceptron.state import LinearState, Penalty, starting_weights
 
 
 class Perceptron(KernelPerceptron, LinearClassifier):
@@ -365,28 +360,23 @@ class Perceptron(KernelPerceptron, LinearClassifier):
                 intercept = random.standard_normal(count)
         return starting_weights(shape, coef, intercept, self.fit_intercept)
 
-    def _starts(
-        self, X: Any, signs: list[np.ndarray], steps: list[np.ndarray], start: tuple
-    ) -> Sequence[Callable[[str], PerceptronState]]:
-        """Return what begins each machine, for its labels and its rows' steps."""
-        if self.kernel is not None:
-            return self._kernel_starts(X, signs, steps)
-        bias, penalty = self.fit_intercept, self._penalty()
-        return [
-            partial(LinearState, X, y, step, bias, coef, intercept, penalty)
-            for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
-        ]
-
     def _posed(
-        self, X: Any, index: np.ndarray, weights: list[np.ndarray], start: tuple
+        self, X: Any, index: np.ndarray, signs: list, weights: list[np.ndarray], start: tuple
     ) -> tuple[Passes, list[Examples], list[int]]:
         """Return the method, and what each machine has to learn, with a seed for each."""
         order, penalised = order_of_rows(self.order, self.shuffle), self.penalty is not None
         method = Passes(order, self.tol, self.n_iter_no_change, self.variant, penalised)
         steps = [self.eta0 * weight for weight in weights]
-        starts = self._starts(X, self._signs(index), steps, start)
+        if self.kernel is not None:
+            begins = self._kernel_begins(X, signs, steps)
+        else:
+            bias, penalty = self.fit_intercept, self._penalty()
+            begins = [
+                partial(LinearState, X, y, step, bias, coef, intercept, penalty)
+                for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
+            ]
         held_out = self.validation_fraction if self.early_stopping else 0.0
-        return method, *examples_of(starts, weights, index, held_out, self.random_state)
+        return method, *examples_of(begins, weights, index, held_out, self.random_state)
 
     def _learn(
         self, X: Any, index: np.ndarray, weights: list[np.ndarray], start: tuple, passes: int
@@ -397,7 +387,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         constant = self.penalty is None and all((weight == first).all() for weight in weights)
         self._step = self.eta0 * first if constant else None
         with self._watched(len(weights)) as monitor:
-            method, examples, seeds = self._posed(X, index, weights, start)
+            signs = self._signs(index)
+            method, examples, seeds = self._posed(X, index, signs, weights, start)
 
             def learn(k: int) -> Outcome:
                 tol, part = 1.0 / max(len(examples[k].rows), 1), ProblemMonitor(monitor, k)
@@ -412,7 +403,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
             if self.kernel is None:
                 self.coef_ = np.array([weights.coef for weights in found])
             else:
-                self._keep_expansion(X, self._signs(index), found)
+                self._keep_expansion(X, signs, found)
             over = self.status_ is not Status.MAX_ITER
             monitor.end(f"{self.status_}: {np.sum(self.n_updates_)} updates", over)
 
@@ -514,7 +505,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         index = model._classes_of(y)
         if kernel is not None or len(model.classes_) > 2:
             raise ValueError("Only a perceptron for two classes, without a kernel, can be watched.")
-        weights = model._weights_of_machines(None, X, index)
-        method, (examples,), (seed,) = model._posed(X, index, weights, model._start(X))
+        signs, weights = model._signs(index), model._weights_of_machines(None, X, index)
+        method, (examples,), (seed,) = model._posed(X, index, signs, weights, model._start(X))
         watch = Watch(max_iter=self.max_iter, seed=seed)
         yield from method.begin(examples, watch).updates(watch)

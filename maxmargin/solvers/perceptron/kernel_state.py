@@ -33,7 +33,6 @@ class KernelState(PerceptronState):
         self.values = np.zeros(gram.n)
         self.rows_at_once, self.rows_measured = max(_VALUES // gram.n, 1), gram.n
 
-    @on_one_blas_thread
     def visit(self, order: np.ndarray, place: int, end: int, until: float) -> int:
         """Look at some rows; those of the matrix that are not there yet are made on the way."""
         store = self.gram.store
@@ -54,17 +53,18 @@ class KernelState(PerceptronState):
             )
             if not missing or self.stopped() is not None:
                 break
-            self.gram.require(self._wanted(order[place:end]))
+            self._require_some(order[place:end])
         return place
 
-    def _wanted(self, coming: np.ndarray) -> np.ndarray:
-        """The next row, and rows after it that are likely to make a step too."""
+    @on_one_blas_thread
+    def _require_some(self, coming: np.ndarray) -> None:
+        """Make the next row of the matrix, and rows after it that are likely to make a step too."""
         soon = int(_SOON / (self.gram.points.entry_time * self.gram.n))
         most = max(min(_AHEAD, soon, self.gram.store.capacity // 2), 1)
         likely = coming[self.wrong(coming)]
         likely = likely[self.gram.store.slot[likely] < 0]
         _, first = np.unique(likely, return_index=True)
-        return likely[np.sort(first)[:most]]
+        self.gram.require(likely[np.sort(first)[:most]])
 
     def margins(self, rows: np.ndarray) -> np.ndarray:
         """Look at rows without learning from them."""
@@ -77,7 +77,7 @@ class KernelState(PerceptronState):
 
     def snapshot(self) -> np.ndarray:
         """Values at all rows, and the bias."""
-        return np.append(self.values, self.bias)
+        return np.concatenate((self.values, self.totals["bias"]))
 
     def last(self) -> Weights:
         """Return the combination as it is."""

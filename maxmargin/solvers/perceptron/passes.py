@@ -27,6 +27,8 @@ from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.perceptron.state import PerceptronState, Weights
 
+_STREAKS = 16  # of a pass that are the longest so far, about: the pocket then looks at all rows
+
 
 class Step(NamedTuple):
     """A perceptron after an update: its number, the row used, the weights and the bias."""
@@ -118,7 +120,7 @@ class PerceptronRun(Run):
 
     def __init__(self, method: Passes, problem: Examples, watch: Watch) -> None:
         self.method, self.rows, self.held_out = method, problem.rows, problem.held_out
-        self.weight, self.state = problem.weight, problem.begin(method.variant)
+        self.weight, self.state = problem.weight[problem.rows], problem.begin(method.variant)
         self.state.stopped = watch.stopped
         self.random = np.random.default_rng(watch.seed)
         self.begun, self.cycle_length = 0, 0  # passes
@@ -161,6 +163,7 @@ class PerceptronRun(Run):
         """Pass after pass; yields after each, after many rows and after the updates allowed."""
         state = self.state
         fixed = self.method.order in ("cyclic", "misclassified") and not self.method.penalised
+        brief = _STREAKS * len(self.rows) <= state.rows_at_once  # nobody waits for such a pass
         recurrence = Recurrence()
         while True:
             if fixed and (length := recurrence.after(state.snapshot())):
@@ -169,17 +172,19 @@ class PerceptronRun(Run):
             self.begun += 1
             if state.pocket:
                 self.pocket = self._better()
-            order, before, place = self._order(), state.n_updates, 0
+            order, place, before = self._order(), 0, state.n_updates
+            made = before
             state.begin_pass()
             while place < len(order):
                 end = min(place + state.rows_at_once, len(order))
-                until = state.n_updates + self.allowed
+                until = made + self.allowed
                 place = state.visit(order, place, end, until)
-                if state.pocket and place < end and state.n_updates < until:
+                made = state.n_updates
+                if state.pocket and place < end and made < until:  # a streak has ended
                     self.pocket = self._better()
-                if place < len(order):
+                if place < len(order) and (made >= until or not brief):
                     yield
-            self.status = self._ended(state.n_updates - before)
+            self.status = self._ended(made - before)
             if self.status is not None:
                 return
             self.n_iter += 1
@@ -229,7 +234,7 @@ class PerceptronRun(Run):
 
     def _better(self) -> tuple[float, Weights]:
         """Return the weights or those in the pocket: what errs on fewer rows, by weight."""
-        errors = float(self.weight[self.rows[self.state.wrong(self.rows)]].sum())
+        errors = float(self.weight[self.state.wrong(self.rows)].sum())
         if self.pocket is None or errors < self.pocket[0]:
             return errors, self.state.last()
         return self.pocket

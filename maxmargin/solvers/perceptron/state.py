@@ -25,7 +25,7 @@ from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.rows import FAST, add, dot, rows_of
 
 _ENTRIES = 1 << 25  # of the data that one compiled call looks at: some 0.05 s
-_MEASURED = 1 << 22  # of them that a measure looks at: some milliseconds
+_MEASURED = 1 << 20  # of them that a measure looks at: about a millisecond
 _SMALLEST = 1e-9  # scale of the weights at which it is multiplied out
 
 # y_i eta_i and alpha_i side by side: rows are looked at in any order, and one miss of the cache is
@@ -283,7 +283,7 @@ class LinearState(PerceptronState):
 
     def snapshot(self) -> np.ndarray:
         """Weights and bias."""
-        return np.append(self.scale * self.w, self.bias)
+        return np.concatenate((self.scale * self.w, self.totals["bias"]))
 
     def last(self) -> Weights:
         """Return the weights as they are."""
