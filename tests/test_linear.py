@@ -35,7 +35,7 @@ from maxmargin import (
 )
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.linear.path import C_path
-from maxmargin.losses import SquaredHinge
+from maxmargin.losses import Absolute, EpsilonInsensitive, Hinge, SquaredHinge, ZeroOne
 from maxmargin.progress import Monitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
@@ -1161,3 +1161,15 @@ def test_the_part_alone_does_not_make_up_for_an_intercept():
     model = surrogate._Surrogate(risk, part, risk.evaluate(np.zeros(2)), Watch(tol=0.1))
     least = Newton().solve(risk, Watch(tol=1e-9)).certificate.primal
     assert model.certificate()[0].dual <= least
+
+
+def test_a_loss_may_be_an_object():
+    """A named loss, given as one, is the same machine; one without a dual is refused in words."""
+    named, given = LinearSVC(loss="hinge").fit(X, TWO), LinearSVC(loss=Hinge()).fit(X, TWO)
+    np.testing.assert_array_equal(named.coef_, given.coef_)
+    with pytest.raises(ValueError, match=r"zero_one|convex|conjugate"):
+        LinearSVC(loss=ZeroOne()).fit(X, TWO)
+    with pytest.raises(ValueError, match="'loss' parameter"):
+        LinearSVC(loss=EpsilonInsensitive()).fit(X, TWO)
+    model = LinearSVR(loss=Absolute(), tol=1e-6).fit(X, X[:, 0])
+    assert model.certificate_.converged

@@ -16,7 +16,7 @@ from maxmargin.linear.risk_machine import (
     solver_names,
 )
 from maxmargin.linear.stream import available_where, takes_streams
-from maxmargin.losses import Hinge, Loss, SquaredHinge
+from maxmargin.losses import Hinge, Loss, MarginLoss, SquaredHinge
 from maxmargin.risk import L1, L2, Penalty
 
 _LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
@@ -37,7 +37,9 @@ class LinearSVC(RiskClassifier):
     ----------
     penalty : {"l2", "l1"}, default="l2"
         ``"l1"`` is ``||w||_1`` in place of ``1/2 ||w||^2``, for the squared hinge: sparse weights.
-    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+    loss : {"squared_hinge", "hinge"} or MarginLoss, default="squared_hinge"
+        By name, or a convex loss of the margin from :mod:`maxmargin.losses` or of your own, if it
+        has a ``shape``.
     dual : "auto" or bool, default="auto"
         Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features.
         Where rows crawl and features are few, the primal takes over for the last half of
@@ -116,7 +118,7 @@ class LinearSVC(RiskClassifier):
     _parameter_constraints: dict = {
         **RiskMachine._parameter_constraints,
         "penalty": [StrOptions({"l2", "l1"})],
-        "loss": [StrOptions(set(_LOSSES))],
+        "loss": [StrOptions(set(_LOSSES)), MarginLoss],
         "dual": ["boolean", StrOptions({"auto"})],
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
@@ -220,7 +222,7 @@ class LinearSVC(RiskClassifier):
 
     @property
     def _loss(self) -> Loss:
-        return _LOSSES[self.loss]
+        return _LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
 
     @property
     def _penalty(self) -> Penalty:
@@ -232,9 +234,9 @@ class LinearSVC(RiskClassifier):
                 "multi_class='crammer_singer' is not one problem for each class, which is what "
                 "LinearSVC solves: use multi_class='ovr'."
             )
-        if self.penalty == "l1" and self.loss == "hinge":
+        if self.penalty == "l1" and not self._loss.smooth:
             raise ValueError(
-                "penalty='l1' goes with loss='squared_hinge': the hinge is not smooth."
+                f"penalty='l1' goes with loss='squared_hinge': the {self._loss.name} is not smooth."
             )
         refuse_solver_against_dual(self)
         refuse_two_forms(self)

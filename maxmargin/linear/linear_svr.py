@@ -19,7 +19,12 @@ from maxmargin.linear.risk_machine import (
     with_weight,
 )
 from maxmargin.linear.stream import available_where, learn, takes_streams
-from maxmargin.losses import EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from maxmargin.losses import (
+    EpsilonInsensitive,
+    Loss,
+    ResidualLoss,
+    SquaredEpsilonInsensitive,
+)
 
 _LOSSES = {
     "epsilon_insensitive": EpsilonInsensitive,
@@ -43,7 +48,9 @@ class LinearSVR(RiskMachine, LinearRegressor):
     tol : float, default=1e-4
         Relative duality gap of an answer that counts as converged.
     C : float, default=1.0
-    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"} or ResidualLoss
+        By name, ``"epsilon_insensitive"`` by default, or a convex loss of the residual with a
+        ``shape``, which then has an epsilon of its own.
     fit_intercept : bool, default=True
     intercept_scaling : float, optional
         By default the intercept has no penalty. A number is LIBLINEAR's problem: the intercept is
@@ -85,7 +92,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
     _parameter_constraints: dict = {
         **RiskMachine._parameter_constraints,
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
-        "loss": [StrOptions(set(_LOSSES))],
+        "loss": [StrOptions(set(_LOSSES)), ResidualLoss],
         "dual": ["boolean", StrOptions({"auto"})],
         "solver": solver_names("newton", "multipliers", "dual_descent", "sgd"),
     }
@@ -174,7 +181,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
 
     @property
     def _loss(self) -> Loss:
-        return _LOSSES[self.loss](self.epsilon)
+        return _LOSSES[self.loss](self.epsilon) if isinstance(self.loss, str) else self.loss
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
         self._refuse_contradictions()
