@@ -225,7 +225,7 @@ class Heuristic:
     """Something that could be left out: where it is, and what has to change for that.
 
     ``silent`` says that a fit without it goes the same way, only slower or faster; ``purpose`` what
-    it is for where that is not speed.
+    it is for where that is not speed; ``deleted`` that it is gone, and only its record is left.
     """
 
     name: str
@@ -234,6 +234,7 @@ class Heuristic:
     off: Callable[[], list[Switch]]
     silent: bool = False
     purpose: str = ""
+    deleted: bool = False
 
     @cached_property
     def switches(self) -> list[Switch]:
@@ -271,16 +272,6 @@ def _small(**values: Any) -> Callable[[], list[Switch]]:
 
 def _plain_steps(constrained: bool, *arguments: Any) -> Any:
     return (pair_steps if constrained else single_steps)(*arguments)
-
-
-def _without_first_sample() -> list[Switch]:
-    select = working_set._State.select
-
-    def selected(self: Any, tol: float) -> np.ndarray:
-        self.fresh = False
-        return select(self, tol)
-
-    return [(working_set._State, "select", selected)]
 
 
 def _all_rows_kept() -> list[Switch]:
@@ -339,7 +330,8 @@ HEURISTICS = [
         "first set a random sample",
         "working_set._State._sample",
         _ENGINE,
-        _without_first_sample,
+        list,
+        deleted=True,
     ),
     Heuristic(
         "rows kept in float32",
@@ -372,6 +364,7 @@ HEURISTICS = [
         "working_set._PATIENCE",
         _ENGINE,
         _constants(working_set, _PATIENCE=NEVER),
+        purpose="an end where float32 never comes to its tolerance",
     ),
     Heuristic(
         "sets that grow",
@@ -413,7 +406,8 @@ HEURISTICS = [
         "small: that descent on small faces only",
         "cpu.small._SMALL_FACE",
         ("small", "pairs"),
-        _small(_SMALL_FACE=256),
+        list,
+        deleted=True,
     ),
     Heuristic(
         "small: descents where steps are many",
@@ -425,7 +419,7 @@ HEURISTICS = [
         "small: all descents",
         "cpu.small._FACE",
         ("small", "pairs"),
-        _small(_FACE=0, _SMALL_FACE=0),
+        _small(_FACE=0),
         purpose="exact answers",
     ),
     Heuristic(
@@ -453,6 +447,7 @@ HEURISTICS = [
         "smo._EVEN",
         ("smo", "uneven"),
         _constants(smo, _EVEN=np.inf),
+        purpose="outlying rows (decision 0021)",
     ),
     Heuristic(
         "rows fetched in panels",
@@ -676,10 +671,11 @@ def measure(names: list[str], wanted: list[str], folder: Path | None, records: R
                     warm = True
                 key = f"{road_name}: {name} C={C:g}"
                 record = measure_cell(road, heuristics, name, C, X, y)
-                if len(wanted) < len(HEURISTICS) and key in records:  # the others stay
+                if key in records:  # what was not measured now stays
                     faster = record["seconds"] / records[key]["seconds"]
                     for other, (spent, done) in records[key]["without"].items():
-                        record["without"].setdefault(other, [spent * faster, done])
+                        if other not in {heuristic.name for heuristic in heuristics}:
+                            record["without"][other] = [spent * faster, done]
                 records[key] = record
                 records.save()
                 print(f"{key}: {record['seconds']:.3f} s, {len(record['without'])} met", flush=True)
@@ -715,6 +711,8 @@ class Finding:
     @property
     def verdict(self) -> str:
         """Keep it or not, by the rule."""
+        if self.heuristic.deleted:
+            return "**deleted**"
         if self.heuristic.purpose:
             return f"for {self.heuristic.purpose}"
         if not self.ratios:
@@ -725,7 +723,7 @@ class Finding:
             return "delete: pays nowhere"
         if self.worst >= HARMS:
             return "keep"
-        return "keep: pays more than it harms" if self.mean >= PAYS else "delete: harms, too"
+        return "keep: pays more than it harms" if self.mean >= PAYS else "harms as much as it pays"
 
 
 def findings(records: Records) -> Iterator[Finding]:
@@ -787,7 +785,7 @@ def main() -> None:
     if not options.report:
         warnings.simplefilter("ignore")  # of fits that do not converge: they are counted
         records["about"] = {"environment": environment()}
-        wanted = [h.name for h in HEURISTICS]
+        wanted = [h.name for h in HEURISTICS if not h.deleted]
         if options.heuristics:
             wanted = [name for name in wanted if name in options.heuristics.split(";")]
         names = chosen(options.only, ROADS, parser)
