@@ -1,6 +1,6 @@
 """Agreement with scikit-learn: machine x kernel x data set.
 
-    python benchmarks/agreement.py [--data ../shared/data] [--output FILE.md]
+    python benchmarks/agreement.py [--data FOLDER] [--output FILE.md]
 
 Both libraries get the same arrays and ``tol``. The dual objectives of both are computed here, in
 float64, from ``support_`` and ``dual_coef_``, each pair of classes by itself, and summed. Scores
@@ -11,25 +11,22 @@ a9a subset needs the data folder; without it those rows are left out.
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
+from functools import partial
 from pathlib import Path
 
+import data
 import numpy as np
 import scipy.sparse as sp
-from sklearn import datasets, svm
+from harness import RESULTS, seconds
+from sklearn import svm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
 
 import maxmargin
 from maxmargin.multiclass import OneVsOne
 
-CLASSIFICATION = {
-    "iris": datasets.load_iris,
-    "digits": datasets.load_digits,
-    "breast cancer": datasets.load_breast_cancer,
-}
+NAMES = ("iris", "digits", "breast_cancer", "diabetes")
 KERNELS = {"linear": {}, "poly": {"coef0": 1.0, "degree": 2}, "rbf": {}, "sigmoid": {}}
 MACHINES = {
     "SVC": {"C": 1.0},
@@ -40,20 +37,14 @@ MACHINES = {
 }
 
 
-def load(folder):
+def sets(folder):
     """Yield (name, X, y, is regression)."""
-    for name, loader in CLASSIFICATION.items():
-        X, y = loader(return_X_y=True)
-        yield name, StandardScaler().fit_transform(X), y, False
-    X, y = datasets.load_diabetes(return_X_y=True)
-    yield "diabetes", StandardScaler().fit_transform(X), (y - y.mean()) / y.std(), True
-    path = folder / "a9a.npz"
-    if path.exists():
-        z = np.load(path)
-        parts = (z["X_data"].astype(float), z["X_indices"], z["X_indptr"])
-        X = sp.csr_matrix(parts, shape=tuple(z["X_shape"]))
-        rows = np.random.default_rng(0).permutation(X.shape[0])[:3000]
-        yield "a9a, 3000 rows", X[rows], z["y"][rows], False
+    for name in NAMES:
+        found = data.load(name, scaling="standardised")
+        yield name.replace("_", " "), found.X, found.y, data.is_regression(name)
+    if data.available("a9a", folder):
+        found = data.load("a9a", folder, 3000, sparse=True)
+        yield "a9a, 3000 rows", found.X, found.y, False
 
 
 def pairs(model, y):
@@ -90,18 +81,11 @@ def score(model, X, y):
     return (model.predict(X) == 1).mean() if hasattr(model, "offset_") else model.score(X, y)
 
 
-def timed(model, X, y):
-    """Fit and return the seconds it took."""
-    start = time.perf_counter()
-    model.fit(X, y)
-    return time.perf_counter() - start
-
-
 def main():
     """Print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/agreement.md"))
+    data.add_option(parser)
+    parser.add_argument("--output", type=Path, default=RESULTS / "agreement.md")
     options = parser.parse_args()
     maxmargin.SVC().fit([[0.0], [1.0]], [0, 1])  # compile or load before the clock starts
     lines = [
@@ -110,7 +94,7 @@ def main():
         "| fit ours / theirs (s) |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, X, y, regression in load(options.data):
+    for name, X, y, regression in sets(options.data):
         X, X_test, y, y_test = train_test_split(X, y, random_state=0)
         for machine, parameters in MACHINES.items():
             if regression != machine.endswith("SVR"):
@@ -121,7 +105,7 @@ def main():
                 theirs = getattr(svm, machine)(**settings, cache_size=1000, max_iter=2_000_000)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                    seconds = timed(ours, X, y), timed(theirs, X, y)
+                    taken = [seconds(partial(model.fit, X, y)) for model in (ours, theirs)]
                 K = ours.kernel_(X)
                 c = ours.certificate_
                 lines.append(
@@ -130,11 +114,11 @@ def main():
                     f"| {c.kkt_violation:.1e} | {c.status}, {c.definiteness.split(' by ')[0]} "
                     f"| {len(ours.support_)} / {len(theirs.support_)} "
                     f"| {score(ours, X_test, y_test):.4f} / {score(theirs, X_test, y_test):.4f} "
-                    f"| {seconds[0]:.3f} / {seconds[1]:.3f} |"
+                    f"| {taken[0]:.3f} / {taken[1]:.3f} |"
                 )
                 print(lines[-1], flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    header = "# Agreement with scikit-learn\n\n`python benchmarks/agreement.py`\n\n"
+    header = "# Agreement with scikit-learn\n\n`python benchmarks/agreement.py --data FOLDER`\n\n"
     options.output.write_text(header + "\n".join(lines) + "\n")
 
 

@@ -10,36 +10,24 @@ the larger one 5,000, enough for the code that larger problems take.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 import time
 
 SIZES = ("small", "larger")
+LIMIT = 600.0  # seconds
 
 
 def measure(size: str, repeats: int) -> dict:
     """Times with an empty cache and with a filled one, a list of each."""
+    from harness import run_once  # not in the process that is measured: it imports NumPy
+
     runs: dict[str, list] = {"empty": [], "filled": []}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
             for times in runs.values():
-                times.append(_run(size, {"NUMBA_CACHE_DIR": cache}))
+                times.append(run_once([__file__, size], LIMIT, {"NUMBA_CACHE_DIR": cache}))
     return runs
-
-
-def _run(size: str, environment: dict) -> dict:
-    done = subprocess.run(
-        [sys.executable, __file__, size],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        return {"error": done.stderr.strip().splitlines()[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def first_fit(size: str) -> dict:

@@ -1,7 +1,7 @@
 """The GPU engine on one card: fit, predict and search, part by part, and how far from the floors.
 
     pip install -e ".[gpu]"
-    python benchmarks/gpu.py [--data DATA] [--only mnist,covtype] [--repeats 3] [--check]
+    python benchmarks/gpu.py --data FOLDER [--only mnist,covtype] [--repeats 3] [--check]
 
 Data start as float32 NumPy arrays in host memory, and a fit ends with a certified machine there.
 The first fit of a process compiles; it is reported apart. Parts of a fit are timed with the device
@@ -17,7 +17,6 @@ kernel values that the support vectors need with all rows. Results go to ``resul
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import time
 from collections.abc import Callable
@@ -26,6 +25,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import triton
+from data import Data, add_option, load
+from harness import RESULTS, Records, chosen, median, table, times
+from harness import seconds as timed
 from sklearn.base import clone
 
 import maxmargin
@@ -33,7 +35,6 @@ from maxmargin import SVC, SVCSearchCV
 from maxmargin.backends import cuda
 from maxmargin.solvers.dual import certified, parallel_sets
 
-HERE = Path(__file__).resolve().parent
 DTYPES = ("float32", "float64", "float16")
 TO_REACH = {
     "mnist, gamma=0.02": 0.25,
@@ -45,29 +46,14 @@ TO_REACH = {
 }
 
 
-def mnist(folder: Path) -> tuple:
+def mnist(folder: Path | None) -> Data:
     """All digits, 60,000 x 784 in [0, 1], and the 10,000 to predict."""
-    file = np.load(folder / "mnist.npz")
-    parts = [(file[name].reshape(len(file[name]), -1) / 255) for name in ("X", "X_test")]
-    return parts[0].astype(np.float32), file["y"], parts[1].astype(np.float32), file["y_test"]
+    return load("mnist", folder, new=None, dtype=np.float32)
 
 
-def covtype(folder: Path) -> tuple:
+def covtype(folder: Path | None) -> Data:
     """Class 2 against the rest, every column in [0, 1], 80 % of the rows at random."""
-    file = np.load(folder / "covtype.npz")
-    X, y = file["X"].astype(np.float32), (file["y"] == 2).astype(int)
-    low, high = X.min(axis=0), X.max(axis=0)
-    X = (X - low) / np.maximum(high - low, 1e-9)
-    rows = np.random.default_rng(0).permutation(len(X))[: int(0.8 * len(X))]
-    return X[rows], y[rows]
-
-
-def synthetic() -> tuple:
-    """2,000,000 Gaussian points in 20 dimensions, a curved border, 0.3 % of the labels turned."""
-    random = np.random.default_rng(0)
-    X = random.standard_normal((2_000_000, 20), dtype=np.float32)
-    border = np.sin(X[:, 0]) + 0.5 * X[:, 1] * X[:, 2] + 0.3 * X[:, 3]
-    return X, ((border > 0) ^ (random.random(len(X)) < 0.003)).astype(int)
+    return load("covtype", folder, int(0.8 * 581_012), dtype=np.float32)
 
 
 class Parts:
@@ -116,14 +102,12 @@ def card() -> dict[str, float]:
     """Bandwidth and rates of this card, measured: bytes, float32 and half precision flops."""
 
     def best(run: Callable) -> float:
-        times = []
-        for _ in range(4):
-            torch.cuda.synchronize()
-            began = time.perf_counter()
+        def run_to_its_end() -> None:
             run()
             torch.cuda.synchronize()
-            times.append(time.perf_counter() - began)
-        return min(times)
+
+        torch.cuda.synchronize()
+        return min(times(run_to_its_end, 4))
 
     big = torch.empty(1 << 30, dtype=torch.float32, device="cuda")
     other, n = torch.empty_like(big), 8192
@@ -136,13 +120,9 @@ def card() -> dict[str, float]:
 
 def measured_fit(model: SVC, X: np.ndarray, y: np.ndarray, repeats: int) -> dict:
     """Fit some times; returns times, parts, the certificate's numbers and the floors."""
-    times = []
-    for _ in range(repeats + 1):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        model.fit(X, y)
-        times.append(time.perf_counter() - began)
-        print(f"  fit {times[-1]:.3f} s", flush=True)
+    torch.cuda.synchronize()
+    first, *taken = times(lambda: model.fit(X, y), repeats + 1)
+    print(f"  fit {first:.3f} s, then {taken}", flush=True)
     with Parts() as parts:
         model.fit(X, y)
     certificate = model.certificate_
@@ -151,8 +131,8 @@ def measured_fit(model: SVC, X: np.ndarray, y: np.ndarray, repeats: int) -> dict
     return {
         "rows": len(X),
         "features": X.shape[1],
-        "first": times[0],
-        "seconds": float(np.median(times[1:])),
+        "first": first,
+        "seconds": median(taken),
         "parts": parts,
         "status": str(certificate.status),
         "violation": certificate.kkt_violation,
@@ -179,16 +159,14 @@ def check(record: dict, model: SVC, X: np.ndarray, y: np.ndarray) -> None:
 def main() -> None:
     """Measure what was asked for, and write the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--output", type=Path, default=HERE / "results")
-    parser.add_argument("--only", default="mnist,covtype,search,synthetic")
+    add_option(parser)
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--only", default="")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    wanted = options.only.split(",")
-    path = options.output / "gpu.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
-    results["machine"] = {
+    records = Records(options.output / "gpu.json")
+    records["machine"] = {
         "card": torch.cuda.get_device_name(0),
         "torch": torch.__version__,
         "triton": triton.__version__,
@@ -196,18 +174,18 @@ def main() -> None:
         "maxmargin": maxmargin.__version__,
         **card(),
     }
-    for name in wanted:
+    for name in chosen(options.only, WORKLOADS, parser):
         print(name, flush=True)
         for key, record in WORKLOADS[name](options):
-            results[key] = record
-            options.output.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(results, indent=1) + "\n")
-            (options.output / "gpu.md").write_text(report(results))
-    print(report(results))
+            records[key] = record
+            records.save()
+            records.write(report(records))
+    print(report(records))
 
 
 def _mnist(options: argparse.Namespace) -> object:
-    X, y, X_test, y_test = mnist(options.data)
+    digits = mnist(options.data)
+    X, y = digits.X, digits.y
     for gamma in (0.02, 0.125):
         model = SVC(C=10, gamma=gamma, device="cuda")
         record = measured_fit(model, X, y, options.repeats)
@@ -215,50 +193,34 @@ def _mnist(options: argparse.Namespace) -> object:
             check(record, model, X, y)
         yield f"mnist, gamma={gamma}", record
         if gamma == 0.02:
-            times = []
-            for _ in range(options.repeats + 1):
-                began = time.perf_counter()
-                found = model.predict(X_test)
-                times.append(time.perf_counter() - began)
-            accuracy = float((found == y_test).mean())
-            yield (
-                "mnist predict",
-                {
-                    "rows": len(X_test),
-                    "seconds": float(np.median(times[1:])),
-                    "accuracy": accuracy,
-                },
-            )
+            _, *taken = times(lambda m=model: m.predict(digits.X_new), options.repeats + 1)
+            accuracy = float((model.predict(digits.X_new) == digits.y_new).mean())
+            record = {"rows": len(digits.X_new), "seconds": median(taken), "accuracy": accuracy}
+            yield "mnist predict", record
 
 
 def _covtype(options: argparse.Namespace) -> object:
     model = SVC(C=10, gamma=10, device="cuda")
-    X, y = covtype(options.data)
-    record = measured_fit(model, X, y, options.repeats)
+    rows = covtype(options.data)
+    record = measured_fit(model, rows.X, rows.y, options.repeats)
     if options.check:
-        check(record, model, X, y)
+        check(record, model, rows.X, rows.y)
     yield "covtype", record
 
 
 def _synthetic(options: argparse.Namespace) -> object:
     model = SVC(C=10, gamma=0.05, device="cuda")
-    yield "synthetic", measured_fit(model, *synthetic(), min(options.repeats, 1))
+    rows = load("made border", scaling="none", dtype=np.float32)
+    yield "synthetic", measured_fit(model, rows.X, rows.y, min(options.repeats, 1))
 
 
 def _search(options: argparse.Namespace) -> object:
-    X, y, *_ = mnist(options.data)
+    digits = mnist(options.data)
     grid = {"C": [0.1, 1, 10, 100, 1000], "gamma": [0.005, 0.01, 0.02, 0.04, 0.08]}
     search = SVCSearchCV(grid, estimator=SVC(device="cuda"), cv=5)
-    began = time.perf_counter()
-    search.fit(X, y)
-    yield (
-        "mnist search",
-        {
-            "rows": len(X),
-            "seconds": time.perf_counter() - began,
-            "best": {**search.best_params_, "score": search.best_score_},
-        },
-    )
+    seconds = timed(lambda: search.fit(digits.X, digits.y))
+    best = {**search.best_params_, "score": search.best_score_}
+    yield "mnist search", {"rows": len(digits.y), "seconds": seconds, "best": best}
 
 
 WORKLOADS = {"mnist": _mnist, "covtype": _covtype, "search": _search, "synthetic": _synthetic}
@@ -268,60 +230,45 @@ def report(results: dict) -> str:
     """Tables of what was measured."""
     about, rows = results["machine"], {k: v for k, v in results.items() if k != "machine"}
     rates = [f"{about[f'{name} flops'] / 1e12:.0f} in {name}" for name in DTYPES]
-    columns = ["workload", "rows", "seconds", "to reach", "first"]
-    columns += ["support vectors", "KKT violation", "relative gap"]
-    lines = [
-        "# On a GPU",
-        "",
-        "`python benchmarks/gpu.py`",
-        "",
-        f"{about['card']}, torch {about['torch']}, Triton {about['triton']}, "
-        f"maxmargin {about['maxmargin']}. Measured here: {about['bytes per second'] / 1e12:.1f} "
-        f"TB/s; Tflop/s: {', '.join(rates)}.",
-        "",
-        "Seconds of a call, data beginning as float32 arrays in host memory; the median after a",
-        "first call, which compiles and is given apart.",
-        "",
-        f"| {' | '.join(columns)} |",
-        "|---" * len(columns) + "|",
-    ]
+    lines = []
     for key, r in rows.items():
         more = ["-"] * 4
         if "dual" in r:
             violation, gap = f"{r['violation']:.1e}", f"{r['relative gap']:.1e}"
             more = [f"{r['first']:.1f}", f"{r['support vectors']:,}", violation, gap]
-        cells = [key, f"{r['rows']:,}", f"{r['seconds']:.3g}", f"{TO_REACH[key]:g}", *more]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append([key, f"{r['rows']:,}", f"{r['seconds']:.3g}", f"{TO_REACH[key]:g}", *more])
+    columns = ["workload", "rows", "seconds", "to reach", "first"]
+    columns += ["support vectors", "KKT violation", "relative gap"]
     fits = {key: r for key, r in rows.items() if "parts" in r}
     names = [part for part, *_ in Parts.WATCHED]
-    lines += [
-        "",
-        "Where the time of a fit goes (timed apart, the device synchronised in between):",
-        "",
-    ]
-    lines += [f"| workload | {' | '.join(names)} | peak GB |", "|---" * (len(names) + 2) + "|"]
+    spent, floors = [], []
     for key, r in fits.items():
         times = [f"{r['parts'].get(name, 0.0):.3f}" for name in names]
-        lines.append(f"| {key} | {' | '.join(times)} | {r['peak GB']:.1f} |")
-    lines += [
-        "",
-        "Floors: what must be moved once over the bandwidth, and the flops of the support",
-        "",
-    ]
-    lines[-2] += " vectors' kernel rows over the float32 rate."
-    lines += ["| workload | bytes (s) | flops (s) | seconds over the larger |", "|---|---|---|---|"]
-    for key, r in fits.items():
+        spent.append([key, *times, f"{r['peak GB']:.1f}"])
         moved, counted = r["bytes"] / about["bytes per second"], r["flops"] / about["float32 flops"]
-        times = r["seconds"] / max(moved, counted)
-        lines.append(f"| {key} | {moved:.4f} | {counted:.4f} | {times:.0f} |")
+        over = r["seconds"] / max(moved, counted)
+        floors.append([key, f"{moved:.4f}", f"{counted:.4f}", f"{over:.0f}"])
+    parts = [
+        "# On a GPU",
+        "`python benchmarks/gpu.py --data FOLDER`",
+        f"{about['card']}, torch {about['torch']}, Triton {about['triton']}, "
+        f"maxmargin {about['maxmargin']}. Measured here: {about['bytes per second'] / 1e12:.1f} "
+        f"TB/s; Tflop/s: {', '.join(rates)}.",
+        "Seconds of a call, data beginning as float32 arrays in host memory; the median after a\n"
+        "first call, which compiles and is given apart.",
+        table(columns, lines),
+        "Where the time of a fit goes (timed apart, the device synchronised in between):",
+        table(["workload", *names, "peak GB"], spent),
+        "Floors: what must be moved once over the bandwidth, and the flops of the support vectors' "
+        "kernel rows over the float32 rate.",
+        table(["workload", "bytes (s)", "flops (s)", "seconds over the larger"], floors),
+    ]
     below = {k: r[c] for k, r in rows.items() for c in r if c.startswith("objective below")}
     for key, value in below.items():
-        lines += ["", f"{key}: dual objective below the CPU engine's by {value:.1e} of it."]
+        parts.append(f"{key}: dual objective below the CPU engine's by {value:.1e} of it.")
     for key, r in rows.items():
-        for name in ("accuracy", "best"):
-            if name in r:
-                lines += ["", f"{key}: {name} {r[name]}."]
-    return "\n".join(lines) + "\n"
+        parts += [f"{key}: {name} {r[name]}." for name in ("accuracy", "best") if name in r]
+    return "\n\n".join(parts) + "\n"
 
 
 if __name__ == "__main__":

@@ -20,24 +20,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
-import queue
-import subprocess
 import sys
-import threading
 import time
 import warnings
 from pathlib import Path
 
+import data
 import numpy as np
 from dual import examine
+from harness import HERE, RESULTS, Child, LateError, Records, cores, geometric_mean, table, times
 from libraries import INTELEX, OURS, SETTINGS, SKLEARN, SLACK, TOL, AbsentError, listening
 from libraries import estimator as build
-from verdict import WORSE, geometric_mean
-from workloads import stored
+from report import WORSE
 
-HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))  # where nothing is installed
 GPU = "maxmargin on the GPU"
 COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -50,23 +46,9 @@ STARTING = 300.0  # seconds for a side to load, compile and warm up
 DEATHS = 3  # of the process of a side, before the run is given up
 
 
-def load(name: str, folder: Path, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows at random with columns of deviation one; labels, or a real target alike."""
-    with np.load(folder / f"{name}.npz") as file:
-        X, y = stored(file, "X"), file["y"]
-    chosen = np.random.default_rng(0).permutation(len(y))[:rows]
-    X, y = X[chosen], y[chosen]
-    X = (X.toarray() if hasattr(X, "toarray") else X).astype(np.float64)
-    deviation = X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
-    if name in REALS:
-        return X, (y - y.mean(dtype=np.float64)) / y.std(dtype=np.float64)
-    return X, y.astype(np.int64)
-
-
 def machine(side: str, name: str, C: float, gamma: float):
     """An unfitted machine for a cell."""
-    kind, parameters = ("SVR", {"epsilon": 0.1}) if name in REALS else ("SVC", {})
+    kind, parameters = ("SVR", {"epsilon": 0.1}) if data.is_regression(name) else ("SVC", {})
     parameters |= {"C": C, "gamma": gamma}
     if side == GPU:
         return build(OURS, kind, parameters | {"device": "cuda"}).set_params(cache_size="auto")
@@ -77,13 +59,9 @@ def machine(side: str, name: str, C: float, gamma: float):
 
 def fitted(side: str, name: str, X, y, C: float, gamma: float) -> dict:
     """Fit a cell, and say how long it took and how good the answer is."""
-    times: list[float] = []
-    while not times or (times[0] < SHORT and len(times) < REPEATS):
-        model = machine(side, name, C, gamma)
-        with listening() as heard:
-            began = time.perf_counter()
-            model.fit(X, y)
-            times.append(time.perf_counter() - began)
+    model = machine(side, name, C, gamma)
+    with listening() as heard:
+        taken = times(lambda: model.fit(X, y), REPEATS, enough=SHORT)
     if hasattr(model, "certificate_"):
         certificate = model.certificate_
         parts = certificate.parts or (certificate,)
@@ -95,7 +73,7 @@ def fitted(side: str, name: str, X, y, C: float, gamma: float) -> dict:
         converged = violation <= SLACK * TOL
         status = "converged" if converged else "; ".join(heard.warnings) or "above tol"
     return {
-        "seconds": min(times),
+        "seconds": min(taken),
         "status": status,
         "converged": converged,
         "violation": float(violation),
@@ -104,7 +82,7 @@ def fitted(side: str, name: str, X, y, C: float, gamma: float) -> dict:
     }
 
 
-def work(side: str, folder: Path, rows: int) -> None:
+def work(side: str, folder: Path | None, rows: int) -> None:
     """Answer cells from standard input, one a line, until it ends."""
     answers, sys.stdout = sys.stdout, sys.stderr  # a library may print what it likes
     warnings.simplefilter("ignore")
@@ -118,7 +96,8 @@ def work(side: str, folder: Path, rows: int) -> None:
     for line in sys.stdin:
         name, C, factor = json.loads(line)
         if loaded[0] != name:
-            X, y = load(name, folder, rows)
+            found = data.load(name, folder, rows, "standardised")
+            X, y = found.X, found.y
             loaded = name, (X, y)
             for some in (300, 2000, len(y)):  # the code for every size is loaded and compiled
                 machine(side, name, 1.0, 1 / X.shape[1]).fit(X[:some], y[:some])
@@ -132,63 +111,28 @@ class Side:
     """A library in a process of its own, ended and begun again when it takes too long."""
 
     def __init__(self, name: str, options: argparse.Namespace) -> None:
-        self.name, self.options = name, options
-        self.process: subprocess.Popen | None = None
-        self.absent, self.deaths = "", 0
-
-    def _begin(self) -> None:
-        options = self.options
-        command = [sys.executable, __file__, "--side", self.name, "--data", str(options.data)]
-        command += ["--rows", str(options.rows)]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE.parent
-        )
-        self.lines: queue.Queue = queue.Queue()
-
-        def read(stream, lines) -> None:
-            for line in stream:
-                lines.put(line)
-            lines.put(None)
-
-        threading.Thread(target=read, args=(self.process.stdout, self.lines), daemon=True).start()
-        self.absent = self._answer(STARTING).get("absent", "")
-
-    def _answer(self, seconds: float) -> dict:
-        line = self.lines.get(timeout=seconds)
-        if line is None:
-            raise RuntimeError("its process has died")
-        return json.loads(line)
+        self.name, self.limit, self.deaths = name, options.limit, 0
+        command = [__file__, "--side", name, "--data", str(options.data)]
+        self.child = Child([*command, "--rows", str(options.rows)], STARTING)
 
     def fit(self, cell: tuple) -> dict:
         """Fit a cell, or say why there is no time."""
         try:
-            if self.process is None:
-                self._begin()
-            if self.absent:
-                return {"status": self.absent, "converged": False}
-            assert self.process is not None
-            assert self.process.stdin is not None
-            self.process.stdin.write(json.dumps(cell) + "\n")
-            self.process.stdin.flush()
-            self._answer(STARTING)
-            return self._answer(REPEATS * SHORT + self.options.limit)
-        except queue.Empty:
-            limit = self.options.limit
-            found = {"limit": limit, "status": f"not done after {limit:g} s"}
+            absent = self.child.begin().get("absent")
+            if absent:
+                return {"status": absent, "converged": False}
+            self.child.ask(cell)
+            self.child.answer(STARTING)
+            return self.child.answer(REPEATS * SHORT + self.limit)
+        except LateError:
+            found = {"limit": self.limit, "status": f"not done after {self.limit:g} s"}
         except (RuntimeError, OSError) as error:
             found = {"status": str(error)}
             self.deaths += 1
             if self.deaths > DEATHS:
                 raise
-        self.end()
+        self.child.end()
         return {**found, "converged": False}
-
-    def end(self) -> None:
-        """End the process."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
 
 
 def ratio(cell: dict, ours: str, others: list[str]) -> tuple[float, str] | None:
@@ -234,14 +178,12 @@ def report(results: dict, title: str, ours: str, others: list[str]) -> str:
         ]
     for name in dict.fromkeys(key.split(" ")[0] for key in cells):
         heads = ["gamma / scale", *(f"C={C:g}" for C in COSTS)]
-        lines += ["", f"## {name}", "", f"| {' | '.join(heads)} |"]
-        lines.append("|---" * (len(COSTS) + 1) + "|")
+        body = []
         for factor in GAMMAS:
-            row = [f"{factor:.2g}"]
-            for C in COSTS:
-                key = _key(name, C, factor)
-                row.append(_text(cells.get(key, {}).get(ours), ratios.get(key)))
-            lines.append("| " + " | ".join(row) + " |")
+            keys = [_key(name, C, factor) for C in COSTS]
+            row = [_text(cells.get(key, {}).get(ours), ratios.get(key)) for key in keys]
+            body.append([f"{factor:.2g}", *row])
+        lines += ["", f"## {name}", "", table(heads, body)]
     doubtful = [
         f"- {key}: {side}: {found['status']}"
         for key, cell in cells.items()
@@ -306,8 +248,7 @@ def _key(name: str, C: float, factor: float) -> str:
 
 
 def _about(options: argparse.Namespace) -> dict:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    words = f"{cores} cores, {platform.machine()}, Python {platform.python_version()}"
+    words = f"{cores()} cores, {platform.machine()}, Python {platform.python_version()}"
     if options.gpu:
         import torch
 
@@ -321,14 +262,14 @@ def _about(options: argparse.Namespace) -> dict:
 def main() -> None:
     """Measure the cells that were asked for, and write the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
+    data.add_option(parser)
     parser.add_argument("--gpu", action="store_true", help="the GPU beside our CPU engine")
     parser.add_argument("--rows", type=int, default=4000)
     parser.add_argument("--limit", type=float, default=30.0, help="seconds for one fit")
     parser.add_argument("--only", default=",".join(CLASSES + REALS), help="data sets")
     parser.add_argument("--seconds", type=float, default=np.inf, help="end after so long")
     parser.add_argument("--again", action="store_true", help="measure cells that are there")
-    parser.add_argument("--output", type=Path, default=HERE / "results")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--side", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
@@ -337,7 +278,7 @@ def main() -> None:
     ours, others = (GPU, [OURS]) if options.gpu else (OURS, [SKLEARN, INTELEX])
     title = f"{ours} beside {' and '.join(others)}: every C and gamma"
     path = options.output / f"landscape-{'gpu' if options.gpu else 'cpu'}.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
+    results = Records(path)
     results["about"] = _about(options)
     sides = [Side(name, options) for name in (ours, *others)]
     began = time.perf_counter()
@@ -351,17 +292,17 @@ def main() -> None:
                         continue
                     cell = {side.name: side.fit((name, C, factor)) for side in sides}
                     results[key] = cell
-                    path.write_text(json.dumps(results, indent=1) + "\n")
+                    results.save()
                     found = ratio(cell, ours, others)
-                    times = [c.get("seconds", c.get("limit", np.nan)) for c in cell.values()]
-                    times = [f"{seconds:.2f}" for seconds in times]
+                    spent = [c.get("seconds", c.get("limit", np.nan)) for c in cell.values()]
+                    shown = ", ".join(f"{seconds:.2f}" for seconds in spent)
                     words = f"{found[1]}{found[0]:.1f}" if found else "no ratio"
-                    print(f"{key}: {words} ({', '.join(times)} s)", flush=True)
+                    print(f"{key}: {words} ({shown} s)", flush=True)
     finally:
         for side in sides:
-            side.end()
+            side.child.end()
     text = report(results, title, ours, others)
-    path.with_suffix(".md").write_text(text)
+    results.write(text)
     draw(results, path.with_suffix(".svg"), title, ours, others)
     print("\n".join(text.splitlines()[:9]))
 

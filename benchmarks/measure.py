@@ -1,6 +1,6 @@
 """One measurement, in a process of its own: load, warm up, fit, predict, examine.
 
-    python benchmarks/measure.py KEY LIBRARY DATA_FOLDER [--quick]
+    python benchmarks/measure.py KEY LIBRARY [--data FOLDER] [--quick]
 
 prints a JSON object as its last line. The clock runs during ``fit`` and ``predict`` only. Before
 it, the library fits and predicts a small part of the same data, so that compiling or loading code
@@ -17,41 +17,41 @@ import ctypes
 import json
 import resource
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+import data
 import numpy as np
 from dual import examine
+from harness import median, seconds, times
 from libraries import OURS, AbsentError, doubts, estimator, listening, search
-from workloads import WORKLOADS, Data, Workload, load
+from workloads import WORKLOADS, Workload, load
 
 SMALL, LARGER = 300, 4000  # rows of the two warm-ups
 CALLS, ENOUGH = 5, 1.0  # predict is called so many times, or until so many seconds are spent
 
 
-def measure(workload: Workload, library: str, folder: Path, quick: bool) -> dict:
+def measure(workload: Workload, library: str, folder: Path | None, quick: bool) -> dict:
     """Fit, predict and examine one machine."""
-    data = load(workload, folder, quick)
-    _warm_up(workload, library, data)
+    given = load(workload, folder, quick)
+    _warm_up(workload, library, given)
     model = estimator(library, workload.machine, workload.parameters)
     with listening() as heard:
         before = _reset_peak()
-        fit = _seconds(lambda: model.fit(data.X, data.y))
+        fit = seconds(lambda: model.fit(given.X, given.y))
         peak = _peak() - before
-        predict = _predict_seconds(model, data)
-    found = examine(model, data.X, data.y)
+        predict = _predict_seconds(model, given)
+    found = examine(model, given.X, given.y)
     return {
         "fit": fit,
         "predict": predict,
         "peak_bytes": peak,
-        "rows": data.X.shape[0],
-        "features": data.X.shape[1],
-        "predicted_rows": data.X_new.shape[0],
+        "rows": given.X.shape[0],
+        "features": given.X.shape[1],
+        "predicted_rows": given.X_new.shape[0],
         "support_vectors": len(model.support_),
-        "score": float(model.score(data.X_new, data.y_new)) if predict else None,
+        "score": float(model.score(given.X_new, given.y_new)) if predict else None,
         "iterations": int(np.sum(model.n_iter_)),
         "code_path": sorted(set(heard.log)),
         "certificate": _certificate(model) if library == OURS else None,
@@ -60,56 +60,47 @@ def measure(workload: Workload, library: str, folder: Path, quick: bool) -> dict
     }
 
 
-def measure_search(workload: Workload, library: str, folder: Path, quick: bool) -> dict:
+def measure_search(workload: Workload, library: str, folder: Path | None, quick: bool) -> dict:
     """Run one search over C and gamma; the fit of a search has no single objective to check."""
-    data = load(workload, folder, quick)
+    given = load(workload, folder, quick)
     grid = {name: values[:: 2 if quick else 1] for name, values in workload.grid.items()}
-    few = np.random.default_rng(0).permutation(len(data.y))[:SMALL]
+    few = np.random.default_rng(0).permutation(len(given.y))[:SMALL]
     first = {name: values[:1] for name, values in grid.items()}
-    search(library, first).fit(data.X[few], data.y[few])
+    search(library, first).fit(given.X[few], given.y[few])
     searcher = search(library, grid)
     with listening() as heard:
-        fit = _seconds(lambda: searcher.fit(data.X, data.y))
+        fit = seconds(lambda: searcher.fit(given.X, given.y))
     best = searcher.best_estimator_
     return {
         "fit": fit,
-        "rows": data.X.shape[0],
-        "features": data.X.shape[1],
+        "rows": given.X.shape[0],
+        "features": given.X.shape[1],
         "best_params": searcher.best_params_,
         "best_score": float(searcher.best_score_),
         "mean_test_score": np.asarray(searcher.cv_results_["mean_test_score"]).tolist(),
         "code_path": sorted(set(heard.log)),
-        "doubts": doubts(library, best, heard, examine(best, data.X, data.y)),
+        "doubts": doubts(library, best, heard, examine(best, given.X, given.y)),
     }
 
 
-def _warm_up(workload: Workload, library: str, data: Data) -> None:
+def _warm_up(workload: Workload, library: str, given: data.Data) -> None:
     """Fit and predict two small parts of the data."""
-    order = np.random.default_rng(0).permutation(len(data.y))
+    order = np.random.default_rng(0).permutation(len(given.y))
     some = order[:SMALL]
     if workload.machine in ("SVC", "NuSVC"):
-        classes, counts = np.unique(data.y, return_counts=True)
-        order = order[np.isin(data.y[order], classes[np.argsort(counts)[-2:]])]
+        classes, counts = np.unique(given.y, return_counts=True)
+        order = order[np.isin(given.y[order], classes[np.argsort(counts)[-2:]])]
     for rows in (some, order[:LARGER]):
         model = estimator(library, workload.machine, workload.parameters)
-        model.fit(data.X[rows], data.y[rows])
-        model.predict(data.X[rows])
+        model.fit(given.X[rows], given.y[rows])
+        model.predict(given.X[rows])
 
 
-def _seconds(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def _predict_seconds(model, data: Data) -> float | None:
+def _predict_seconds(model, given: data.Data) -> float | None:
     """Median over a few calls: the shortest predictions take some hundredths of a second."""
-    if data.X_new.shape[0] == 0:
+    if given.X_new.shape[0] == 0:
         return None
-    times: list[float] = []
-    while len(times) < CALLS and sum(times) < ENOUGH:
-        times.append(_seconds(lambda: model.predict(data.X_new)))
-    return float(np.median(times))
+    return median(times(lambda: model.predict(given.X_new), CALLS, enough=ENOUGH))
 
 
 def _reset_peak() -> int:
@@ -137,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("key", choices=WORKLOADS)
     parser.add_argument("library")
-    parser.add_argument("data", type=Path)
+    data.add_option(parser)
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     workload = WORKLOADS[options.key]

@@ -1,82 +1,81 @@
 """Perceptron epochs on covtype: ours against scikit-learn's.
 
-    python benchmarks/perceptron.py [--epochs 10] [--repeats 5]
+    python benchmarks/perceptron.py --data FOLDER [--epochs 10] [--repeats 5]
 
-581,012 rows of 54 standardised features, class 2 against the rest, so many passes without a
-stopping rule. Prints a table of seconds a pass, the least of the repeats, in shuffled and in cyclic
-order, dense float64, dense float32 and CSR. Both libraries are warmed up on a part of the data.
+581,012 rows of 54 features, class 2 against the rest, so many passes without a stopping rule.
+Seconds a pass, the least of the repeats, in shuffled and in cyclic order, dense float64 and float32
+(standardised) and CSR (columns over their largest value). Both libraries are warmed up on a part of
+the data and take turns. Results go to ``results/perceptron.json`` and ``results/perceptron.md``.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
+from data import add_option, load
+from harness import RESULTS, Records, environment, in_turns, in_words, table
+from libraries import OURS, SKLEARN
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Perceptron as Reference
 
-from maxmargin.linear.perceptron import Perceptron
-
-DATA = Path(os.environ.get("MAXMARGIN_DATA", "/work/shared/data")) / "covtype.npz"
+from maxmargin import Perceptron
 
 
-def load() -> tuple[np.ndarray, np.ndarray]:
-    """Return the standardised features and the labels."""
-    with np.load(DATA) as stored:
-        X, y = stored["X"].astype(np.float64, order="C"), stored["y"] == 2
-    X -= X.mean(axis=0)
-    X /= np.maximum(X.std(axis=0), 1e-12)
-    return X, y
+def forms(folder: Path | None) -> dict[str, tuple]:
+    """Covtype dense in both precisions, and sparse."""
+    dense = load("covtype", folder, scaling="standardised", labels="signs")
+    csr = sp.csr_array(load("covtype", folder, sparse=True, labels="signs").X)
+    largest = abs(csr).max(axis=0).toarray().ravel()
+    csr.data /= largest[csr.indices]
+    return {
+        "dense float64": (dense.X, dense.y),
+        "dense float32": (dense.X.astype(np.float32), dense.y),
+        "CSR, scaled": (csr, dense.y),
+    }
 
 
-def scaled_csr() -> sp.csr_array:
-    """Return the features divided by their largest values, of which most are zero."""
-    with np.load(DATA) as stored:
-        X = sp.csr_array(stored["X"].astype(np.float64))
-    largest = abs(X).max(axis=0).toarray().ravel()
-    X.data /= largest[X.indices]
-    return X
-
-
-def seconds_per_epoch(models, X, y, epochs: int, repeats: int) -> list[float]:
-    """Return each model's least time of a pass, over fits in turn."""
-    times: list[list[float]] = [[] for _ in models]
-    for model in models:
-        model.fit(X[:1000], y[:1000])
-    for _ in range(repeats):
-        for model, own in zip(models, times, strict=True):
-            begin = time.perf_counter()
-            model.fit(X, y)
-            own.append((time.perf_counter() - begin) / epochs)
-    return [min(own) for own in times]
+def report(records: Records) -> str:
+    """The table."""
+    lines = []
+    for key, row in records.items():
+        if key != "machine":
+            theirs, ours = row[SKLEARN], row[OURS]
+            lines.append([*key.split("; "), f"{theirs:.4f}", f"{ours:.4f}", f"{theirs / ours:.1f}"])
+    header = ["data", "order", f"{SKLEARN}, s a pass", f"{OURS}, s a pass", "ratio"]
+    parts = ["# The perceptron on covtype", "`python benchmarks/perceptron.py --data FOLDER`"]
+    parts += [in_words(records["machine"]), table(header, lines)]
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
-    """Measure, and print a table."""
+    """Measure, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_option(parser)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=5)
-    asked = parser.parse_args()
-    X, y = load()
-    forms = {
-        "dense float64": X,
-        "dense float32": X.astype(np.float32),
-        "CSR, scaled": scaled_csr(),
-    }
-    print("| data | order | scikit-learn, s | maxmargin, s | ratio |\n|---|---|---|---|---|")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    records = Records(options.output / "perceptron.json")
+    records["machine"] = environment()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    for name, data in forms.items():
+    for name, (X, y) in forms(options.data).items():
         for shuffle in (True, False):
-            fixed = {"max_iter": asked.epochs, "tol": None, "shuffle": shuffle}
-            models = [Reference(**fixed), Perceptron(**fixed)]
-            theirs, ours = seconds_per_epoch(models, data, y, asked.epochs, asked.repeats)
-            order = "shuffled" if shuffle else "cyclic"
-            print(f"| {name} | {order} | {theirs:.4f} | {ours:.4f} | {theirs / ours:.1f} |")
+            fixed = {"max_iter": options.epochs, "tol": None, "shuffle": shuffle, "random_state": 0}
+            models = {SKLEARN: Reference(**fixed), OURS: Perceptron(**fixed)}
+            for model in models.values():
+                model.fit(X[:1000], y[:1000])
+            works = {side: lambda m=m, X=X, y=y: m.fit(X, y) for side, m in models.items()}
+            taken = in_turns(works, options.repeats)
+            key = f"{name}; {'shuffled' if shuffle else 'cyclic'}"
+            records[key] = {side: min(own) / options.epochs for side, own in taken.items()}
+            records.save()
+            print(f"{key}: {records[key]}", flush=True)
+    records.write(report(records))
+    print(report(records))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from libraries import INTELEX, OURS, PEERS, SKLEARN
 from matplotlib.figure import Figure
-from report import growth_curves
-from verdict import Row, exponent, rows
+from report import Row, exponent, growth_curves, rows
 
 COLOURS = {OURS: "#111111", SKLEARN: "#e07b00", INTELEX: "#0068b5"}
 MARKERS = {OURS: "o", SKLEARN: "o", INTELEX: "s"}

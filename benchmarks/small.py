@@ -10,17 +10,16 @@ scikit-learn's; below the table are the geometric mean and the worst of every ki
 from __future__ import annotations
 
 import argparse
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn import datasets, linear_model, svm
+from data import is_regression, load
+from harness import CPU, geometric_mean, times
+from sklearn import linear_model, svm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
-from verdict import geometric_mean
 
 import maxmargin
 from maxmargin import SVC, SVCSearchCV
@@ -37,16 +36,9 @@ def product(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return A @ B.T
 
 
-def data_set(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of deviation one; labels, or a real target alike."""
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    X = StandardScaler().fit_transform(X)
-    return X, (y - y.mean()) / y.std() if name == "diabetes" else y
-
-
 def machines(name: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield the machines for a data set: a name, ours and scikit-learn's."""
-    regression = name == "diabetes"
+    regression = is_regression(name)
     for kind in ("SVR", "OneClassSVM") if regression else ("SVC", "NuSVC", "OneClassSVM"):
         nu = {"nu": 0.2} if kind == "NuSVC" else {}
         for kernel in KERNELS:
@@ -90,12 +82,7 @@ def given_kernels(name: str, X: np.ndarray, y: np.ndarray) -> Iterator[Case]:
 def best(work: Callable[[], object], repeats: int) -> float:
     """Return the least CPU milliseconds of some calls; the first of all compiles."""
     work()
-    taken = []
-    for _ in range(repeats):
-        began = time.process_time()
-        work()
-        taken.append(time.process_time() - began)
-    return 1e3 * min(taken)
+    return 1e3 * min(times(work, repeats, CPU))
 
 
 def main() -> None:
@@ -108,9 +95,10 @@ def main() -> None:
     ratios: dict[str, list[tuple[float, str]]] = {}
     print("| | | maxmargin, ms | scikit-learn, ms | ratio |\n|---|---|---|---|---|")
     for name in NAMES:
-        X, y = data_set(name)
+        found = load(name, scaling="standardised")
+        X, y = found.X, found.y
         cases = list(fits_and_predictions(name, X, y))
-        cases += [] if name == "diabetes" else given_kernels(name, X, y)
+        cases += [] if is_regression(name) else given_kernels(name, X, y)
         for kind, case, ours, theirs in cases:
             if kind.startswith("predict"):
                 pass  # of the machines fitted just before

@@ -1,12 +1,12 @@
 """Speed against scikit-learn and scikit-learn-intelex: fit, predict, search, memory, cold start.
 
     pip install -e ".[bench]"
-    python benchmarks/speed.py [--quick] [--only svc,growth] [--repeats 3] [--peer-repeats 1]
+    python benchmarks/speed.py --data FOLDER [--quick] [--only svc,growth] [--repeats 3]
 
 Every measurement is a process of its own (``measure.py``); those of the libraries take turns, and
 medians are compared. No time is believed before the machine's dual objective and KKT violation are
-recomputed in float64 (``dual.py``) and compared (``verdict.py``). What is measured, and which files
-the data folder must hold, is in ``workloads.py``.
+recomputed in float64 (``dual.py``) and compared (``report.py``). What is measured is in
+``workloads.py``, and what the data folder holds in ``data.py``.
 
 Results are merged into ``speed.json`` after each workload, so a run that was stopped loses little
 and ``--only`` refreshes its part; ``speed.md``, ``speed.svg`` and ``growth.svg`` are rewritten from
@@ -17,51 +17,36 @@ run takes some hours, nearly all of them the peers'.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
-import subprocess
-import sys
 import time
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import cold
-from joblib import cpu_count
+import data
+from harness import HERE, RESULTS, Records, environment, run_once
 from libraries import INTELEX, OURS, PEERS
 from workloads import WORKLOADS, Workload
 
-HERE = Path(__file__).resolve().parent
-PACKAGES = ("maxmargin", "numpy", "scipy", "scikit-learn", "scikit-learn-intelex", "numba")
 COLD = [f"cold/{size}" for size in cold.SIZES]
 
 
 def main() -> None:
     """Measure what was asked for, and write the report."""
     options = _options()
-    folder = options.output or HERE / "results" / ("quick" if options.quick else "")
+    folder = options.output or RESULTS / ("quick" if options.quick else "")
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "speed.json"
-    results = json.loads(path.read_text()) if path.exists() else {}
+    records = Records(folder / "speed.json")
     for key in options.keys:
         print(f"{key}:", flush=True)
-        results[key] = _record(key, options)
-        _save(results, path)
-    _write_report(results, folder, options.quick)
-
-
-def _save(results: dict, path: Path) -> None:
-    """Write one line per workload; a kill in the middle leaves the old file."""
-    lines = [f"{json.dumps(key)}: {json.dumps(record)}" for key, record in results.items()]
-    new = path.with_suffix(".new")
-    new.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    new.replace(path)
+        records[key] = _record(key, options)
+        records.save()
+    _write_report(records, folder, options.quick)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, default=HERE.parent.parent / "shared" / "data")
+    data.add_option(parser)
     parser.add_argument("--output", type=Path, help="folder for the results")
     parser.add_argument("--only", default="", help="sections, workloads or section/workload")
     parser.add_argument("--quick", action="store_true", help="one repeat on small subsets")
@@ -92,7 +77,7 @@ def _record(key: str, options: argparse.Namespace) -> dict:
         "when": time.strftime("%Y-%m-%d %H:%M:%S"),
         "quick": options.quick,
         "load_average": os.getloadavg(),
-        "environment": _environment(),
+        "environment": environment(),
     }
     if key in COLD:
         return {**record, "runs": cold.measure(key.partition("/")[2], options.repeats)}
@@ -119,15 +104,9 @@ def _take_turns(workload: Workload, options: argparse.Namespace) -> dict[str, li
 
 def _run(workload: Workload, library: str, options: argparse.Namespace) -> dict:
     """One measurement in its own process, or the reason why there is none."""
-    command = [sys.executable, str(HERE / "measure.py"), workload.key, library, str(options.data)]
-    command += ["--quick"] * options.quick
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=workload.limit)
-    except subprocess.TimeoutExpired:
-        return {"error": f"not done after {workload.limit:.0f} s"}
-    if done.returncode:
-        return {"error": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
+    command = [str(HERE / "measure.py"), workload.key, library, *["--quick"] * options.quick]
+    command += [] if options.data is None else ["--data", str(options.data)]
+    return run_once(command, workload.limit)
 
 
 def _summary(run: dict) -> str:
@@ -137,38 +116,6 @@ def _summary(run: dict) -> str:
     if run.get("predict"):
         text += f"   predict {run['predict']:7.3f} s"
     return "   ".join([text, *run["doubts"]])
-
-
-def _environment() -> dict:
-    """Say where and with what is measured."""
-    git = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=HERE, capture_output=True, text=True
-    )
-    return {
-        "cpu": _cpu(),
-        "cores": cpu_count(),
-        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
-        "system": platform.platform(terse=True),
-        "versions": {
-            "Python": platform.python_version(),
-            **{name: _version(name) for name in PACKAGES},
-            "commit": git.stdout.strip() or "unknown",
-        },
-    }
-
-
-def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _write_report(results: dict, folder: Path, quick: bool) -> None:

@@ -1,14 +1,6 @@
-"""What is measured: data sets, and the machines that are fitted to them.
+"""What ``speed.py`` measures: machines, their parameters, and the data they are fitted to.
 
-A workload's key is ``section/name``. Scaling takes its limits from all training rows of a file, so
-subsets of one file share it. Where only some rows are wanted they are the first of a permutation
-with seed 0. Rows to predict are the file's test part, or else the rows that follow in that
-permutation, or else (w8a, which is fitted whole and has no test part) training rows again.
-
-The data folder holds these files, each with ``X`` and ``y`` (CSR as ``X_data``, ``X_indices``,
-``X_indptr``, ``X_shape``) and perhaps a test part ``X_test``, ``y_test``:
-a9a, w8a, covtype, mnist, usps, letter, shuttle, skin_nonskin, california_housing, gp_kin40k and
-gp_protein, all ``.npz``.
+A workload's key is ``section/name``. The data sets are those of :mod:`data`.
 """
 
 from __future__ import annotations
@@ -16,41 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import data
 import numpy as np
 import scipy.sparse as sp
 
 QUICK_SHARE, QUICK_LEAST = 10, 500  # --quick takes a tenth of the rows, but at least so many
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file and how its values are scaled.
-
-    ``unit`` is the value of ``X`` that becomes one, and ``limits`` what the smallest and largest
-    value of a column become; ``standardise`` is for regression and includes the target.
-    ``positive`` makes two classes: this one and the rest.
-    """
-
-    file: str
-    unit: float = 1.0
-    limits: tuple[int, int] | None = None
-    standardise: bool = False
-    positive: int | None = None
-
-
-SOURCES = {
-    "a9a": Source("a9a.npz"),
-    "w8a": Source("w8a.npz"),
-    "covtype": Source("covtype.npz", limits=(0, 1), positive=2),
-    "mnist": Source("mnist.npz", unit=255.0),
-    "usps": Source("usps.npz"),
-    "letter": Source("letter.npz", limits=(-1, 1)),
-    "shuttle": Source("shuttle.npz", limits=(0, 1)),
-    "skin": Source("skin_nonskin.npz", unit=255.0),
-    "california": Source("california_housing.npz", standardise=True),
-    "kin40k": Source("gp_kin40k.npz", standardise=True),
-    "protein": Source("gp_protein.npz", standardise=True),
-}
 
 
 @dataclass(frozen=True)
@@ -83,6 +45,11 @@ class Workload:
         return self.key.partition("/")[2]
 
 
+SOURCES = {  # names in keys that are shorter than those of the data sets
+    "california": "california_housing",
+    "kin40k": "gp_kin40k",
+    "protein": "gp_protein",
+}
 LARGE, PAIRS, FEW = "large", "many small pairs", "few support vectors"
 GAMMAS = np.array([0.1, 0.3, 1, 3, 10, 30])
 COSTS = [0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0]
@@ -123,8 +90,8 @@ def _csr() -> list[Workload]:
 def _svr() -> list[Workload]:
     sizes = {"california": None, "kin40k": 20_000, "protein": 20_000}
     return [
-        Workload(f"svr/{source}", source, _SVR, machine="SVR", rows=rows)
-        for source, rows in sizes.items()
+        Workload(f"svr/{name}", SOURCES[name], _SVR, machine="SVR", rows=rows)
+        for name, rows in sizes.items()
     ]
 
 
@@ -137,6 +104,7 @@ def _nu() -> list[Workload]:
 
     def row(machine, source, **parameters):
         key = f"nu/{machine}-{source}"
+        source = SOURCES.get(source, source)
         return Workload(key, source, parameters, machine=machine, rows=20_000)
 
     a9a, w8a = {"gamma": _A9A["gamma"]}, {"gamma": _W8A["gamma"]}
@@ -170,77 +138,31 @@ WORKLOADS = {
 }
 
 
-@dataclass(frozen=True)
-class Data:
-    """Arrays of a workload, float64; ``X_new`` and ``y_new`` are the rows to predict."""
-
-    X: np.ndarray | sp.csr_matrix
-    y: np.ndarray
-    X_new: np.ndarray | sp.csr_matrix
-    y_new: np.ndarray
-
-
-def load(workload: Workload, folder: Path, quick: bool = False) -> Data:
-    """Read, cut and scale the data of a workload."""
-    source = SOURCES[workload.source]
-    with np.load(folder / source.file) as file:
-        X, y = stored(file, "X"), file["y"]
-        test = (stored(file, "X_test"), file["y_test"]) if "y_test" in file else None
-    rows = _count(workload.rows, len(y), quick)
-    order = np.random.default_rng(0).permutation(len(y))
-    chosen = order[:rows] if rows < len(y) else np.arange(len(y))
-    if test is None:
-        rest = order[rows:] if rows < len(y) else order
-        test = X[rest], y[rest]
-    new = slice(_count(workload.predict, len(test[1]), quick))
-
-    def points(part):
-        return _sparse(part) if workload.sparse else _scaled(source, X, part)
-
-    def target(values):
-        return _target(source, y, values, regression=workload.machine.endswith("SVR"))
-
-    return Data(points(X[chosen]), target(y[chosen]), points(test[0][new]), target(test[1][new]))
+def load(workload: Workload, folder: Path | None, quick: bool = False) -> data.Data:
+    """Load the data of a workload."""
+    rows, new = workload.rows, workload.predict
+    if quick:
+        rows = _tenth(rows, data.size(workload.source, folder))
+        new = new and _tenth(new, new)
+    labels = "real" if workload.machine.endswith("SVR") else "integers"
+    kept = {"sparse": workload.sparse, "labels": labels}
+    found = data.load(workload.source, folder, rows, new=new, **kept)
+    if quick and new is None:
+        new = _tenth(None, len(found.y_new))
+        found = replace(found, X_new=found.X_new[:new], y_new=found.y_new[:new])
+    if not workload.sparse:
+        return found
+    return replace(found, X=_with_ones(found.X), X_new=_with_ones(found.X_new))
 
 
-def stored(file, name: str) -> np.ndarray | sp.csr_matrix:
-    """An array of a file, or the CSR matrix that is stored in four."""
-    if name in file:
-        return file[name]
-    parts = (file[f"{name}_data"], file[f"{name}_indices"], file[f"{name}_indptr"])
-    return sp.csr_matrix(parts, shape=tuple(file[f"{name}_shape"]))
-
-
-def _count(wanted: int | None, available: int, quick: bool) -> int:
+def _tenth(wanted: int | None, available: int) -> int:
     count = available if wanted is None else min(wanted, available)
-    return min(count, max(count // QUICK_SHARE, QUICK_LEAST)) if quick else count
+    return min(count, max(count // QUICK_SHARE, QUICK_LEAST))
 
 
-def _sparse(rows: sp.csr_matrix) -> sp.csr_matrix:
+def _with_ones(rows: sp.csr_matrix) -> sp.csr_matrix:
     """Append a column of ones, which the RBF kernel does not see.
 
     w8a has empty rows, and from such CSR data scikit-learn-intelex 2026.2 often never returns.
     """
-    ones = np.ones((rows.shape[0], 1))
-    return sp.csr_matrix(sp.hstack([rows, ones]), dtype=np.float64)
-
-
-def _scaled(source: Source, X, rows) -> np.ndarray:
-    """Some rows, dense and scaled as the training rows X ask."""
-    rows = rows.toarray() if sp.issparse(rows) else rows
-    if source.standardise:
-        return (rows - X.mean(axis=0, dtype=np.float64)) / X.std(axis=0, dtype=np.float64)
-    if source.limits is None:
-        return rows.astype(np.float64) / source.unit
-    least, largest = X.min(axis=0).astype(np.float64), X.max(axis=0)
-    low, high = source.limits
-    return low + (high - low) * (rows - least) / np.where(largest > least, largest - least, 1.0)
-
-
-def _target(source: Source, y: np.ndarray, values: np.ndarray, regression: bool) -> np.ndarray:
-    """Labels as integers, or a real target."""
-    if source.standardise:
-        return (values - y.mean(dtype=np.float64)) / y.std(dtype=np.float64)
-    if regression:
-        return values.astype(np.float64)
-    return (values if source.positive is None else values == source.positive).astype(np.int64)
+    return sp.csr_matrix(sp.hstack([rows, np.ones((rows.shape[0], 1))]), dtype=np.float64)

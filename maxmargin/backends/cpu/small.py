@@ -32,9 +32,8 @@ from maxmargin.backends.cpu.steps import (
 
 LARGEST = 1000  # variables of a small problem
 _WEARY, _PATIENCE = 10, 150  # steps, times the variables, up to a descent, and to giving up
-_FACE = 256  # free variables up to which a descent is affordable here,
-_SMALL_FACE = 64  # and up to which it is cheaper than the steps that it saves
-_LOOSE = 100.0  # times tol: the violation at which that is tried
+_FACE = 256  # free variables up to which a descent is affordable here
+_LOOSE = 100.0  # times tol: the violation at which a first one is tried
 _RIDGE = 1e-13
 _DESCENTS = 4, 32  # Newton steps of a descent, at least and at most,
 _FLOPS = 10**8  # and in between for so many multiplications
@@ -182,8 +181,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
             if found == PAUSED and enough:
                 break
             polished = found == CONVERGED and not loose
-            face = _SMALL_FACE if loose else _FACE
-            if _descend(places, variables, n_groups, beta, score, face) == 0 and polished:
+            if _descend(places, variables, n_groups, beta, score) == 0 and polished:
                 break
             rise, fall = _walls(variables, n_groups, beta)
             if loose:
@@ -361,7 +359,7 @@ def _walls(variables, n_groups, beta):
 
 
 @njit(**_INNER)
-def _descend(places, variables, n_groups, beta, score, largest):
+def _descend(places, variables, n_groups, beta, score):
     """Newton steps from face to face until one ends inside its own; returns their number.
 
     The method of :mod:`maxmargin.solvers.dual.face`. Changes ``beta`` and ``score`` in place; does
@@ -374,7 +372,7 @@ def _descend(places, variables, n_groups, beta, score, largest):
         if variables.lower[t] < beta[t] < variables.upper[t]:
             free[count] = t
             count += 1
-    if count < 2 or count > largest:
+    if count < 2 or count > _FACE:
         return 0
     before = np.empty(m)
     for t in range(m):
