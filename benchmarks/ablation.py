@@ -37,9 +37,8 @@ from maxmargin.backends.cpu import newton as cpu_newton
 from maxmargin.backends.cpu import small as cpu_small
 from maxmargin.backends.cpu import steps as cpu_steps
 from maxmargin.backends.cpu.steps import pair_steps, single_steps
-from maxmargin.selection import path
 from maxmargin.solvers import SMO
-from maxmargin.solvers.dual import certified, near_level, smo, working_set
+from maxmargin.solvers.dual import certified, near_level, path, smo, working_set
 from maxmargin.solvers.dual import small as small_batch
 from maxmargin.solvers.risk import dual_descent, multipliers, newton, newton_steps, surrogate
 from maxmargin.svm import linear_road
@@ -476,11 +475,9 @@ HEURISTICS = [
     ),
     Heuristic(
         "a first solution from a sample",
-        "surrogate._from_sample",
+        "surrogate._follow_sample",
         ("tall", "tall logistic"),
-        lambda: [
-            (surrogate, "_from_sample", lambda solver, risk, share=0: np.zeros(risk.design.width))
-        ],
+        _constants(surrogate, _follow_sample=lambda run, method, share=0: iter(())),
     ),
     Heuristic(
         "a second draw of the part",
@@ -532,9 +529,9 @@ HEURISTICS = [
     ),
     Heuristic(
         "path: multiples of the last solution",
-        "path.multiple",
+        "path.warm_start_ratio",
         ("search",),
-        _constants(path, multiple=lambda before, beta, problem: 1.0),
+        _constants(path, warm_start_ratio=lambda before, beta, problem: 1.0),
         silent=True,
     ),
     Heuristic(
