@@ -41,7 +41,7 @@ from maxmargin.solvers import SMO
 from maxmargin.solvers.dual import certified, near_level, path, smo, working_set
 from maxmargin.solvers.dual import small as small_batch
 from maxmargin.solvers.risk import dual_descent, multipliers, newton, newton_steps, surrogate
-from maxmargin.svm import linear_road
+from maxmargin.svm import primal_start
 
 LIMIT = 8.0  # seconds for a fit
 PAYS, HARMS = 1.05, 0.95
@@ -354,9 +354,9 @@ HEURISTICS = [
     ),
     Heuristic(
         "momentum in blocks",
-        "cpu.momentum.hastened_steps",
+        "cpu.momentum.conjugate_pair_steps",
         _ENGINE,
-        _constants(working_set, hastened_steps=_plain_steps),
+        _constants(working_set, conjugate_pair_steps=_plain_steps),
     ),
     Heuristic(
         "patience with a block",
@@ -457,9 +457,9 @@ HEURISTICS = [
     ),
     Heuristic(
         "the primal first, for tall linear kernels",
-        "linear_road._ROWS",
+        "primal_start._ROWS",
         ("tall kernel",),
-        _constants(linear_road, _ROWS=NEVER),
+        _constants(primal_start, _ROWS=NEVER),
     ),
     Heuristic(
         "a part of the rows for the curvature of all",
@@ -564,9 +564,9 @@ HEURISTICS = [
     ),
     Heuristic(
         "path: momentum",
-        "path.hastened_steps",
+        "path.conjugate_pair_steps",
         ("search",),
-        _constants(path, hastened_steps=_plain_steps),
+        _constants(path, conjugate_pair_steps=_plain_steps),
         silent=True,
     ),
 ]

@@ -24,7 +24,6 @@ from maxmargin.backends.cpu import spread_out
 from maxmargin.backends.cpu.certificate import (
     RESOLVED,
     Account,
-    distances,
     errors,
     relative,
     weigh,
@@ -219,7 +218,7 @@ def _decision(
         return gram.matvec(coef, workers=workers), True
     if solution.status.stopped and _is_long(gram, coef, workers):
         return own.copy(), False
-    distance = distances(problem.variables, problem.n_groups, solution.beta, own)
+    distance = slack_to_violation(problem.variables, problem.n_groups, solution.beta, own)
     near = np.zeros(gram.n, dtype=bool)
     near[problem.gram_row[distance < _NEAR * tol]] = True
     near[coef != 0] = True

@@ -371,7 +371,7 @@ def test_refining_has_a_limit_and_never_makes_it_worse(monkeypatch):
     original = certified._Attempt.limit
 
     def limit(self, max_iter):
-        limits.append(self.worth)
+        limits.append(self.step_budget)
         return original(self, max_iter)
 
     monkeypatch.setattr(certified._Attempt, "limit", limit)

@@ -374,9 +374,9 @@ def test_a_gram_matrix_can_be_copied_and_sent():
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 def test_the_linear_kernel_on_tall_data_has_a_road_of_its_own(monkeypatch, bias, container):
     """The same optimum by way of the primal, which the dual's solver starts from."""
-    from maxmargin.svm import linear_road
+    from maxmargin.svm import primal_start
 
-    starts, usual_start = [], linear_road.started
+    starts, usual_start = [], primal_start.start_from_primal
 
     def remembered(*args):
         starts.append(usual_start(*args))
@@ -393,8 +393,8 @@ def test_the_linear_kernel_on_tall_data_has_a_road_of_its_own(monkeypatch, bias,
     ):
         usual = clone(model).fit(X, target, sample_weight=weight)
         with monkeypatch.context() as patch:
-            patch.setattr(linear_road, "_ROWS", 100)
-            patch.setattr(linear_road, "started", remembered)
+            patch.setattr(primal_start, "_ROWS", 100)
+            patch.setattr(primal_start, "started", remembered)
             by_road = clone(model).fit(X, target, sample_weight=weight)
         assert by_road.certificate_.converged
         assert_same_optimum(by_road.certificate_, usual.certificate_)
@@ -409,19 +409,19 @@ def test_the_linear_kernel_on_tall_data_has_a_road_of_its_own(monkeypatch, bias,
 
 def test_the_road_keeps_to_the_limit_on_steps_and_to_one_blas_thread(monkeypatch):
     from maxmargin.backends.threads import _blas_libraries
-    from maxmargin.svm import linear_road
+    from maxmargin.svm import primal_start
 
     passes = []
 
-    class Watched(linear_road.Multipliers):
+    class Watched(primal_start.Multipliers):
         def solve(self, risk, watch):
             threads = {library.num_threads for library in _blas_libraries(per_thread=False)}
             solution = super().solve(risk, watch)
             passes.append((solution.n_iter, threads))
             return solution
 
-    monkeypatch.setattr(linear_road, "_ROWS", 100)
-    monkeypatch.setattr(linear_road, "Multipliers", Watched)
+    monkeypatch.setattr(primal_start, "_ROWS", 100)
+    monkeypatch.setattr(primal_start, "Multipliers", Watched)
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         SVC(kernel="linear", max_iter=2).fit(X, y)
     assert passes == [(2, {1})]
@@ -448,7 +448,7 @@ def test_a_direction_of_rounding_keeps_the_constraint():
     barred = np.array([0.0, 0.0, 0.0, -cpu_momentum.BARRED], dtype=np.float32)
     room = np.array([1.0, 0.1, 0.1, 1.0])
     K, slot = np.eye(4, dtype=np.float32), np.arange(4)
-    left = cpu_momentum._turn_aside(
+    left = cpu_momentum._project_direction(
         True, K, slot, room, np.zeros(4), 2 * room, barred, may, ahead, change
     )
     assert left == 0.0

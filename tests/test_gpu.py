@@ -110,13 +110,13 @@ def test_values_are_those_of_the_cpu(kernel, container, memory):
     scale = np.abs(K).max()
     matrix, rows = gpu.matrix, np.array([[5, 7, 11, 0], [1, 2, 0, 0]])
     assert (matrix.resident() is None) == (memory != "resident")
-    brought = matrix.brought(rows)
+    brought = matrix.to_device(rows)
     expected = K[rows[:, :, None], rows[:, None, :]]
     np.testing.assert_allclose(matrix.square(brought).cpu(), expected, atol=2e-6 * scale)
     weights = RANDOM.normal(size=(2, 4)).astype(np.float32)
     counts = torch.tensor([3, 2], dtype=torch.int32, device=matrix.device)
     for columns in (np.arange(36)[None], np.array([[8, -1, 3], [2, 1, -1]])):
-        sums = matrix.sums(brought, matrix.brought(weights), counts, matrix.brought(columns))
+        sums = matrix.sums(brought, matrix.to_device(weights), counts, matrix.to_device(columns))
         for p, count in enumerate([3, 2]):
             own = columns[p % len(columns)]
             wanted = weights[p, :count] @ K[rows[p, :count]][:, own]
@@ -185,7 +185,7 @@ def test_sums_are_given_back_to_as_many_as_it_takes():
     start = variables.b.clone()
     variables.b.zero_()
     variables.even_out(start)
-    expected = np.where(np.arange(37) < 9, 1.0, 0.0)  # the last one is nobody
+    expected = np.where(np.arange(37) < 9, 1.0, 0.0)  # the last one is padding
     np.testing.assert_allclose(variables.b[0].cpu().numpy(), expected)
 
 

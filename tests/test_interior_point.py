@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, Gram, duals
 from maxmargin.backends import interior_point
-from maxmargin.backends.cpu.steps import Findings, survey
+from maxmargin.backends.cpu.steps import KKTScan, kkt_scan
 from maxmargin.backends.interior_point import Dense, OnRows
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import StoppedError, Workers
@@ -149,11 +149,11 @@ PROBLEMS = {
 def test_newton_alone_solves_every_machine(name, low_rank):
     kernel = Polynomial(degree=2, coef0=1.0) if low_rank else RBF(0.5)
     problem, gram, goal = PROBLEMS[name], Gram.of(X, kernel), 1e-9
-    near, beta, found = NearLevel(problem.over(gram)), problem.start, Findings.empty(len(problem))
+    near, beta, found = NearLevel(problem.over(gram)), problem.start, KKTScan.empty(len(problem))
     assert len(near.parts) == (2 if "no tube" in name else 1)
     for _ in range(20):
         decision = gram.matvec(problem.on_rows(beta, gram.n))
-        violation = survey(problem.variables, problem.n_groups, beta, decision, found)
+        violation = kkt_scan(problem.variables, problem.n_groups, beta, decision, found)
         if violation <= goal:
             break
         near.cost(beta, found.v, 1e9)

@@ -33,7 +33,7 @@ from maxmargin import (
     SVRSearchCV,
     duals,
 )
-from maxmargin.backends.cpu.momentum import hastened_steps
+from maxmargin.backends.cpu.momentum import conjugate_pair_steps
 from maxmargin.backends.cpu.steps import BARRED, CONVERGED, pair_steps, single_steps
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
@@ -699,7 +699,7 @@ def test_hastened_steps(constrained):
         given = K, np.arange(n), K.diagonal().copy(), score, beta
         given += problem.lower, problem.upper, rise, fall, np.float32(0.01), 10**6
         if hastened:
-            code, steps = hastened_steps(constrained, *given)
+            code, steps = conjugate_pair_steps(constrained, *given)
         else:
             code, steps = (pair_steps if constrained else single_steps)(*given)
         assert code == CONVERGED

@@ -151,7 +151,7 @@ def _on_device(
     from maxmargin.backends import cuda
 
     where = cuda.torch_device(device)
-    with explaining_memory(), cuda.at_work(where):
+    with explaining_memory(), cuda.device_context(where):
         memory = cuda.budget(where, cache_size)
         right = cuda.Expansion(program, support_vectors, support, where, memory)
 
@@ -162,4 +162,4 @@ def _on_device(
                 for start in range(0, X.shape[0], step)
             ]
 
-        return cuda.patiently(values, right)
+        return cuda.retry_with_less_memory(values, right)

@@ -81,7 +81,7 @@ class DeviceGram(Gram):
         where, views = cuda.torch_device(device), Views.of(X)
         kernel = kernel.resolve(views, feature_names)
         program = kernel.lower()
-        with explaining_memory(), cuda.at_work(where):
+        with explaining_memory(), cuda.device_context(where):
             points = cuda.Points.prepare(program, views, where, cuda.budget(where, cache_size))
             matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))
         memory = _memory.budget(cache_size) if memory is None else memory
@@ -109,8 +109,8 @@ class DeviceGram(Gram):
         """Work on the device; says in words if its memory does not suffice even for tiles."""
         from maxmargin.backends import cuda
 
-        with explaining_memory(), cuda.at_work(self.matrix.device):
-            return cuda.patiently(work, self.matrix)
+        with explaining_memory(), cuda.device_context(self.matrix.device):
+            return cuda.retry_with_less_memory(work, self.matrix)
 
     @cached_property
     def rounding(self) -> float:
@@ -152,13 +152,13 @@ class DeviceGram(Gram):
             active = np.flatnonzero(coefficients.any(axis=1))
             weights = np.ascontiguousarray(coefficients[active])
         rows = np.arange(self.n) if rows is None and self.index is not None else rows
-        brought = self.matrix.brought
+        to_device = self.matrix.to_device
 
         def products() -> np.ndarray:
             return self.matrix.products(
-                brought(weights),
-                brought(self._on_all(active)),
-                None if rows is None else brought(self._on_all(rows)),
+                to_device(weights),
+                to_device(self._on_all(active)),
+                None if rows is None else to_device(self._on_all(rows)),
             )
 
         return cpu.finite(on_host(self.at_work(products)), self.kernel)

@@ -28,7 +28,7 @@ from maxmargin.gram import Gram
 from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers import SMO, Auto, DualMethod, WorkingSet, solve_certified
-from maxmargin.svm import linear_road
+from maxmargin.svm import primal_start
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,10 +89,10 @@ class KernelMachine(KernelEstimator):
             problems = self._started(problems, checkpoint)
             if not self.device_.on_gpu and solver.method is None:
                 problems = [
-                    linear_road.started(
+                    primal_start.start_from_primal(
                         problem, X, workers, ProblemMonitor(monitor, k), self.max_iter
                     )
-                    if not problem.start.any() and linear_road.pays(self.kernel_, X, problem)
+                    if not problem.start.any() and primal_start.applies(self.kernel_, X, problem)
                     else problem
                     for k, problem in enumerate(problems)
                 ]
@@ -203,7 +203,7 @@ class SingleMachine(KernelMachine):
         return self._expansion(X)[:, 0] + self.intercept_[0]
 
 
-def with_the_cpu_in_reserve(fit: F) -> F:
+def fall_back_to_cpu(fit: F) -> F:
     """Let a fit begin again on the CPU where the GPU that ``device="auto"`` chose has failed."""
 
     @wraps(fit)

@@ -23,7 +23,7 @@ from maxmargin.gram import Gram
 from maxmargin.multiclass import Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import Monitor
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import KernelMachine, with_the_cpu_in_reserve
+from maxmargin.svm.base import KernelMachine, fall_back_to_cpu
 from maxmargin.svm.probability import platt, sigmoid
 
 _FOLDS = 5
@@ -87,7 +87,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
-    @with_the_cpu_in_reserve
+    @fall_back_to_cpu
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit the machine to labelled data.
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 from maxmargin import duals
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.tensors import takes_tensors
-from maxmargin.svm.base import SingleMachine, with_the_cpu_in_reserve
+from maxmargin.svm.base import SingleMachine, fall_back_to_cpu
 
 
 class OneClassSVM(OutlierMixin, SingleMachine):
@@ -156,7 +156,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
-    @with_the_cpu_in_reserve
+    @fall_back_to_cpu
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Find the region where the data are.
 

@@ -21,7 +21,7 @@ from maxmargin.gram import Gram
 from maxmargin.progress import Monitor
 from maxmargin.risk import cost_per_weight
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import SingleMachine, with_the_cpu_in_reserve
+from maxmargin.svm.base import SingleMachine, fall_back_to_cpu
 
 _COSTS = 30.0 ** np.arange(0, 10)  # of a hard tube, over the targets' spread and the kernel's size
 _BELOW = 0.99  # of its bound, a multiplier that does not reach it
@@ -43,7 +43,7 @@ class KernelRegressor(RegressorMixin, SingleMachine):
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
-    @with_the_cpu_in_reserve
+    @fall_back_to_cpu
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
         """Fit the machine to data with real targets.
 

@@ -18,7 +18,7 @@ _FEW, _HALVINGS = 0.1, 64  # of the rows, and of the largest value among the oth
 _EPS = 2.0**-52
 
 
-class Balance(NamedTuple):
+class KKTState(NamedTuple):
     """What one look at every variable tells.
 
     ``levels`` has an entry for each group: the mean of v over its free variables; without one the
@@ -38,7 +38,7 @@ class Balance(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def balance(variables, n_groups, beta, start, decision, diagonal):
+def kkt_state(variables, n_groups, beta, start, decision, diagonal):
     """Weigh a point of a dual problem, given its decision ``D = K coef`` in float64."""
     groups = max(n_groups, 1)
     highest = np.full(groups, -np.inf)
@@ -94,7 +94,7 @@ def balance(variables, n_groups, beta, start, decision, diagonal):
             violation = max(violation, top - bottom)
         outside = max(outside, abs(drift[g]))
         off += (abs(drift[g]) + 2.0**-51 * amount[g]) * abs(levels[g])
-    return Balance(levels, violation, squared_norm, linear, outside, size, off)
+    return KKTState(levels, violation, squared_norm, linear, outside, size, off)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -130,7 +130,7 @@ class Account(NamedTuple):
     """What is known of a point of a dual problem, all in numbers: see Certificate and Evaluation.
 
     ``noise`` is the rounding of a decision value at the support vectors, where the margin is not
-    fixed; ``size`` and ``drift`` are those of :class:`Balance`.
+    fixed; ``size`` and ``drift`` are those of :class:`KKTState`.
     """
 
     primal: float
@@ -156,7 +156,7 @@ def weigh(variables, n_groups, readings, beta, start, coef, decision, diagonal, 
     ``rounding`` is that of a kernel value (``Gram.rounding``). The formula of the gap is at the top
     of :mod:`maxmargin.certificate`.
     """
-    known = balance(variables, n_groups, beta, start, decision, diagonal)
+    known = kkt_state(variables, n_groups, beta, start, decision, diagonal)
     levels = known.levels
     tube = reading(readings.tube_weights, levels, 0.0)
     if tube < 0.0:  # it cannot be narrower than nothing: that is rounding
@@ -260,7 +260,7 @@ def _noise(variables, beta, diagonal, size):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def distances(variables, n_groups, beta, decision):
+def slack_to_violation(variables, n_groups, beta, decision):
     """By how much each variable's v could change before it took part in a violation."""
     groups = max(n_groups, 1)
     total = np.zeros(groups)

@@ -22,7 +22,7 @@ _FAST = {"nnan", "nsz", "reassoc", "contract", "arcp"}
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def hastened_steps(
+def conjugate_pair_steps(
     constrained,
     K,
     slot,
@@ -76,7 +76,7 @@ def hastened_steps(
         for t in range(q):
             ahead[t] = beta[t] - before_beta[t] + keep * ahead[t]
             change[t] = score[t] - before_score[t] + np.float32(keep) * change[t]
-        left = _turn_aside(
+        left = _project_direction(
             constrained, K, slot, beta, lower, upper, rise[0], fall[0], ahead, change
         )
         slope = 0.0
@@ -104,7 +104,7 @@ def hastened_steps(
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST, error_model="numpy")
-def _turn_aside(constrained, K, slot, beta, lower, upper, rise, fall, ahead, change):
+def _project_direction(constrained, K, slot, beta, lower, upper, rise, fall, ahead, change):
     """Take what cannot move out of a direction; the variable with most room makes up for it.
 
     That is where there is a constraint. It makes up for rounding, too: a direction of the last

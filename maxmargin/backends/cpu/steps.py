@@ -279,8 +279,8 @@ class Variables(NamedTuple):
     group: np.ndarray
 
 
-class Findings(NamedTuple):
-    """What :func:`survey` finds out about every variable.
+class KKTScan(NamedTuple):
+    """What :func:`kkt_scan` finds out about every variable.
 
     ``v`` is less the level of its group, which is the mean over the free variables or the middle of
     the extremes; ``excess`` by how much it is on the wrong side of the level (``-inf`` for a
@@ -294,13 +294,13 @@ class Findings(NamedTuple):
     may_fall: np.ndarray
 
     @classmethod
-    def empty(cls, size: int) -> Findings:
+    def empty(cls, size: int) -> KKTScan:
         """Room for so many variables."""
         return cls(*np.empty((2, size)), *np.empty((2, size), dtype=np.bool_))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def survey(variables, n_groups, beta, decision, found):
+def kkt_scan(variables, n_groups, beta, decision, found):
     """Look at every variable; returns the largest violation of a pair (or of one, without groups).
 
     Fills ``found``.
@@ -398,13 +398,13 @@ def grow(
     them in (:func:`admit`) and comes back. Changes ``beta`` and ``decision`` in place.
     """
     m = beta.shape[0]
-    found = Findings(
+    found = KKTScan(
         np.empty(m), np.empty(m), np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_)
     )
     steps = 0
     entries = 0
     while True:
-        violation = survey(variables, n_groups, beta, decision, found)
+        violation = kkt_scan(variables, n_groups, beta, decision, found)
         if violation <= tol:
             return CONVERGED, steps, used, 0
         if steps >= max_steps or entries >= max_entries:

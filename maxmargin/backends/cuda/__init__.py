@@ -8,14 +8,19 @@ values that are made where they are summed and never written down.
 
 from maxmargin.backends.cuda.matrix import Expansion, Matrix
 from maxmargin.backends.cuda.points import Points
-from maxmargin.backends.cuda.work import at_work, budget, patiently, torch_device
+from maxmargin.backends.cuda.work import (
+    budget,
+    device_context,
+    retry_with_less_memory,
+    torch_device,
+)
 
 __all__ = [
     "Expansion",
     "Matrix",
     "Points",
-    "at_work",
     "budget",
-    "patiently",
+    "device_context",
+    "retry_with_less_memory",
     "torch_device",
 ]

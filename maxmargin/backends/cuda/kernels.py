@@ -363,7 +363,7 @@ class Survey(NamedTuple):
     free: torch.Tensor  # and how many these are
 
 
-def survey(
+def kkt_scan(
     b: torch.Tensor,
     lower: torch.Tensor,
     upper: torch.Tensor,

@@ -65,8 +65,8 @@ class Matrix(Bounded):
 
     def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Values between some points and others in float64, on the host."""
-        left = self.points.side(self.brought(rows), torch.float64)
-        right = self.points.side(self.brought(columns), torch.float64)
+        left = self.points.side(self.to_device(rows), torch.float64)
+        right = self.points.side(self.to_device(columns), torch.float64)
         return values(self.program, left, right, self.points).cpu().numpy()
 
     @property
@@ -106,14 +106,14 @@ class Matrix(Bounded):
         """Largest value on the diagonal."""
         return float(np.abs(self.diagonal()).max())
 
-    def brought(self, array: np.ndarray) -> torch.Tensor:
+    def to_device(self, array: np.ndarray) -> torch.Tensor:
         """Bring an array to the device."""
         return moved(array, self.device)
 
-    def make_do(self) -> bool:
+    def halve_budget(self) -> bool:
         """Make do without the whole matrix, and with half of the memory."""
         self._resident, self._tried = None, True
-        return super().make_do()
+        return super().halve_budget()
 
     # -- float32 values for the solver ---------------------------------------------------------
 

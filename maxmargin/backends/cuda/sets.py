@@ -2,7 +2,7 @@
 
 The policy is in :mod:`maxmargin.solvers.dual.parallel_sets`; here are its verbs. Problems lie side
 by side in arrays (problems, variables), filled up with variables that cannot move; the last one
-always is of that kind, and stands for nobody where a working set is not full. The orientation of a
+always is of that kind, and stands for padding where a working set is not full. The orientation of a
 variable is the sign of its kernel row, so that moving b by d changes the scores by ``-orientation K
 (orientation d)``.
 """
@@ -24,7 +24,7 @@ from maxmargin.backends.cuda.points import Vectors
 from maxmargin.backends.device import on_host
 
 _ARRAYS = ("row", "orientation", "group", "b", "lower", "upper", "v", "v_at_zero")
-_NONE = -1e29  # less is nobody
+_NONE = -1e29  # less is padding
 _LEAST_SET = 16
 _AT_WALL = 1e-7  # distance from a wall, over that between the two, that counts as none
 _ROUNDING = 1e-12  # of the sizes of all variables, that a sum may be off
@@ -40,7 +40,7 @@ class Changes(NamedTuple):
     counts: torch.Tensor
 
 
-class Standing(NamedTuple):
+class Snapshot(NamedTuple):
     """Where problems are, on the host, (problems,): see the methods of :class:`Variables`.
 
     ``movable`` variables are free, or on the wrong side of their level; ``chain`` is how many
@@ -86,7 +86,7 @@ class Variables:
         self.v_at_zero = v_at_zero
         self.n_groups = n_groups
         count, self.size = b.shape
-        self.nobody = self.size - 1
+        self.padding = self.size - 1
         self.device = b.device
         self.plain = bool((orientation == 1).all())
         self.active = torch.ones(count, dtype=torch.bool, device=self.device)
@@ -112,13 +112,13 @@ class Variables:
         offset : int array
         n_groups : int
         """
-        sizes = matrix.brought(np.diff(offset))[:, None]
+        sizes = matrix.to_device(np.diff(offset))[:, None]
         place = torch.arange(int(np.diff(offset).max()) + 1, device=matrix.device)
         inside = place < sizes
-        index = torch.where(inside, matrix.brought(offset[:-1])[:, None] + place, 0)
+        index = torch.where(inside, matrix.to_device(offset[:-1])[:, None] + place, 0)
 
         def filled_up(name: str, value: float) -> torch.Tensor:
-            return torch.where(inside, matrix.brought(arrays[name])[index], value)
+            return torch.where(inside, matrix.to_device(arrays[name])[index], value)
 
         orientation, v_at_zero = filled_up("orientation", 1.0), -filled_up("linear", 0.0)
         return cls(
@@ -139,7 +139,7 @@ class Variables:
     def look(self) -> None:
         """Find the level of every group, and the violation of every problem."""
         groups = max(self.n_groups, 1)
-        found = kernels.survey(self.b, self.lower, self.upper, self.v, self.group, groups)
+        found = kernels.kkt_scan(self.b, self.lower, self.upper, self.v, self.group, groups)
         self.first = found.first
         if self.n_groups == 0:
             self.level = torch.zeros_like(found.top)
@@ -149,7 +149,7 @@ class Variables:
         self.level = torch.where(found.free > 0, mean, _middle(found.top, found.bottom))
         self.violation = (found.top - found.bottom).clamp(min=0).amax(1)
 
-    def standing(self) -> Standing:
+    def snapshot(self) -> Snapshot:
         """Tell the host what the last look has seen, in one copy."""
         movable = (self.excess() >= 0).sum(1)
         chain = self.chain.expand_as(self.steps)
@@ -158,7 +158,7 @@ class Variables:
             torch.stack([each.double() for each in seen])
         )
         steps, movable, chain = (each.astype(np.int64) for each in counts)
-        return Standing(violation, steps, objective, uncertainty, movable, int(chain[0]))
+        return Snapshot(violation, steps, objective, uncertainty, movable, int(chain[0]))
 
     @property
     def score(self) -> torch.Tensor:
@@ -173,7 +173,7 @@ class Variables:
 
     def rest(self, done: np.ndarray) -> None:
         """Leave the problems that are done as they are."""
-        self.active = self.matrix.brought(~done)
+        self.active = self.matrix.to_device(~done)
 
     def excess(self) -> torch.Tensor:
         """By how much each variable is on the wrong side of its level."""
@@ -199,13 +199,13 @@ class Variables:
     def worst_round(self, q: int, share: float, below: float, steps: int) -> None:
         """Solve one set of the worst violators in every problem that is still at work."""
         members = self._worst(min(q, max(2 ** math.ceil(math.log2(self.size)), _LEAST_SET)))
-        members = torch.where(self.active[:, None], members, self.nobody)
+        members = torch.where(self.active[:, None], members, self.padding)
         self._move(self._solved(members[:, None, :], share, below, steps))
 
     def _worst(self, q: int) -> torch.Tensor:
         """Places of the variables that violate most, half of them on either side, (problems, q).
 
-        The one that is first to rise is there in any case, and nobody is there twice.
+        The one that is first to rise is there in any case, and padding is there twice.
         """
         keys = kernels.keys(
             self.b, self.lower, self.upper, self.v, self.group, self.level, self.first
@@ -214,9 +214,9 @@ class Variables:
         top = keys.view(len(self.b), sides, self.size).topk(
             min(q // sides, self.size), sorted=False
         )
-        members = torch.where(top.values > _NONE, top.indices, self.nobody).flatten(1)
+        members = torch.where(top.values > _NONE, top.indices, self.padding).flatten(1)
         short = 2 ** math.ceil(math.log2(members.shape[1])) - members.shape[1]
-        return torch.nn.functional.pad(members, (0, short), value=self.nobody)
+        return torch.nn.functional.pad(members, (0, short), value=self.padding)
 
     # -- sets of neighbours in every problem ---------------------------------------------------
 
@@ -247,7 +247,7 @@ class Variables:
             :, None
         ]
         place = torch.where(violates, turn, each * q).clamp(max=each * q)
-        members = torch.full((problems, each * q + 1), self.nobody, device=self.device)
+        members = torch.full((problems, each * q + 1), self.padding, device=self.device)
         members = members.scatter_(1, place, order)[:, :-1].reshape(problems, each, q)
         changes = self._solved(members, share, below, steps)
         if each == 1:
@@ -359,7 +359,7 @@ class Variables:
 
     def minimise(self, target: float, violation: float) -> bool:
         """Solve one problem by Newton steps on all its variables; whether that betters it."""
-        own = slice(0, self.nobody)
+        own = slice(0, self.padding)
         H = self.matrix.among(self.row[0, own])
         if not self.plain:
             orientation = self.orientation[0, own].double()
@@ -409,11 +409,11 @@ class Variables:
     def _shuffled(self) -> torch.Tensor:
         generator = torch.Generator(device=self.device)
         generator.manual_seed(1)
-        return torch.randperm(self.nobody, generator=generator, device=self.device)
+        return torch.randperm(self.padding, generator=generator, device=self.device)
 
     def part(self, index: torch.Tensor) -> Variables:
         """Some variables of one problem as a problem of their own."""
-        index = torch.nn.functional.pad(index, (0, 1), value=self.nobody)
+        index = torch.nn.functional.pad(index, (0, 1), value=self.padding)
         part = self._restricted(lambda array: array[:, index])
         place = torch.full((self.size,), -1, dtype=torch.int64, device=self.device)
         place[index] = torch.arange(len(index), device=self.device)

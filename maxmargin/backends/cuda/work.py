@@ -49,7 +49,7 @@ _full_precision = _FullPrecision()
 
 
 @contextmanager
-def at_work(device: torch.device) -> Iterator[None]:
+def device_context(device: torch.device) -> Iterator[None]:
     """Launch on this device, and keep torch from rounding the factors of float32 products."""
     here = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
     with here, _full_precision:
@@ -77,19 +77,19 @@ class Bounded:
 
     memory: int
 
-    def make_do(self) -> bool:
+    def halve_budget(self) -> bool:
         """Make do with half of the memory; whether that was still possible."""
         self.memory //= 2
         torch.cuda.empty_cache()
         return self.memory >= _LEAST_MEMORY
 
 
-def patiently(work: Callable[[], T], holder: Bounded) -> T:
+def retry_with_less_memory(work: Callable[[], T], holder: Bounded) -> T:
     """Do some work; where memory runs out, since others have taken it, again with less."""
     while True:
         try:
             return work()
         except torch.OutOfMemoryError as error:
             short = error.with_traceback(None)  # which would keep the work's tensors alive
-        if not holder.make_do():
+        if not holder.halve_budget():
             raise short

@@ -159,7 +159,7 @@ def _solve_small(gram: HostGram, attempts: list[_Attempt], solver: Auto, workers
             answers = method.solve(gram, [a.task(solver) for a in alike], workers)
             again = []
             for attempt, answer in zip(alike, answers, strict=True):
-                if answer is not None and not attempt.judge_answer(method, answer):
+                if answer is not None and not attempt.certify_answer(method, answer):
                     solver.monitor.finished(-1)
                     if attempt.settled is not None:
                         again.append(attempt)
@@ -190,7 +190,7 @@ def _solve_together(gram: Gram, attempts: list[_Attempt], solver: Auto, workers:
         watches = [attempt.watch(solver, workers) for attempt in waiting]
         solutions = method.solve_all([attempt.current for attempt in waiting], watches)
         for attempt, solution in zip(waiting, solutions, strict=True):
-            if attempt.judge(method, solution, workers):
+            if attempt.certify(method, solution, workers):
                 solver.monitor.finished()
         waiting = [attempt for attempt in waiting if not attempt.done]
 
@@ -235,45 +235,49 @@ class _Attempt:
         self.rows = problem.rows
         self.problem, self.number = problem.renumbered(self.rows), number
         self.tol, self.spectrum = tol, spectrum
-        self.current, self.wanted = self.problem, tol
+        self.current, self.inner_tol = self.problem, tol
         self.round = self.steps = 0
         self.done = False
         self.pace = Pace()
-        self.worth = -1  # steps up to which to go on, once there is an answer
+        self.step_budget = -1  # steps up to which to go on, once there is an answer
         self.settled: Evaluation | None = None  # a converged one, while it is refined
 
     def begin(self, gram: Gram) -> None:
         """Go on alone, on the Gram matrix of the problem's own rows."""
         self.problem, self.current = self.problem.over(gram), self.current.over(gram)
         if not self.round:
-            self.wanted = _first_tolerance(self.problem, self.tol)
+            self.inner_tol = _first_tolerance(self.problem, self.tol)
 
     def task(self, solver: Auto) -> Task:
         """Return the next round as one of many."""
         limit = self.limit(solver.max_iter)
         allowed = max(limit - self.steps, 0) if limit >= 0 else -1
         begin = self.current.start
-        return Task(self.problem, self.rows, self.number, begin, self.wanted, allowed)
+        return Task(self.problem, self.rows, self.number, begin, self.inner_tol, allowed)
 
     def limit(self, max_iter: int) -> int:
         """Limit on the steps in all: the user's, or what knowing better is worth."""
-        return self.worth if self.worth >= 0 and not 0 <= max_iter <= self.worth else max_iter
+        return (
+            self.step_budget
+            if self.step_budget >= 0 and not 0 <= max_iter <= self.step_budget
+            else max_iter
+        )
 
     def watch(self, solver: Auto, workers: Workers) -> Watch:
         """What is asked of the next round, and who looks on."""
         monitor, limit = ProblemMonitor(solver.monitor, self.number), self.limit(solver.max_iter)
-        return Watch(self.wanted, limit, monitor, workers, self.steps)
+        return Watch(self.inner_tol, limit, monitor, workers, self.steps)
 
     def _allowed(self, times: int) -> int:
         """Return the steps in all that may be spent on knowing better what is known already."""
         return self.steps + max(times * self.steps, _LEAST * len(self.problem))
 
-    def judge(self, method: DualMethod, solution: Solution, workers: Workers) -> bool:
+    def certify(self, method: DualMethod, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
         evaluation = evaluate(self.problem, solution, self.tol, self.spectrum, workers, self.rows)
         return self._settle(method, evaluation)
 
-    def judge_answer(self, method: SmallBatch, answer: Answer) -> bool:
+    def certify_answer(self, method: SmallBatch, answer: Answer) -> bool:
         """Do the same with a solution that is accounted for."""
         return self._settle(
             method,
@@ -299,7 +303,9 @@ class _Attempt:
         """
         newton = self.pace.gained or (isinstance(method, ParallelSets) and self.round > 1)
         exact = newton and evaluation.certificate.kkt_violation <= _EXACT * self.tol
-        spent = evaluation.solution.status is Status.MAX_ITER and 0 <= self.worth <= self.steps
+        spent = (
+            evaluation.solution.status is Status.MAX_ITER and 0 <= self.step_budget <= self.steps
+        )
         return spent or (exact and not evaluation.resolved)
 
     def _is_below_rounding(self, evaluation: Evaluation) -> bool:
@@ -315,7 +321,7 @@ class _Attempt:
     def _take_note(self, method: DualMethod | SmallBatch, certificate: DualCertificate) -> None:
         """Take note of how a round went that was not the last one."""
         if isinstance(method, WorkingSet):
-            astray = certificate.kkt_violation > _ASTRAY * self.wanted
+            astray = certificate.kkt_violation > _ASTRAY * self.inner_tol
             if astray:
                 self.pace.led_astray()
             if self.pace.hopeless or self.pace.exhausted or (astray and self.pace.failures):
@@ -347,8 +353,8 @@ class _Attempt:
             self.evaluation = _with_status(evaluation, Status.CONVERGED)
             if last or not _worth_refining(evaluation):
                 return True
-            self.settled, self.wanted = self.evaluation, 1e-2 * self.wanted
-            self.worth = self._allowed(_REFINING)
+            self.settled, self.inner_tol = self.evaluation, 1e-2 * self.inner_tol
+            self.step_budget = self._allowed(_REFINING)
         elif self._is_unknowable(method, evaluation):
             if earlier.certificate.kkt_violation < certificate.kkt_violation:
                 evaluation = earlier
@@ -361,12 +367,12 @@ class _Attempt:
             return True
         else:
             self._take_note(method, certificate)
-            self.wanted = _next_tolerance(self.wanted, evaluation, self.tol)
+            self.inner_tol = _next_tolerance(self.inner_tol, evaluation, self.tol)
             if self._is_below_rounding(evaluation):
                 some = int(_TRIED / len(self.problem))
-                self.pace, self.worth = Pace(), self.steps + max(self.steps, some)
-            elif self.worth < 0 and not evaluation.resolved and not self.problem.hard:
-                self.worth = self._allowed(_MARGIN)
+                self.pace, self.step_budget = Pace(), self.steps + max(self.steps, some)
+            elif self.step_budget < 0 and not evaluation.resolved and not self.problem.hard:
+                self.step_budget = self._allowed(_MARGIN)
         if feasible or self.problem.hard:
             self.current = self.problem.started_from(solution.beta, evaluation.recomputed)
         else:  # steps along the constraint cannot bring it back
@@ -379,7 +385,7 @@ def _rounds(attempt: _Attempt, solver: Auto, workers: Workers) -> None:
         method = solver.for_round(attempt.current, attempt.round)
         watch = attempt.watch(solver, workers)
         solution = drive(method.begin(attempt.current, watch, attempt.pace), watch)
-        attempt.judge(method, solution, workers)
+        attempt.certify(method, solution, workers)
     attempt.problem.gram.forget()
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from maxmargin.backends.cpu.steps import Findings, survey
+from maxmargin.backends.cpu.steps import KKTScan, kkt_scan
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
@@ -44,8 +44,8 @@ class DualRun(Run):
 
     def measure(self) -> Measure:
         """Violation of the KKT conditions, both objectives and their gap."""
-        problem, found = self.problem, Findings.empty(len(self.beta))
-        violation = survey(problem.variables, problem.n_groups, self.beta, self.decision, found)
+        problem, found = self.problem, KKTScan.empty(len(self.beta))
+        violation = kkt_scan(problem.variables, problem.n_groups, self.beta, self.decision, found)
         coef = problem.on_rows(self.beta)
         dual = -(0.5 * float(coef @ self.decision) + float(problem.linear @ self.beta))
         return self.measured(violation, dual, problem.gap(self.beta, found.v))

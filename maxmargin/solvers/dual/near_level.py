@@ -234,8 +234,8 @@ class NearLevel:
         room, are not positive semidefinite, or float64 is too coarse for them.
         """
         problem = self.problem
-        found = cpu_steps.Findings.empty(len(beta))
-        violation = cpu_steps.survey(problem.variables, problem.n_groups, beta, decision, found)
+        found = cpu_steps.KKTScan.empty(len(beta))
+        violation = cpu_steps.kkt_scan(problem.variables, problem.n_groups, beta, decision, found)
         looks = self._look(beta, found.v)
         if self.low_rank and violation > _TWICE * max(self.promised, goal):
             self.tolerance = max(_FINER * self.tolerance, _FINE)

@@ -51,7 +51,7 @@ from maxmargin.solvers.dual.method import BatchMethod, DualRun
 from maxmargin.solvers.dual.near_level import Pace
 
 if TYPE_CHECKING:
-    from maxmargin.backends.cuda.sets import Standing, Variables
+    from maxmargin.backends.cuda.sets import Snapshot, Variables
 
 _TOGETHER = 30_000  # variables up to which problems are solved side by side
 _SET = 1024  # variables of a working set
@@ -165,7 +165,7 @@ class _Progress:
         self.steps, self.stale = np.full(count, -1), np.zeros(count, dtype=int)
         self.violation, self.objective = np.full((2, count), np.inf)
 
-    def stalled(self, now: Standing) -> np.ndarray:
+    def stalled(self, now: Snapshot) -> np.ndarray:
         """Take note of where the problems are; returns which have got nowhere for some time."""
         falls = now.objective < self.objective - _PROGRESS * np.abs(now.objective)
         falls |= now.violation < _LESS * self.violation
@@ -189,7 +189,7 @@ class _Pace:
         self.violation, self.since = np.full(count, np.inf), np.zeros(count)
         self.renewal = renewal  # rounds that it takes to make all scores anew
 
-    def crawls(self, now: Standing, rounds: int, working: int) -> np.ndarray:
+    def crawls(self, now: Snapshot, rounds: int, working: int) -> np.ndarray:
         """Take note of where the problems are after so many rounds; returns which crawl.
 
         Rounds are shared by all problems that are still at work, Newton steps are not.
@@ -281,14 +281,14 @@ class _Run(DualRun):
     def _all_together(self) -> Generator[None, None, None]:
         """Sets of every problem at a time, until all are done; then those that only crawl."""
         variables, rounds, count = self.sets, 0, len(self.problems)
-        local = variables.nobody > _SET and variables.local_pays
+        local = variables.padding > _SET and variables.local_pays
         below = _BELOW * float(self.tol.min())
         progress, pace = _Progress(variables), _Pace(count)
         crawls = np.zeros(count, dtype=bool)
         while True:
             variables.look()
             if rounds % _LOOKS == 0:
-                now = variables.standing()
+                now = variables.snapshot()
                 at_work = int(np.count_nonzero(self.at_work))
                 crawls |= progress.stalled(now) | pace.crawls(now, rounds, at_work)
                 if self._finished(now, crawls):
@@ -322,7 +322,7 @@ class _Run(DualRun):
                 else:
                     self.ended[k] = Status.STALLED
 
-    def _crowded(self, now: Standing, rounds: int) -> bool:
+    def _crowded(self, now: Snapshot, rounds: int) -> bool:
         """Whether one set of a problem holds too little of what may move, in most problems.
 
         Not yet in the first rounds, when everything may move: the worst soon tell.
@@ -332,7 +332,7 @@ class _Run(DualRun):
 
     def _newton(
         self, one: Variables, k: int, goal: float, spent: int
-    ) -> Generator[None, None, Standing]:
+    ) -> Generator[None, None, Snapshot]:
         """Solve for all variables near their level at once, until nothing else violates.
 
         Ends short of the goal where that betters nothing any more, or cannot be done: with too many
@@ -342,7 +342,7 @@ class _Run(DualRun):
         while True:
             one.renew()
             one.look()
-            now = one.standing()
+            now = one.snapshot()
             violation, objective = float(now.violation[0]), float(now.objective[0])
             movable, steps = int(now.movable[0]), spent + int(now.steps[0])
             self.told = k, violation, steps
@@ -365,7 +365,7 @@ class _Run(DualRun):
         whole = self.sets
         whole.look()
         whole.plant_trees(_TREES, _LEAF)
-        sizes = [whole.nobody]
+        sizes = [whole.padding]
         fresh = not self.problems[0].start.any()
         while fresh and sizes[0] > _SAMPLED * _CHUNK:
             sizes.insert(0, sizes[0] // 4)
@@ -384,7 +384,7 @@ class _Run(DualRun):
         progress, crawls, tried = _Progress(whole), False, False
         while True:
             whole.look()
-            now = whole.standing()
+            now = whole.snapshot()
             violation, stalled = float(now.violation[0]), progress.stalled(now)
             renewal = _RENEWAL * whole.size * int((whole.b != 0).sum())
             cheap = renewal <= _newton_cost(now.movable)[0]  # otherwise the certificate renews them
@@ -426,7 +426,7 @@ class _Run(DualRun):
         while True:
             part.look()
             if rounds % _LOOKS == 0:
-                now = part.standing()
+                now = part.snapshot()
                 taken = spent + now.steps
                 self.told = 0, float(now.violation[0]), int(taken[0])
                 stalled = progress.stalled(now)[0]
@@ -448,7 +448,7 @@ class _Run(DualRun):
         left = (self.limit - taken)[self.limit > taken]
         return min(_STEPS * _SET, int(left.min(initial=1 << 62)) // sets) if len(left) else 0
 
-    def _finished(self, now: Standing, idle: np.ndarray) -> bool:
+    def _finished(self, now: Snapshot, idle: np.ndarray) -> bool:
         """Let problems rest that are done, and say whether all are."""
         k = int(np.argmax(now.violation / self.tol))
         self.told = k, float(now.violation[k]), int(now.steps[k])

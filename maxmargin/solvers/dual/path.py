@@ -35,7 +35,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu import add_rows
-from maxmargin.backends.cpu.momentum import hastened_steps
+from maxmargin.backends.cpu.momentum import conjugate_pair_steps
 from maxmargin.backends.cpu.steps import BARRED, pair_steps, single_steps
 from maxmargin.backends.threads import StoppedError
 from maxmargin.duals import DualProblem
@@ -195,7 +195,7 @@ class CPath:
         chosen, K = self._among(matters)
         q = len(chosen)
         beta = self.beta[chosen]
-        _, steps = hastened_steps(
+        _, steps = conjugate_pair_steps(
             self.constrained,
             K,
             np.arange(q),

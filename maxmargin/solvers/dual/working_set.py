@@ -33,7 +33,7 @@ import numpy as np
 
 from maxmargin.backends import cpu
 from maxmargin.backends.cpu import steps as cpu_steps
-from maxmargin.backends.cpu.momentum import hastened_steps
+from maxmargin.backends.cpu.momentum import conjugate_pair_steps
 from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.duals import DualProblem
@@ -108,7 +108,7 @@ class WorkingSetRun(DualRun):
     def __init__(self, problem: DualProblem, watch: Watch, pace: Pace) -> None:
         self.problem, self.watch = problem, watch
         self.state = _State(problem, Workers(watch.workers.count, watch.stopped), pace)
-        self.violation = self.state.survey()
+        self.violation = self.state.kkt_scan()
 
     @property
     def variables(self) -> np.ndarray:
@@ -148,7 +148,7 @@ class WorkingSetRun(DualRun):
             if not moved or idle == _STALL_ROUNDS or done:
                 self.status = Status.STALLED  # in float32: the certificate sees further
                 return
-            self.violation = state.survey()
+            self.violation = state.kkt_scan()
 
 
 class _State:
@@ -168,7 +168,7 @@ class _State:
         self.decision = problem.decision_at_start(workers)
         self.random = np.random.default_rng(0)
         size = len(problem)
-        self.variables, self.found = problem.variables, cpu_steps.Findings.empty(size)
+        self.variables, self.found = problem.variables, cpu_steps.KKTScan.empty(size)
         memory = gram.memory - gram.float32_bytes - 8 * _VECTORS * size
         memory = max(memory - workers.count * 4 * cpu.TILE_BYTES, 0)
         side = max(self._side(_BLOCK_SHARE * memory), LEAST)
@@ -196,9 +196,11 @@ class _State:
         g = self._gathered_bytes
         return int((-g + (g * g + 16 * memory) ** 0.5) / 8)
 
-    def survey(self) -> float:
+    def kkt_scan(self) -> float:
         """Look at every variable; returns the largest violation."""
-        return cpu_steps.survey(self.variables, self.n_groups, self.beta, self.decision, self.found)
+        return cpu_steps.kkt_scan(
+            self.variables, self.n_groups, self.beta, self.decision, self.found
+        )
 
     def select(self, tol: float) -> np.ndarray:
         """Choose the variables to solve for: all that are free, and some violators.
@@ -343,7 +345,7 @@ class _State:
         return _DEVIATIONS * cpu.DEVIATION32 * size
 
     def gap(self) -> float:
-        """Duality gap at the levels of the last survey, to working precision."""
+        """Duality gap at the levels of the last kkt_scan, to working precision."""
         return self.problem.gap(self.beta, self.found.v)
 
     def objective(self) -> tuple[float, float]:
@@ -456,7 +458,7 @@ class _Inside:
         """Take steps until no pair violates by more than ``wanted``, but not for ever."""
         advance: Any = cpu_steps.pair_steps
         if len(self.rise) == 1:  # a step along two groups at once would not be one of either
-            advance = partial(hastened_steps, self.constrained)
+            advance = partial(conjugate_pair_steps, self.constrained)
         steps, at_once = 0, max(_SLICE // len(self.score), 1)
         allowed = min(allowed, self.patience)
         while True:

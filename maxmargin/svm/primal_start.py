@@ -27,7 +27,7 @@ _ROWS, _FEATURES, _TALL = 20_000, 1500, 20  # rows from which, features up to wh
 _GAP = 1e-5  # relative: what is left takes the dual's own solver few steps
 
 
-def pays(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
+def applies(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
     """Whether a problem is one of C-SVC or SVR with the linear kernel on tall data."""
     if type(kernel) is not Linear:
         return False
@@ -38,7 +38,7 @@ def pays(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
 
 
 @on_one_blas_thread
-def started(
+def start_from_primal(
     problem: DualProblem, X: Any, workers: Workers, monitor: ProblemMonitor, max_iter: int = -1
 ) -> DualProblem:
     """Return a problem with its start where the primal's solver has ended.
