@@ -26,6 +26,7 @@ from maxmargin.backends.cpu.certificate import (
     Account,
     errors,
     relative,
+    slack_to_violation,
     weigh,
 )
 from maxmargin.backends.threads import ALONE, Workers

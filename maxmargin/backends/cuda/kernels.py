@@ -331,7 +331,7 @@ def _looked_at(b, lower, upper, v, group, place, known):
 
 
 @triton.jit(do_not_specialize=["size", "blocks"])
-def _survey(
+def _kkt_scan(
     b, lower, upper, v, group, out, size, blocks, GROUPS: tl.constexpr, BLOCK: tl.constexpr
 ):
     problem = tl.program_id(0).to(tl.int64)
@@ -375,7 +375,7 @@ def kkt_scan(
     problems, size = b.shape
     blocks = triton.cdiv(size, _LOOKED_AT)
     out = torch.empty((problems, blocks, n_groups, 5), dtype=torch.float64, device=b.device)
-    _survey[(problems, blocks)](
+    _kkt_scan[(problems, blocks)](
         b, lower, upper, v, group, out, size, blocks, GROUPS=n_groups, BLOCK=_LOOKED_AT, num_warps=4
     )
     top, where = out[..., 0].max(1)
