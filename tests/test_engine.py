@@ -394,7 +394,7 @@ def test_the_linear_kernel_on_tall_data_has_a_road_of_its_own(monkeypatch, bias,
         usual = clone(model).fit(X, target, sample_weight=weight)
         with monkeypatch.context() as patch:
             patch.setattr(primal_start, "_ROWS", 100)
-            patch.setattr(primal_start, "started", remembered)
+            patch.setattr(primal_start, "start_from_primal", remembered)
             by_road = clone(model).fit(X, target, sample_weight=weight)
         assert by_road.certificate_.converged
         assert_same_optimum(by_road.certificate_, usual.certificate_)
