@@ -99,9 +99,11 @@ def environment() -> dict:
 
 
 def in_words(about: dict) -> str:
-    """Write an environment in a line."""
+    """Write an environment in a line, as far as it was recorded."""
+    parts = [about.get("cpu"), f"{about['cores']} cores"]
+    parts += [f"{about['memory_gb']} GB"] if "memory_gb" in about else []
+    machine = ", ".join(part for part in (*parts, about.get("system")) if part)
     versions = ", ".join(f"{name} {text}" for name, text in about["versions"].items())
-    machine = f"{about['cpu']}, {about['cores']} cores, {about['memory_gb']} GB, {about['system']}"
     return f"{machine}. {versions}."
 
 

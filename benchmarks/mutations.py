@@ -87,7 +87,7 @@ MUTANTS = [
     Mutant(
         "16",
         "a checkpoint forgets the kernel",
-        "checkpoint.py",
+        "estimators/checkpoint.py",
         "joblib.hash((X, kernel, [",
         "joblib.hash((X, [",
         "test_long_work.py",
@@ -95,7 +95,7 @@ MUTANTS = [
     Mutant(
         "17",
         "a checkpoint forgets the costs",
-        "checkpoint.py",
+        "estimators/checkpoint.py",
         "problem.linear, problem.lower, problem.upper)",
         "problem.linear)",
         "test_long_work.py",

@@ -52,6 +52,7 @@ def regime(request, monkeypatch):
         monkeypatch.setattr(working_set, "_WHOLE", 0)
         monkeypatch.setattr(working_set, "LARGEST", 300)
         monkeypatch.setattr(working_set, "_ADDED", 100)
+        monkeypatch.setattr(working_set, "_FIRST", 100)
         monkeypatch.setattr(working_set, "_CHEAP", 0.0)  # rows are kept
     return request.param
 

@@ -47,6 +47,7 @@ LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
 _GROWN = 24, 192  # variables that join it at a time,
 _ROUND = 40_000  # within these limits as many as take the time of a round's own work, in ns
+_FIRST = 1024  # variables of the first set, a random one: more harm where few support vectors are
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _FEWEST = 512  # variables to which a set is filled up
 _CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
@@ -166,6 +167,7 @@ class _State:
         self.diagonal = gram.diagonal.astype(np.float32)
         self.beta = problem.start.copy()
         self.decision = problem.decision_at_start(workers)
+        self.fresh = not self.decision.any()
         self.random = np.random.default_rng(0)
         size = len(problem)
         self.variables, self.found = problem.variables, cpu_steps.KKTScan.empty(size)
@@ -209,6 +211,9 @@ class _State:
         done for a few of them is done for all. A small set takes in who is nearest to violating:
         where few are free the level would otherwise swing, and the two sides violate in turns.
         """
+        if self.fresh:
+            self.fresh = False
+            return self._one_per_row(self._sample())
         free = self.found.may_rise & self.found.may_fall
         others = (self.found.excess > 0.5 * tol) & ~free
         reserved = min(_ADDED, self.largest // 2, int(np.count_nonzero(others)))
@@ -225,6 +230,16 @@ class _State:
             chosen = np.arange(len(self.beta))
             chosen = _highest(chosen, self.found.excess, min(_FEWEST, self.largest))
         return self._one_per_row(chosen)
+
+    def _sample(self) -> np.ndarray:
+        """Begin with a random part, half able to rise and half to fall, and with the worst pair."""
+        count = min(_FIRST, self.largest - 2)
+        halves = [np.flatnonzero(self.found.may_rise), np.flatnonzero(self.found.may_fall)]
+        sample = [
+            self.random.choice(half, min(count // 2, len(half)), replace=False) for half in halves
+        ]
+        worst = _highest(np.arange(len(self.beta)), self.found.excess, 2)
+        return np.unique(np.concatenate([*sample, worst]))
 
     def _one_per_row(self, chosen: np.ndarray) -> np.ndarray:
         """Of two variables on a row keep the worse violator; its sibling can wait a round.
