@@ -40,8 +40,8 @@ MUTANTS = [
         "03",
         "several pairs have the status of the widest, not of the most severe",
         "certificate.py",
-        "status=max((part.status for part in parts), key=lambda status: status.severity),",
-        "",
+        "return replace(worst, status=status, parts=tuple(parts))",
+        "return replace(worst, parts=tuple(parts))",
         "test_certificates.py",
     ),
     Mutant(
@@ -172,6 +172,102 @@ MUTANTS = [
         "errors = max(errors, 2 * pair.primal * float(pair.reach(gram, every_row=True).max()))",
         "test_bounds.py",
     ),
+    Mutant(
+        "43",
+        "steps of earlier rounds do not count",
+        "solvers/driver.py",
+        "max(self.max_iter - self.spent - n_iter, 0)",
+        "max(self.max_iter - n_iter, 0)",
+        "test_driver.py",
+    ),
+    Mutant(
+        "44",
+        "a trace is never thinned",
+        "trace.py",
+        "if len(known) > self.limit or self._bytes > self.max_bytes:",
+        "if False:",
+        "test_driver.py",
+    ),
+    Mutant(
+        "45",
+        "a listener cannot stop a run",
+        "solvers/driver.py",
+        "return ended or self.monitor.stopped()",
+        "return ended",
+        "test_driver.py",
+    ),
+    Mutant(
+        "46",
+        "a method's refusal is not heard",
+        "solvers/dual/certified.py",
+        "            if refused is not None:\n                raise ValueError(refused)\n",
+        "",
+        "test_driver.py",
+    ),
+    Mutant(
+        "47",
+        "the second class of nu-SVC has the sign of the first in the margin",
+        "duals.py",
+        "margin_weights=np.array([-0.5, 0.5]) if bias else np.array([-1.0]),",
+        "margin_weights=np.array([-0.5, -0.5]) if bias else np.array([-1.0]),",
+        "test_certificates.py",
+    ),
+    Mutant(
+        "48",
+        "a tube that is negative is not closed",
+        "backends/cpu/certificate.py",
+        "levels[g] -= tube * (weights[g] / length)",
+        "levels[g] -= 0.0",
+        "test_certificates.py test_small.py test_engine.py test_properties.py",
+    ),
+    Mutant(
+        "49",
+        "one-vs-rest takes the smallest value",
+        "multiclass/scheme.py",
+        "scores -= np.maximum(0.0, 1.0 - value[:, None] * codes)",
+        "scores -= np.maximum(0.0, 1.0 + value[:, None] * codes)",
+        "test_multiclass.py",
+    ),
+    Mutant(
+        "50",
+        "a gap of twice tol is called converged",
+        "certificate.py",
+        "if relative <= tol:",
+        "if relative <= 2 * tol:",
+        "test_linear.py",
+    ),
+    Mutant(
+        "51",
+        "a start keeps what the constraint forbids",
+        "duals.py",
+        "near[member] -= (drift / room.sum()) * room",
+        "pass",
+        "test_long_work.py",
+    ),
+    Mutant(
+        "52",
+        "candidates that share nothing have no reason",
+        "selection/plan.py",
+        "self.reasons.setdefault((candidate.number, split), reason)",
+        "pass",
+        "test_search.py",
+    ),
+    Mutant(
+        "53",
+        "a warning points into the package",
+        "estimators/warn.py",
+        "stacklevel=1 if frame is None else level",
+        "stacklevel=2",
+        "test_estimators.py",
+    ),
+    Mutant(
+        "54",
+        "variables that are set aside never come back",
+        "solvers/dual/smo.py",
+        "self.v[waiting] -= others.orientation * others.values(moved)[others.gram_row]",
+        "pass",
+        "test_certificates.py",
+    ),
 ]
 
 
@@ -181,7 +277,7 @@ def noticed(mutant: Mutant) -> str | None:
         copy = Path(folder)
         for name in ("maxmargin", "tests", "benchmarks"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "README.md"):
+        for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
             shutil.copy(ROOT / name, copy / name)
         path = copy / "maxmargin" / mutant.file
         text = path.read_text()
