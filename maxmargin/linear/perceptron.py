@@ -6,9 +6,8 @@ If the data are separable it ends, after at most as many steps as :meth:`Percept
 says. If they are not it never does, and in a fixed order its weights may come back to where they
 were, which proves it. A point on the boundary counts as wrong: ``y f(x) > 0`` is right.
 
-References: seeds 000, 002, 004; Rosenblatt, Psychological Review 65, 1958; Novikoff, Symposium on
-the Mathematical Theory of Automata, 1962; Gallant, IEEE Trans. Neural Networks 1, 1990 (pocket);
-Freund and Schapire, Machine Learning 37, 1999 (averaging, kernels).
+References: seeds 000, 002, 004; Rosenblatt, Psychological Review 65, 1958; Novikoff, 1962; Gallant,
+IEEE Trans. Neural Networks 1, 1990 (pocket); Freund and Schapire, Machine Learning 37, 1999.
 """
 
 from __future__ import annotations
@@ -418,18 +417,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         self.n_updates_ = int(updates[0]) if len(updates) == 1 else updates
         self.cycle_length_ = max(outcome.cycle_length for outcome in outcomes)
         self.n_iter_ = max(outcome.n_iter for outcome in outcomes)
-        self.certificate_ = MistakesCertificate.worst(
-            [
-                MistakesCertificate(
-                    status=outcome.status,
-                    tol=0.0,
-                    rows=count,
-                    updates=outcome.n_updates,
-                    passes=outcome.n_iter,
-                )
-                for outcome, count in zip(outcomes, rows, strict=True)
-            ]
-        )
+        each = [outcome.certificate(count) for outcome, count in zip(outcomes, rows, strict=True)]
+        self.certificate_ = MistakesCertificate.worst(each)
         self.status_ = self.certificate_.status
         self.converged_ = self.certificate_.converged
 

@@ -1,10 +1,8 @@
 """Working sets on a GPU: select, block, solve and update for many of them at once.
 
 The policy is in :mod:`maxmargin.solvers.dual.parallel_sets`; here are its verbs. Problems lie side
-by side in arrays (problems, variables), filled up with variables that cannot move; the last one
-always is of that kind, and stands for padding where a working set is not full. The orientation of a
-variable is the sign of its kernel row, so that moving b by d changes the scores by ``-orientation K
-(orientation d)``.
+by side in arrays (problems, variables), padded with variables that cannot move; the last one always
+is of that kind. The orientation of a variable is the sign of its kernel row.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from maxmargin.backends.cpu import DEVIATION32
 from maxmargin.backends.cuda import kernels
 from maxmargin.backends.cuda.matrix import Matrix
 from maxmargin.backends.cuda.points import Vectors
+from maxmargin.backends.cuda.trees import tree_order
 from maxmargin.backends.device import on_host
 
 _ARRAYS = ("row", "orientation", "group", "b", "lower", "upper", "v", "v_at_zero")
@@ -334,7 +333,7 @@ class Variables:
         points, n = self.matrix.points.primitives[0], self.matrix.n
         for _ in range(count):
             if type(points) is Vectors:  # CSR rows would have to be written out for this
-                rows = _tree_order(points, leaf, self._generator)
+                rows = tree_order(points, leaf, self._generator)
             else:
                 rows = torch.randperm(n, generator=self._generator, device=self.device)
             place = torch.empty_like(rows)
@@ -479,15 +478,14 @@ class Variables:
 
     def _sums_of_many(self, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Sum any number of rows at all columns, so many at a time as there is room for."""
-        q = 512
-        total = torch.zeros(self.size, dtype=torch.float64, device=self.device)
+        q, total = 512, torch.zeros(self.size, dtype=torch.float64, device=self.device)
         at_once = max(int(2e8) // max(self.size, 1), 1) * q
         for start in range(0, len(rows), at_once):
             some = rows[start : start + at_once]
             sets = -(-len(some) // q)
             padded = torch.zeros(sets * q, dtype=torch.int64, device=self.device)
             padded[: len(some)] = some
-            weight = torch.zeros(sets * q, dtype=torch.float32, device=self.device)
+            weight = torch.zeros_like(padded, dtype=torch.float32)
             weight[: len(some)] = weights[start : start + at_once]
             left = len(some) - q * torch.arange(sets, device=self.device)
             counts = left.clamp(max=q).to(torch.int32)
@@ -499,31 +497,5 @@ class Variables:
 def _middle(top: torch.Tensor, bottom: torch.Tensor) -> torch.Tensor:
     """Middle of the extremes; the one that is finite, or zero."""
     top = torch.where(torch.isfinite(top), top, bottom)
-    bottom = torch.where(torch.isfinite(bottom), bottom, top)
-    return torch.nan_to_num(0.5 * (top + bottom), posinf=0.0, neginf=0.0)
-
-
-def _tree_order(points: Vectors, leaf: int, generator: torch.Generator) -> torch.Tensor:
-    """Order rows by a random tree: each node is halved along the line between two of its points."""
-    n, device = points.n, points.X.device
-    depth = max(math.ceil(math.log2(max(n / leaf, 1))), 0)
-    width = -(-n // (1 << depth))
-    total = width << depth
-    place = torch.arange(total, device=device)
-    filled = place >= n
-    place = place.clamp(max=n - 1)
-    rows = points.panel(slice(None), torch.float32).rows
-    for level in range(depth):
-        nodes, wide = 1 << level, total >> level
-        member = place.view(nodes, wide)
-        ends = [
-            member.gather(1, torch.randint(wide, (nodes, 1), generator=generator, device=device))
-            for _ in range(2)
-        ]
-        line = rows[ends[0][:, 0]] - rows[ends[1][:, 0]]
-        along = torch.bmm(rows[member.reshape(-1)].view(nodes, wide, -1), line[:, :, None])[:, :, 0]
-        along = along.masked_fill(filled.view(nodes, wide), torch.inf)
-        order = along.argsort(dim=1, stable=True)
-        place = member.gather(1, order).reshape(-1)
-        filled = filled.view(nodes, wide).gather(1, order).reshape(-1)
-    return place[~filled]
+    middle = 0.5 * (top + torch.where(torch.isfinite(bottom), bottom, top))
+    return torch.nan_to_num(middle, posinf=0.0, neginf=0.0)

@@ -13,10 +13,9 @@ Here
     until no pair of variables violates the KKT conditions by more than tol
 
 so that a row of the whole matrix is computed once or twice and read a handful of times. Where
-rounds crawl, all variables near their level are solved for at once, in float64
-(:mod:`maxmargin.solvers.dual.near_level`). D is kept
-in float64 from float32 values: what that leaves wrong, the certificate finds and another round
-repairs (:mod:`maxmargin.solvers.dual.certified`). A problem that fits a block takes a single round.
+rounds crawl, all variables near their level are solved for at once, in float64. D is kept in
+float64 from float32 values: what that leaves wrong, the certificate finds and another round
+repairs. A problem that fits a block takes a single round.
 
 References: Osuna, Freund and Girosi, 1997 and Joachims, 1999 (decomposition); Fan, Chen and Lin,
 JMLR 6, 2005 (the choice of two variables).
@@ -25,6 +24,7 @@ JMLR 6, 2005 (the choice of two variables).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -95,12 +95,10 @@ class WorkingSet(DualMethod):
 
     def begin(self, problem: DualProblem, watch: Watch, pace: Pace | None = None) -> DualRun:
         """Begin at the problem's start, whose decision may take a while to know."""
-        if watch.stopped():
-            return Unbegun(problem, watch)
-        try:
-            return WorkingSetRun(problem, watch, pace or Pace())
-        except StoppedError:
-            return Unbegun(problem.started_from(problem.start), watch)
+        with suppress(StoppedError):  # nothing is done by then
+            if not watch.stopped():
+                return WorkingSetRun(problem, watch, pace or Pace())
+        return Unbegun(problem, watch)
 
 
 class WorkingSetRun(DualRun):
