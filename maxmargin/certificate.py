@@ -55,7 +55,7 @@ class Certificate(ABC):
     @property
     def converged(self) -> bool:
         """Whether what had to become small is at most ``tol``."""
-        return self.status is Status.CONVERGED
+        return self.status == Status.CONVERGED  # a file may have it as a word
 
     @property
     @abstractmethod
@@ -397,7 +397,7 @@ class MistakesCertificate(Certificate):
     @property
     def converged(self) -> bool:
         """Whether the rows are separated."""
-        return self.status is Status.SEPARATED
+        return self.status == Status.SEPARATED
 
     @property
     def violation(self) -> float:
@@ -414,7 +414,7 @@ class MistakesCertificate(Certificate):
         """What the passes have proven."""
         if self.converged:
             return f"every one of {self.rows} training rows is on its right side"
-        if self.status is Status.RECURRING:
+        if self.status == Status.RECURRING:
             return "no hyperplane separates the training rows: the weights come back"
         return "no hyperplane was found that separates the training rows; there may be one"
 
