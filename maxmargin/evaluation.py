@@ -324,8 +324,7 @@ def _of_hard_margin(
     """
     gram = problem.gram
     error = errors(coef, decision, gram.diagonal, account.size, gram.rounding)[problem.gram_row]
-    label = problem.side * problem.orientation
-    margins = label * (decision[problem.gram_row] + account.bias)
+    margins = problem.label * (decision[problem.gram_row] + account.bias)
     counted = problem.lower < problem.upper
     slackest = float(margins[counted].min())
     surest = float((margins - error)[counted].min())
@@ -398,7 +397,7 @@ def _refuse_touching_hulls(
     resolution = RESOLVED * np.finfo(np.float64).eps * size**2
     values = decision[problem.gram_row]
     squared = max(float(beta @ (problem.orientation * values)), 0.0)
-    counted, label = problem.lower < problem.upper, problem.side * problem.orientation
+    counted, label = problem.lower < problem.upper, problem.label
     lowest = values[counted & (label > 0)].min()
     highest = values[counted & (label < 0)].max()
     apart = lowest - highest if problem.n_groups == 2 else min(lowest, -highest)

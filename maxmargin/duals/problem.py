@@ -121,8 +121,13 @@ class DualProblem:
 
     @property
     def side(self) -> np.ndarray:
-        """Which way from zero each variable may go, +1 or -1; of classifiers, ``y`` times ``o``."""
+        """Which way from zero each variable may go, +1 or -1."""
         return np.where(self.lower < 0, -1.0, 1.0)
+
+    @property
+    def label(self) -> np.ndarray:
+        """Of a classifier's problem, the class of each variable's row, +1 or -1."""
+        return self.side * self.orientation
 
     def may_rise(self, beta: np.ndarray) -> np.ndarray:
         """Variables below their upper bound."""
