@@ -32,15 +32,22 @@ from harness import CPU, RESULTS, Records, chosen, environment, geometric_mean, 
 from harness import seconds as timed
 
 from maxmargin import SVC, SVR, LinearSVC, LinearSVR, LogisticRegression, SVCSearchCV
-from maxmargin.backends.cpu import losses as cpu_losses
-from maxmargin.backends.cpu import newton as cpu_newton
-from maxmargin.backends.cpu import small as cpu_small
-from maxmargin.backends.cpu import steps as cpu_steps
-from maxmargin.backends.cpu.steps import pair_steps, single_steps
+from maxmargin.backends.cpu.dual import small as cpu_small
+from maxmargin.backends.cpu.dual import steps as cpu_steps
+from maxmargin.backends.cpu.dual.steps import steps_among
+from maxmargin.backends.cpu.linear import losses as cpu_losses
+from maxmargin.backends.cpu.linear import newton as cpu_newton
+from maxmargin.risk import regularised
 from maxmargin.solvers import SMO
-from maxmargin.solvers.dual import certified, near_level, path, smo, working_set
+from maxmargin.solvers.dual import certified, near_level, seeded, smo, working_set
 from maxmargin.solvers.dual import small as small_batch
-from maxmargin.solvers.risk import dual_descent, multipliers, newton, newton_steps, surrogate
+from maxmargin.solvers.risk import (
+    dual_descent,
+    multipliers,
+    newton,
+    newton_steps,
+    subsampled_newton,
+)
 from maxmargin.svm import primal_start
 
 LIMIT = 8.0  # seconds for a fit
@@ -88,7 +95,7 @@ class Road:
 def _kernel(kernel: str = "rbf", kind: type = SVC, **more: Any) -> Callable[[float, bool], Any]:
     def make(C: float, regression: bool) -> Any:
         chosen = SVR if regression else kind
-        return chosen(C=C, kernel=kernel, n_jobs=1, time_limit=LIMIT, **more)
+        return chosen(**{"C": C, "kernel": kernel, "n_jobs": 1, "time_limit": LIMIT, **more})
 
     return make
 
@@ -114,12 +121,20 @@ def _search(gamma: float, regression: bool) -> Any:
 _SETS = ("magic04", "a9a", "susy_30k", "htru2", "covtype", "spambase", "usps", "letter")
 _FLAT = ("magic04", "a9a", "susy_30k", "htru2", "covtype", "spambase", "cod_rna_standardized")
 _TALL = ("made overlap", "made border", "covtype")
+_LARGE = ("covtype", "a9a", "susy_30k", "cod_rna_standardized", "htru2", "skin", "letter")
 ROADS = {
     "blocks": Road(
         "RBF, 4,000 rows, two classes or a real target: large working sets",
         _kernel(),
         (*_SETS, "ida_banana", "california_housing", "made overlap"),
         4000,
+    ),
+    "large blocks": Road(
+        "RBF, 20,000 rows: large working sets, many rounds",
+        _kernel(time_limit=40.0),
+        (*_LARGE, "california_housing", "made overlap"),
+        20_000,
+        (0.1, 1.0, 100.0),
     ),
     "growing": Road("RBF, 1,500 rows: one set that grows", _kernel(), (*_SETS, "ida_banana"), 1500),
     "small": Road(
@@ -269,10 +284,6 @@ def _small(**values: Any) -> Callable[[], list[Switch]]:
     ]
 
 
-def _plain_steps(constrained: bool, *arguments: Any) -> Any:
-    return (pair_steps if constrained else single_steps)(*arguments)
-
-
 def _without_first_sample() -> list[Switch]:
     select = working_set._State.select
 
@@ -299,14 +310,15 @@ def _no_extrapolation() -> list[Switch]:
     reach = _anew(cpu_losses.reach)
     return [
         (cpu_losses, "_FAR", 1.0),
-        (newton_steps, "reach", reach),
+        (regularised, "reach", reach),
         (cpu_newton, "reach", reach),
         (newton_steps, "newton_step", _anew(cpu_newton.newton_step)),
     ]
 
 
 def _even_chances(risk: Any, look: Any) -> np.ndarray:
-    count = max(risk.n // surrogate._SHARE, surrogate._PER_WEIGHT * risk.design.width)
+    per_weight = subsampled_newton._PER_WEIGHT * risk.design.width
+    count = max(risk.n // subsampled_newton._SHARE, per_weight)
     return np.where(risk.cost > 0, min(1.2 * count / risk.n, 1.0), 0.0)
 
 
@@ -320,7 +332,7 @@ def _every_row() -> list[Switch]:
     return [(dual_descent, "_looked", all_rows)]
 
 
-_ENGINE = ("blocks", "linear kernel")
+_ENGINE = ("blocks", "large blocks", "linear kernel")
 _SMOOTH = ("smooth", "logistic", "tall", "tall logistic")
 HEURISTICS = [
     Heuristic(
@@ -357,15 +369,15 @@ HEURISTICS = [
     ),
     Heuristic(
         "blocks solved to a tenth of the violation only",
-        "cpu.steps.wanted",
+        "cpu.dual.steps.wanted",
         _ENGINE,
         _constants(cpu_steps, wanted=lambda tol, violation: 0.5 * tol),
     ),
     Heuristic(
         "momentum in blocks",
-        "cpu.momentum.conjugate_pair_steps",
+        "cpu.dual.momentum.conjugate_steps",
         _ENGINE,
-        _constants(working_set, conjugate_pair_steps=_plain_steps),
+        _constants(working_set, conjugate_steps=steps_among),
     ),
     Heuristic(
         "patience with a block",
@@ -400,32 +412,32 @@ HEURISTICS = [
     ),
     Heuristic(
         "small problems in compiled code",
-        "small.SmallBatch.takes",
+        "small.SmallBatch.accepts",
         ("small", "pairs"),
-        _constants(small_batch.SmallBatch, takes=staticmethod(lambda *arguments: False)),
+        _constants(small_batch.SmallBatch, accepts=lambda *arguments: "switched off"),
     ),
     Heuristic(
         "small: an early descent at a loose tolerance",
-        "cpu.small._LOOSE",
+        "cpu.dual.small._LOOSE",
         ("small", "pairs"),
         _small(_LOOSE=1.0),
     ),
     Heuristic(
         "small: that descent on small faces only",
-        "cpu.small._SMALL_FACE",
+        "cpu.dual.small._SMALL_FACE",
         ("small", "pairs"),
         list,
         deleted=True,
     ),
     Heuristic(
         "small: descents where steps are many",
-        "cpu.small._WEARY",
+        "cpu.dual.small._WEARY",
         ("small", "pairs"),
         _small(_WEARY=1 << 30),
     ),
     Heuristic(
         "small: all descents",
-        "cpu.small._FACE",
+        "cpu.dual.small._FACE",
         ("small", "pairs"),
         _small(_FACE=0),
         purpose="exact answers",
@@ -472,31 +484,31 @@ HEURISTICS = [
     ),
     Heuristic(
         "a part of the rows for the curvature of all",
-        "surrogate.by_part",
+        "subsampled_newton.by_part",
         ("tall", "tall logistic"),
         _constants(newton, many=lambda risk: False),
     ),
     Heuristic(
         "that part by leverage, not evenly",
-        "surrogate._chances",
+        "subsampled_newton._chances",
         ("tall", "tall logistic"),
-        _constants(surrogate, _chances=_even_chances),
+        _constants(subsampled_newton, _chances=_even_chances),
     ),
     Heuristic(
         "a first solution from a sample",
-        "surrogate._follow_sample",
+        "subsampled_newton.from_sample",
         ("tall", "tall logistic"),
-        _constants(surrogate, _follow_sample=lambda run, method, share=0: iter(())),
+        _constants(subsampled_newton, from_sample=lambda run, method: iter(())),
     ),
     Heuristic(
         "a second draw of the part",
-        "surrogate._DRAWS",
+        "subsampled_newton._DRAWS",
         ("tall", "tall logistic"),
-        _constants(surrogate, _DRAWS=1),
+        _constants(subsampled_newton, _DRAWS=1),
     ),
     Heuristic(
         "Newton's steps that go on where it still falls",
-        "cpu.losses._FAR",
+        "cpu.linear.losses._FAR",
         (*_SMOOTH, "kinks"),
         _no_extrapolation,
     ),
@@ -522,7 +534,8 @@ HEURISTICS = [
         "kinks: a first solution from a sample",
         "multipliers.many",
         ("kinks",),
-        _constants(multipliers, many=lambda risk: False),
+        list,
+        deleted=True,
     ),
     Heuristic(
         "sweeps over the liveliest rows",
@@ -538,44 +551,32 @@ HEURISTICS = [
     ),
     Heuristic(
         "path: multiples of the last solution",
-        "path.warm_start_ratio",
+        "seeded.warm_start_ratio",
         ("search",),
-        _constants(path, warm_start_ratio=lambda before, beta, problem: 1.0),
+        _constants(seeded, warm_start_ratio=lambda before, beta, problem: 1.0),
         silent=True,
     ),
     Heuristic(
         "path: faces changed by linear systems",
         "path._FACES_BELOW",
         ("search",),
-        _constants(path, _FACES_BELOW=-1.0),
-        silent=True,
+        list,
+        deleted=True,
     ),
     Heuristic(
         "path: steps among those that matter",
-        "path._PATIENCE",
+        "seeded._PATIENCE",
         ("search",),
-        _constants(path, _PATIENCE=1000.0),
+        _constants(seeded, _PATIENCE=1000.0),
         silent=True,
     ),
-    Heuristic(
-        "path: bordered systems",
-        "path._BORDER",
-        ("search",),
-        _constants(path, _BORDER=-1.0),
-        silent=True,
-    ),
-    Heuristic(
-        "path: values among them used again",
-        "path._KEPT",
-        ("search",),
-        _constants(path, _KEPT=np.inf),
-        silent=True,
-    ),
+    Heuristic("path: bordered systems", "path._BORDER", ("search",), list, deleted=True),
+    Heuristic("path: values among them used again", "path._KEPT", ("search",), list, deleted=True),
     Heuristic(
         "path: momentum",
-        "path.conjugate_pair_steps",
+        "seeded.conjugate_steps",
         ("search",),
-        _constants(path, conjugate_pair_steps=_plain_steps),
+        _constants(seeded, conjugate_steps=steps_among),
         silent=True,
     ),
 ]

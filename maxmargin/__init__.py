@@ -33,6 +33,12 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
+    "ExplicitFeatures": "maxmargin.kernel_methods",
+    "KernelRidge": "maxmargin.kernel_methods",
+    "KernelRidgeCV": "maxmargin.kernel_methods",
+    "Nystroem": "maxmargin.kernel_methods",
+    "RandomFourier": "maxmargin.kernel_methods",
+    "Ridge": "maxmargin.kernel_methods",
     "GridSearchCV": "maxmargin.selection",
     "HalvingGridSearchCV": "maxmargin.selection",
     "HalvingRandomSearchCV": "maxmargin.selection",
@@ -44,10 +50,12 @@ _HOME = {
     "Gram": "maxmargin.gram",
     "Trace": "maxmargin.trace",
     "check_valid": "maxmargin.kernels",
+    "read_fasta": "maxmargin.kernels",
 }
 _SUBMODULES = (
     "bounds",
     "duals",
+    "kernel_methods",
     "kernels",
     "linear",
     "losses",
@@ -66,7 +74,15 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
     from maxmargin.evaluation import InseparableError
     from maxmargin.gram import Gram
-    from maxmargin.kernels import check_valid
+    from maxmargin.kernel_methods import (
+        ExplicitFeatures,
+        KernelRidge,
+        KernelRidgeCV,
+        Nystroem,
+        RandomFourier,
+        Ridge,
+    )
+    from maxmargin.kernels import check_valid, read_fasta
     from maxmargin.linear import (
         C_path,
         LeastSquaresClassifier,

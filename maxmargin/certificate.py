@@ -11,6 +11,7 @@ certificate              of                                          compared wi
 `RiskCertificate`        regularised risks: linear machines          relative duality gap
 `GradientCertificate`    least squares, minimum classification       largest entry of a gradient
                          error
+`RidgeCertificate`       ridge regression (`solvers/ridge`)          relative residual
 `MistakesCertificate`    perceptrons                                 whether mistakes are left
 =======================  ==========================================  ===========================
 """
@@ -81,13 +82,13 @@ class Certificate(ABC):
         return self if self.converged or self.status is status else replace(self, status=status)
 
     @classmethod
-    def worst(cls: type[C], parts: Sequence[C]) -> C:
-        """Certificate of several problems taken together."""
+    def worst(cls: type[C], parts: Sequence[C], **numbers: float) -> C:
+        """Certificate of several problems together: that of the worst, but for some numbers."""
         if len(parts) == 1:
             return parts[0]
-        status = max((part.status for part in parts), key=lambda status: status.severity)
+        status = max({part.status for part in parts}, key=lambda status: status.severity)
         worst = max(parts, key=lambda part: part.badness)
-        return replace(worst, status=status, parts=tuple(parts))
+        return replace(worst, status=status, parts=tuple(parts), **numbers)
 
     def __str__(self) -> str:
         first = f"{self.status}: {self.claim}"
@@ -164,8 +165,7 @@ class DualCertificate(Certificate):
     @property
     def definiteness(self) -> Definiteness:
         """What is known of the Gram matrix; see above."""
-        known = self.spectrum
-        return known.definiteness if isinstance(known, Spectrum) else known
+        return known_definiteness(self.spectrum)
 
     @property
     def claim(self) -> str:
@@ -202,14 +202,13 @@ class DualCertificate(Certificate):
         }
 
     @classmethod
-    def worst(cls, parts: Sequence[DualCertificate]) -> DualCertificate:
+    def worst(cls, parts: Sequence[DualCertificate], **numbers: float) -> DualCertificate:
         """Certificate of several problems taken together."""
-        if len(parts) == 1:
-            return parts[0]
-        return replace(
-            super().worst(parts),
+        return super().worst(
+            parts,
             kkt_violation=max(part.kkt_violation for part in parts),
             infeasibility=max(part.infeasibility for part in parts),
+            **numbers,
         )
 
 

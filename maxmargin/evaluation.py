@@ -21,14 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from maxmargin.backends.cpu import spread_out
-from maxmargin.backends.cpu.certificate import (
+from maxmargin.backends.cpu.dual.certificate import (
     RESOLVED,
     Account,
     errors,
     relative,
-    slack_to_violation,
     weigh,
 )
+from maxmargin.backends.cpu.dual.kkt import slack_to_violation
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem, Levels
@@ -184,7 +184,11 @@ def evaluate(
         hulls = _weighed(problem, beta, coef, decision)
         _refuse_touching_hulls(problem, beta, decision, hulls.size, rows)
         if not hulls.margin > 0:
-            return _failed(problem, coef, decision, solution, tol, spectrum, rows)
+            # apart, but their nearest points are not yet known well enough
+            levels, rest = Levels(0.0, 1.0, 0.0), (tol, spectrum, rows)
+            return _unproven(
+                problem, solution, coef, decision, levels, *rest, dual=0.0, verified=True
+            )
         problem = problem.normalised(hulls.margin)
         beta, coef = beta / hulls.margin, coef / hulls.margin
         decision = decision / hulls.margin
@@ -259,38 +263,48 @@ def _unseen(
     decision = np.full(gram.n, values.mean())
     decision[some] = values
     account = _weighed(problem, solution.beta, coef, decision)
-    certificate = _unknown(-np.inf, solution.status, tol, spectrum)
+    levels = Levels(account.bias, account.margin, account.tube)
+    return _unproven(problem, solution, coef, decision, levels, tol, spectrum, rows, verified=False)
+
+
+def _unproven(
+    problem: DualProblem,
+    solution: Solution,
+    coef: np.ndarray,
+    decision: np.ndarray,
+    levels: Levels,
+    tol: float,
+    spectrum: Definiteness | Spectrum,
+    rows: np.ndarray,
+    *,
+    dual: float = -np.inf,
+    verified: bool,
+) -> Evaluation:
+    """Evaluation of an answer of which nothing is known but a bound."""
     return Evaluation(
         rows=rows,
         solution=solution,
         recomputed=decision,
-        verified=False,
+        verified=verified,
         problem=problem,
         beta=solution.beta,
-        levels=Levels(account.bias, account.margin, account.tube),
+        levels=levels,
         coefficients=coef,
-        bias=account.bias,
+        bias=levels.bias,
         decision=decision,
         squared_norm=float(coef @ decision),
         noise=0.0,
-        certificate=certificate,
-    )
-
-
-def _unknown(
-    dual: float, status: Status, tol: float, spectrum: Definiteness | Spectrum
-) -> DualCertificate:
-    """Certificate of an answer of which nothing is known but a bound."""
-    return DualCertificate(
-        primal=np.inf,
-        dual=dual,
-        gap=np.inf,
-        relative_gap=np.inf,
-        kkt_violation=np.inf,
-        infeasibility=0.0,
-        status=status,
-        tol=tol,
-        spectrum=spectrum,
+        certificate=DualCertificate(
+            primal=np.inf,
+            dual=dual,
+            gap=np.inf,
+            relative_gap=np.inf,
+            kkt_violation=np.inf,
+            infeasibility=0.0,
+            status=solution.status,
+            tol=tol,
+            spectrum=spectrum,
+        ),
     )
 
 
@@ -356,34 +370,6 @@ def _scaling(problem: DualProblem, status: Status, account: Account) -> tuple[St
     if status is Status.CONVERGED and (zero or known):
         status = Status.TRIVIAL
     return status, rho if problem.scaled and not zero and not negative else 1.0
-
-
-def _failed(
-    problem: DualProblem,
-    coef: np.ndarray,
-    decision: np.ndarray,
-    solution: Solution,
-    tol: float,
-    spectrum: Definiteness | Spectrum,
-    rows: np.ndarray,
-) -> Evaluation:
-    """Evaluate hulls that are apart but whose nearest points are not yet known well enough."""
-    certificate = _unknown(0.0, solution.status, tol, spectrum)
-    return Evaluation(
-        rows=rows,
-        solution=solution,
-        recomputed=decision,
-        verified=True,
-        problem=problem,
-        beta=solution.beta,
-        levels=Levels(0.0, 1.0, 0.0),
-        coefficients=coef,
-        bias=0.0,
-        decision=decision,
-        squared_norm=float(coef @ decision),
-        noise=0.0,
-        certificate=certificate,
-    )
 
 
 def _refuse_touching_hulls(

@@ -272,21 +272,10 @@ def watched(
     problems: int = 1,
     others: Iterable[Listener] = (),
 ) -> Iterator[Monitor]:
-    """Watch over a fit: its time limit, callback, progress bar and Ctrl-C.
+    """Watch over a fit of some problems: its time limit, callback, progress bar and Ctrl-C.
 
-    Parameters
-    ----------
-    time_limit, callback, verbose
-        The parameters of a machine.
-    problems : int, default=1
-        Problems that the fit solves.
-    others : iterable of callable
-        More listeners.
-
-    Yields
-    ------
-    monitor : Monitor
-        For the solvers. When the fit has failed the bar says so.
+    Yields the monitor for the solvers. ``others`` are more listeners. When the fit has failed the
+    bar says so.
 
     Examples
     --------
@@ -312,10 +301,6 @@ class ProblemMonitor:
     def stopped(self) -> Status | None:
         """Why to stop now, or None to go on."""
         return self.fit.stopped()
-
-    def due(self) -> bool:
-        """Whether a report is wanted."""
-        return self.fit.due()
 
     def report(self, progress: Callable[[], Progress]) -> None:
         """Tell the listeners where this problem is, if a report is due."""

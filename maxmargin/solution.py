@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from maxmargin.backends.cpu.dual.certificate import Account
 
 
 class Status(StrEnum):
@@ -108,6 +112,22 @@ _ADVICE = {
         "what is left to win. Leave step_size=None for steps that fit the data; if that does not "
         "help, raise tol={tol:g}."
     ),
+    (Status.MAX_ITER, "ridge"): (
+        "Conjugate gradients have not converged in max_iter={max_iter} steps. Raise max_iter, "
+        "alpha or tol={tol:g}, or use solver='cholesky'."
+    ),
+    (Status.TIME_LIMIT, "ridge"): (
+        "The fit has reached time_limit={time_limit:g} s. Raise it, raise tol={tol:g}, or take "
+        "fewer rows."
+    ),
+    (Status.INTERRUPTED, "ridge"): (
+        "The fit was stopped early, by Ctrl-C or by a callback. The model is what was found until "
+        "then."
+    ),
+    (Status.STALLED, "ridge"): (
+        "float64 has no more digits for this system: alpha is small beside the kernel's values. "
+        "Raise alpha, scale the data, or raise tol={tol:g}."
+    ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
         "mean nothing: with this nu the reduced convex hulls of the two classes meet or, for the "
@@ -124,7 +144,7 @@ class Solution:
 
     ``beta`` are the signed variables; ``decision`` is the solver's own ``K coef`` where it has one,
     to its working precision; ``exact`` says that it is the one in float64 that a certificate asks
-    for.
+    for. ``account`` are all numbers of a certificate, where the method has taken them itself.
     """
 
     beta: np.ndarray
@@ -132,6 +152,7 @@ class Solution:
     status: Status
     decision: np.ndarray | None = None
     exact: bool = False
+    account: Account | None = None
 
     @property
     def alpha(self) -> np.ndarray:

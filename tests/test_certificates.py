@@ -249,7 +249,7 @@ def test_shrinking_changes_no_answer(model, cache_size, random, monkeypatch):
         sizes.append(len(state.beta))
         return state
 
-    monkeypatch.setattr(SmallBatch, "takes", lambda *_: False)  # nor solved before SMO has them
+    monkeypatch.setattr(SmallBatch, "accepts", lambda *_: "no")  # nor solved before SMO has them
     monkeypatch.setattr(smo._State, "shrunk", watched)
     monkeypatch.setattr(smo, "_SHRINK_AFTER", 50)
     monkeypatch.setattr(smo, "descend_faces", lambda *_: 0)

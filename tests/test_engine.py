@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, duals
-from maxmargin.backends.cpu import momentum as cpu_momentum
+from maxmargin.backends.cpu.dual.momentum import _project_direction
+from maxmargin.backends.cpu.dual.steps import BARRED, Block
 from maxmargin.backends.threads import Workers
 from maxmargin.evaluation import Definiteness, evaluate
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Sigmoid, as_kernel, exp
@@ -24,13 +25,15 @@ from maxmargin.solvers import (
     SMO,
     Auto,
     DualMethod,
+    Seed,
+    SeededSMO,
     Watch,
     WorkingSet,
-    choose_method,
     solve_certified,
 )
 from maxmargin.solvers.dual import certified, working_set
 from maxmargin.solvers.dual.method import Unbegun
+from maxmargin.solvers.dual.small import SmallBatch
 from maxmargin.testing import check_solver
 
 N = 1200
@@ -175,14 +178,14 @@ def test_machines_agree_with_scikit_learn(regime, fast, slow, n_jobs):
 def test_the_engine_is_what_large_problems_get():
     def solver(problem, k=0, scale=1.0):
         gram = Gram.of(X, scale * RBF(gamma=0.1))
-        method = choose_method(problem.over(gram), k).method
-        assert type(Auto().for_round(problem.over(gram), k)) is type(method)
+        method = Auto().choose(problem.over(gram), k).method
         assert method.accepts(problem.over(gram)) is None
         return type(method)
 
     large = PROBLEMS["C-SVC"]
     assert solver(large) is WorkingSet
-    assert solver(large.restricted(np.arange(300))) is SMO
+    assert solver(large.restricted(np.arange(300))) is SmallBatch
+    assert solver(large.restricted(np.arange(300)), k=1) is SMO  # that the batch has left
     assert solver(duals.hard_margin(rows, sign, np.ones(N))) is SMO
     assert solver(large, k=11) is SMO  # where float32 has come to its end
     assert solver(large, scale=1e20) is SMO
@@ -446,12 +449,11 @@ def test_a_direction_of_rounding_keeps_the_constraint():
     """A stretch of steps that moved last digits only has a sum of the size of its entries."""
     ahead, change = np.array([3e-16, 4e-16, -5e-16, 1e-16]), np.zeros(4, dtype=np.float32)
     may = np.zeros(4, dtype=np.float32)
-    barred = np.array([0.0, 0.0, 0.0, -cpu_momentum.BARRED], dtype=np.float32)
+    barred = np.array([0.0, 0.0, 0.0, -BARRED], dtype=np.float32)
     room = np.array([1.0, 0.1, 0.1, 1.0])
     K, slot = np.eye(4, dtype=np.float32), np.arange(4)
-    left = cpu_momentum._project_direction(
-        True, K, slot, room, np.zeros(4), 2 * room, barred, may, ahead, change
-    )
+    block = Block(K, slot, may, may, room, np.zeros(4), 2 * room, barred[None], may[None])
+    left = _project_direction(True, block, ahead, change)
     assert left == 0.0
     assert abs(ahead.sum()) < 1e-30
     assert ahead[3] == 0.0
@@ -489,3 +491,17 @@ def test_nothing_off_the_constraint_is_called_trivial():
     zeros = Given(Solution(np.zeros(30), 1, Status.CONVERGED))
     (evaluation,), _ = solve_certified(Gram.of(X[:30], RBF(1.0)), [problem], zeros, 1.0)
     assert evaluation.certificate.status is Status.STALLED
+
+
+def test_seeded_smo_solves_what_it_takes_and_goes_on_where_the_seed_was():
+    assert len(check_solver(SeededSMO(), 1e-5, nasty=False)) >= 10
+    gram = Gram.of(X, RBF(gamma=0.5))
+    problems = [duals.c_svc(rows, sign, np.full(N, C)).over(gram) for C in (1.0, 1.2)]
+    seed = Seed.of(problems[0])
+    first, seeded = (SeededSMO().solve(problem, seed=seed) for problem in problems)
+    unseeded = SeededSMO().solve(problems[1])
+    assert {solution.status for solution in (first, seeded, unseeded)} == {Status.CONVERGED}
+    assert 0 < seeded.n_iter < 0.7 * unseeded.n_iter
+    np.testing.assert_array_equal(seed.beta, seeded.beta)
+    stopped = SeededSMO().solve(problems[1], Watch(max_iter=3))
+    assert (stopped.status, stopped.n_iter) == (Status.MAX_ITER, 3)

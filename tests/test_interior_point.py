@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, Gram, duals
 from maxmargin.backends import interior_point
-from maxmargin.backends.cpu.steps import KKTScan, kkt_scan
+from maxmargin.backends.cpu.dual.kkt import KKTScan, kkt_scan
 from maxmargin.backends.interior_point import Dense, OnRows
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import StoppedError, Workers

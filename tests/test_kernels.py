@@ -16,6 +16,7 @@ from sklearn.metrics import pairwise
 import maxmargin.kernels as kernels
 from maxmargin import SVC, Gram
 from maxmargin.backends import cpu
+from maxmargin.gram.matrices import Matrices
 from maxmargin.kernels import (
     RBF,
     FunctionKernel,
@@ -33,7 +34,7 @@ from maxmargin.kernels import (
     gram_features,
     quadratic_features,
 )
-from maxmargin.selection.matrices import Matrices
+from maxmargin.kernels.sequences import SequenceKernel
 from maxmargin.testing import check_kernel
 
 RANDOM = np.random.default_rng(1)
@@ -88,6 +89,7 @@ EXAMPLES = [
     RBF("scale").on(slice(0, 2)) * Linear().on([2, -1]),
     (Linear().on([True, False, True, False, False]) + 1) ** 2,
     3 * Precomputed() ** 2 + 1,
+    2 * (Polynomial(2) + RBF(0.2)).normalized() + 1,
     FunctionKernel(inner) + RBF(0.5),
 ]
 
@@ -107,6 +109,7 @@ def test_every_public_kernel_is_among_the_examples():
     seen = {kind for kernel in EXAMPLES for kind in parts(kernel)}
     public = {getattr(kernels, name) for name in kernels.__all__}
     expected = {k for k in public if isinstance(k, type) and issubclass(k, Kernel)} - {Kernel}
+    expected = {k for k in expected if not issubclass(k, SequenceKernel)}  # test_sequences.py
     assert expected <= seen
 
 
@@ -126,6 +129,31 @@ def test_every_public_kernel_is_among_the_examples():
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix, sp.csr_array])
 def test_values_are_those_of_the_formula(kernel, reference, container):
     np.testing.assert_allclose(kernel(container(X), container(Z)), reference(X, Z), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [Linear(), RBF(0.3), Polynomial(2), Laplacian(0.2)], ids=name)
+@pytest.mark.parametrize("width", [40, 4000, 1 << 23])
+def test_mostly_empty_rows_are_compared_as_full_ones_are(kernel, width):
+    """Few entries meet, most columns are used by nobody, and new rows have others still."""
+    if width > 4000 and not isinstance(kernel, Linear | Polynomial):
+        pytest.skip("distances look at every column")
+    random = np.random.default_rng(0)
+    columns = np.sort(random.choice(width, 40, replace=False))
+    data = sp.random_array((70, 40), density=0.06, rng=random, format="csr")
+    wide = sp.csr_array((data.data, columns[data.indices], data.indptr), shape=(70, width))
+    K = kernel(data.toarray())
+    np.testing.assert_allclose(kernel(wide), K, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel(wide[:30], wide[30:]), K[:30, 30:], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.diag(wide), np.diag(K), rtol=1e-12)
+    if width < 1e6:
+        dense = wide.toarray()
+        np.testing.assert_allclose(kernel(wide, dense), K, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(kernel(dense, wide), K, rtol=1e-12, atol=1e-14)
+    y = np.arange(70) % 2
+    model = SVC(kernel=kernel).fit(wide[:50], y[:50])
+    expected = SVC(kernel=kernel).fit(data[:50].toarray(), y[:50])
+    values = expected.decision_function(data.toarray())
+    np.testing.assert_allclose(model.decision_function(wide), values, atol=5e-3)
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
 import maxmargin.backends.cpu.linear
-import maxmargin.risk
+import maxmargin.risk.base
 import maxmargin.solvers.risk.l1_descent
-import maxmargin.solvers.risk.softmax
+import maxmargin.solvers.risk.newton_steps
 import maxmargin.solvers.select
 from maxmargin import (
     SVC,
@@ -34,13 +34,13 @@ from maxmargin import (
     Perceptron,
 )
 from maxmargin.backends.cpu.linear import Design
-from maxmargin.linear.path import C_path
+from maxmargin.linear import C_path
 from maxmargin.losses import Absolute, EpsilonInsensitive, Hinge, SquaredHinge, ZeroOne
 from maxmargin.progress import Monitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers import Newton, Watch
-from maxmargin.solvers.risk import surrogate
+from maxmargin.solvers.risk import subsampled_newton
 
 RANDOM = np.random.default_rng(11)
 N = 60
@@ -287,8 +287,8 @@ def test_many_columns_are_solved_without_their_matrix(random, monkeypatch):
     several = LogisticRegression().fit(wide, THREE[:40])
     assert several.certificate_.converged
     assert several.solver_ == "lbfgs"
-    monkeypatch.setattr(maxmargin.risk, "DIRECT", 2)
-    monkeypatch.setattr(maxmargin.solvers.risk.softmax, "DIRECT", 2)
+    monkeypatch.setattr(maxmargin.risk.base, "DIRECT", 2)
+    monkeypatch.setattr(maxmargin.solvers.risk.newton_steps, "DIRECT", 2)
     for y in (TWO, THREE):
         for solver in ("newton", "lbfgs"):
             model = LogisticRegression(penalty=None, solver=solver, tol=1e-6).fit(X, y)
@@ -1060,9 +1060,9 @@ def test_a_path_checks_what_it_gets():
 @pytest.fixture
 def parts(monkeypatch):
     """A part of the rows is taken of few rows, too."""
-    monkeypatch.setattr(surrogate, "_MANY", 1)
-    monkeypatch.setattr(surrogate, "_PER_WEIGHT", 50)
-    monkeypatch.setattr(surrogate, "_LEAST_SHARE", 4)
+    monkeypatch.setattr(subsampled_newton, "_MANY", 1)
+    monkeypatch.setattr(subsampled_newton, "_PER_WEIGHT", 50)
+    monkeypatch.setattr(subsampled_newton, "_LEAST_SHARE", 4)
 
 
 def _many_rows(random):
@@ -1095,14 +1095,14 @@ def test_a_part_of_the_rows_leads_to_the_minimum_of_all(machine, intercept, rand
     exact = clone(machine).set_params(tol=1e-10).fit(rows, y, weight).certificate_
     parts.__wrapped__(monkeypatch)
     looks, seen = [], []
-    certify = surrogate._Surrogate.certificate
+    certify = subsampled_newton._Surrogate.certificate
 
     def watched(self):
         judged, slopes = certify(self)
         seen.append((judged.primal, judged.dual))
         return judged, slopes
 
-    monkeypatch.setattr(surrogate._Surrogate, "certificate", watched)
+    monkeypatch.setattr(subsampled_newton._Surrogate, "certificate", watched)
     for data in (rows, sp.csr_array(rows)):
         for tol in (1e-2, 1e-4, 1e-8):
             model = clone(machine).set_params(tol=tol).fit(data, y, weight)
@@ -1157,8 +1157,8 @@ def test_the_part_alone_does_not_make_up_for_an_intercept():
     cost = np.array([1e-26, 1e-26, 1e-26, 1e-40])
     risk = RegularisedRisk(Design(rows), y, cost, SquaredHinge())
     few = np.array([3])
-    part = surrogate.Part(few, risk.take(few), risk.take(few))
-    model = surrogate._Surrogate(risk, part, risk.evaluate(np.zeros(2)), Watch(tol=0.1))
+    part = subsampled_newton.Part(few, risk.take(few), risk.take(few))
+    model = subsampled_newton._Surrogate(risk, part, risk.evaluate(np.zeros(2)), Watch(tol=0.1))
     least = Newton().solve(risk, Watch(tol=1e-9)).certificate.primal
     assert model.certificate()[0].dual <= least
 

@@ -60,7 +60,7 @@ def reports_at_once(monkeypatch):
 
 @pytest.mark.parametrize("rows", [300, 1500])  # SMO and the engine
 def test_a_callback_sees_the_work_and_can_stop_it(rows, monkeypatch):
-    monkeypatch.setattr(small.SmallBatch, "takes", lambda *_: False)
+    monkeypatch.setattr(small.SmallBatch, "accepts", lambda *_: "no")
     seen = []
     SVC(**{**SLOW, "tol": 1e-4}, callback=seen.append).fit(X[:rows], y[:rows])
     assert all("KKT violation" in str(progress) for progress in seen)

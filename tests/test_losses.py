@@ -8,10 +8,9 @@ import pytest
 
 import maxmargin.losses as losses
 from maxmargin.backends.cpu.linear import Design
-from maxmargin.backends.cpu.losses import RowLosses, slopes, slopes_and_curvatures
+from maxmargin.backends.cpu.linear.losses import RowLosses, slopes, slopes_and_curvatures
 from maxmargin.losses import Exponential, Hinge, Logistic, Loss, MarginLoss, Shape, Squared, ZeroOne
-from maxmargin.risk import RegularisedRisk
-from maxmargin.solvers.risk.newton_steps import Losses
+from maxmargin.risk import Losses, RegularisedRisk
 from maxmargin.testing import check_loss
 
 CLASSES = [

@@ -16,8 +16,8 @@ from maxmargin.linear.mce import MCEClassifier, SmoothedError
 from maxmargin.linear.regression import LeastSquaresClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor
+from maxmargin.risk.standardised import Columns
 from maxmargin.solution import Status
-from maxmargin.solvers.risk.columns import Columns
 from maxmargin.solvers.risk.stochastic import slopes
 
 SOLVERS = ["lbfgs", "gradient_descent", "sgd"]
@@ -265,8 +265,7 @@ def test_what_a_method_has_not_is_refused_and_what_has_not_converged_says_so(out
 
 def test_the_pictures_draw_the_losses_and_their_slopes():
     figure = pytest.importorskip("matplotlib.figure")
-    from maxmargin.plotting.gradients import plot_gradient_weights
-    from maxmargin.plotting.losses import plot_losses
+    from maxmargin.plotting import plot_gradient_weights, plot_losses
 
     ax = plot_losses(figure.Figure().subplots())
     lines = {line.get_label(): line.get_data() for line in ax.lines}

@@ -25,7 +25,7 @@ LAYERS = [
     {"multiclass"},
     {"bounds"},
     {"linear"},
-    {"svm"},
+    {"kernel_methods", "svm"},
     {"plotting", "testing"},
     {"selection"},
     {"cli"},
@@ -103,6 +103,26 @@ assert model.predict([[2.0]]) == [1]
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
     assert done.stderr.count(b"NUMBA_CACHE_DIR") == 1
+
+
+def test_what_another_version_has_compiled_is_no_obstacle(tmp_path):
+    """The files of an upgrade's predecessor name types that are no longer there."""
+    source = """
+from typing import NamedTuple
+from maxmargin.backends.compiled import njit
+
+class {name}(NamedTuple):
+    value: float
+
+@njit(cache=True)
+def taken(pair):
+    return {factor} * pair.value
+
+assert taken({name}(3.0)) == {factor} * 3.0
+"""
+    for name, factor in (("Before", 1.0), ("Afterwards", 20.0)):
+        (tmp_path / "versions.py").write_text(source.format(name=name, factor=factor))
+        subprocess.run([sys.executable, "-c", "import versions"], cwd=tmp_path, check=True)
 
 
 def test_public_names():

@@ -33,13 +33,15 @@ from maxmargin import (
     SVRSearchCV,
     duals,
 )
-from maxmargin.backends.cpu.momentum import conjugate_pair_steps
-from maxmargin.backends.cpu.steps import BARRED, CONVERGED, pair_steps, single_steps
+from maxmargin.backends.cpu.dual.momentum import conjugate_steps
+from maxmargin.backends.cpu.dual.steps import CONVERGED, Block, steps_among
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
 from maxmargin.progress import Monitor
 from maxmargin.selection import run
-from maxmargin.solvers.dual import path
+from maxmargin.solution import Status
+from maxmargin.solvers import Seed, SeededSMO, Watch, drive
+from maxmargin.solvers.dual.seeded import SeededSMORun
 
 GRID = {"C": [0.1, 10, 1000], "gamma": [0.01, 0.1, 1]}
 
@@ -525,7 +527,7 @@ def test_reasons_of_data_and_of_the_search():
     [
         ("run.SharedFits._jobs", SVC()),
         ("run.solve_certified", NuSVC(nu=0.1)),
-        ("cost_path.CPath.solve", SVC()),
+        ("cost_path.SeededSMO.begin", SVC()),
         ("data_set.DataSet.of", SVC()),
         ("linear_path.C_path", LinearSVC()),
         ("plan.Candidate.refusal", make_pipeline(StandardScaler(), SVC())),
@@ -638,10 +640,11 @@ def test_unsettled_paths_are_certified(monkeypatch):
     X, y = iris()
     reference = SVCSearchCV(GRID).fit(X, y)
 
-    def give_up(self, problem):
-        raise path.UnsettledError
+    def give_up(self):
+        self.status = Status.STALLED
+        yield
 
-    monkeypatch.setattr(path.CPath, "solve", give_up)
+    monkeypatch.setattr(SeededSMORun, "steps", give_up)
     assert_same_scores(SVCSearchCV(GRID).fit(X, y), reference)
 
 
@@ -650,29 +653,31 @@ def test_unsettled_paths_are_certified(monkeypatch):
 @on_one_blas_thread
 def test_hard_paths(kind, bias, monkeypatch):
     """A large C with an ill-conditioned matrix takes every means that a path has."""
-    used = {"_settle": 0, "_go_on_inside": 0, "_solved": 0}
+    used = {"advance": 0, "raise_walls": 0, "inside": 0}
     for name in used:
-        method = getattr(path.CPath, name)
+        method = getattr(Seed, name)
 
         def counted(self, *args, name=name, method=method):
             used[name] += 1
             return method(self, *args)
 
-        monkeypatch.setattr(path.CPath, name, counted)
+        monkeypatch.setattr(Seed, name, counted)
     random, n = np.random.default_rng(0), 300
     X = random.normal(size=(n, 3))
     signal = np.sin(3 * X[:, 0]) + 0.5 * random.normal(size=n)
     K = np.exp(-1.0 * ((X[:, None] - X) ** 2).sum(axis=2)).astype(np.float32)
     weight = random.uniform(0, 2, n) * (np.arange(n) % 5 > 0)
-    route = None
+    seed, watch = None, Watch(tol=1e-3)
     for C in (1.0, 30.0, 1e3):
         if kind == "svc":
             problem = duals.c_svc(np.arange(n), np.sign(signal), C * weight, bias=bias)
         else:
             problem = duals.epsilon_svr(np.arange(n), signal, C * weight, 0.1, bias=bias)
         block = K if kind == "svc" else np.hstack([K, K])
-        route = route or path.CPath(block, problem, tol=1e-3)
-        beta = route.solve(problem)
+        seed = seed or Seed(block, problem)
+        solution = drive(SeededSMO().begin(problem, watch, seed=seed), watch)
+        assert solution.status is Status.CONVERGED
+        beta = solution.beta
         assert (beta >= problem.lower).all()
         assert (beta <= problem.upper).all()
         assert not bias or abs(beta.sum()) < 1e-6 * C
@@ -694,14 +699,10 @@ def test_hastened_steps(constrained):
     taken = []
     for hastened in (True, False):
         beta, score = problem.start.copy(), -problem.linear.astype(np.float32)
-        rise = np.where(problem.may_rise(beta), np.float32(0), -BARRED)[None]
-        fall = np.where(problem.may_fall(beta), np.float32(0), BARRED)[None]
-        given = K, np.arange(n), K.diagonal().copy(), score, beta
-        given += problem.lower, problem.upper, rise, fall, np.float32(0.01), 10**6
-        if hastened:
-            code, steps = conjugate_pair_steps(constrained, *given)
-        else:
-            code, steps = (pair_steps if constrained else single_steps)(*given)
+        given = np.arange(n), problem.variables, problem.n_groups, beta, K, K.diagonal().copy()
+        block, advance = Block.among(*given, score), conjugate_steps if hastened else steps_among
+        code, steps = advance(constrained, block, np.float32(0.01), 10**6)
+        beta = block.beta
         assert code == CONVERGED
         assert (beta >= problem.lower).all()
         assert (beta <= problem.upper).all()
@@ -786,7 +787,7 @@ def test_groups_and_verbosity(capsys):
 
 def test_sharing_is_shared(monkeypatch):
     """Distances once, a matrix per gamma, a path per fold and pair."""
-    counts = {"prepare": 0, "of": 0, "solve": 0}
+    counts = {"prepare": 0, "of": 0, "begin": 0}
 
     def counting(kind, name):
         method = getattr(kind, name)
@@ -799,21 +800,21 @@ def test_sharing_is_shared(monkeypatch):
 
     counting(run.Matrices, "prepare")
     counting(run.Matrices, "of")
-    counting(path.CPath, "solve")
+    counting(SeededSMO, "begin")
     X, y = iris()
     SVCSearchCV(GRID, cv=4, n_jobs=1).fit(X, y)
-    assert counts == {"prepare": 1, "of": 3, "solve": 4 * 3 * 9}
+    assert counts == {"prepare": 1, "of": 3, "begin": 4 * 3 * 9}
 
 
 def test_every_C_starts_from_the_answer_of_the_last(monkeypatch):
     starts = []
-    solve = path.CPath.solve
+    begin = SeededSMO.begin
 
-    def watched(self, problem):
-        starts.append(bool(self.beta.any()))
-        return solve(self, problem)
+    def watched(self, problem, watch, seed):
+        starts.append(bool(seed.beta.any()))
+        return begin(self, problem, watch, seed=seed)
 
-    monkeypatch.setattr(path.CPath, "solve", watched)
+    monkeypatch.setattr(SeededSMO, "begin", watched)
     X, y = iris()
     SVCSearchCV({"C": [0.1, 1, 10], "gamma": [0.5]}, cv=4, n_jobs=1).fit(X, y)
     assert len(starts) == 4 * 3 * 3  # folds, pairs, costs

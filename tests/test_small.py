@@ -13,7 +13,8 @@ from maxmargin.evaluation import evaluate
 from maxmargin.kernels import RBF, Linear, Polynomial, Precomputed
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, solve_certified
-from maxmargin.solvers.dual.small import SmallBatch, Task
+from maxmargin.solvers.driver import Watch
+from maxmargin.solvers.dual.small import SmallBatch
 
 random = np.random.default_rng(3)
 X = random.normal(size=(240, 5)) + 3.0
@@ -52,20 +53,17 @@ PROBLEMS = {
 def test_answers_and_accounts_are_those_of_one_at_a_time(form, kind):
     gram, tol = GRAMS[form](), 1e-6
     problems = [PROBLEMS[kind](rows) for rows in ROWS]
-    tasks = [
-        Task(problem.renumbered(rows), rows, k, problem.start, tol, -1)
-        for k, (problem, rows) in enumerate(zip(problems, ROWS, strict=True))
-    ]
-    answers = SmallBatch().solve(gram, tasks, Workers(2))
+    watches = [Watch(tol, workers=Workers(2)) for _ in problems]
+    answers = SmallBatch().solve_all([problem.over(gram) for problem in problems], watches)
     alone, _ = solve_certified(GRAMS[form](), problems, SMO(), tol)
-    for task, answer, reference in zip(tasks, answers, alone, strict=True):
+    for problem, answer, reference in zip(problems, answers, alone, strict=True):
         account, certificate = answer.account, reference.certificate
         if form != "a programme" or "SVR" not in kind:  # whose faces are flat: SMO may go on
-            assert answer.solution.status is Status.CONVERGED
+            assert answer.status is Status.CONVERGED
             assert account.violation <= tol
             assert account.dual == pytest.approx(certificate.dual, rel=1e-7, abs=1e-9)
-        part = gram.take(task.rows)
-        again = evaluate(task.problem.over(part), answer.solution, tol, gram.spectrum)
+        own = problem.renumbered().over(gram.take(problem.rows))
+        again = evaluate(own, answer, tol, gram.spectrum)
         np.testing.assert_allclose(answer.decision, again.recomputed, rtol=1e-9, atol=1e-9)
         assert account.dual == pytest.approx(again.certificate.dual, rel=1e-9, abs=1e-9)
         assert account.primal == pytest.approx(again.certificate.primal, rel=1e-9, abs=1e-9)
@@ -93,11 +91,9 @@ def test_what_a_batch_cannot_finish_goes_on_alone(monkeypatch):
     assert alone.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-7)
     monkeypatch.undo()
     problem = duals.c_svc(np.arange(90), y[:90], np.full(90, 1e30))
-    (answer,) = SmallBatch().solve(
-        Gram.of(X[:90], RBF(gamma=0.2)), [Task(problem, ROWS[0], 0, problem.start, 1e-3, -1)]
-    )
-    assert answer.solution.status is Status.STALLED
-    assert answer.solution.n_iter == 0
+    answer = SmallBatch().solve(problem.over(Gram.of(X[:90], RBF(gamma=0.2))))
+    assert answer.status is Status.STALLED
+    assert answer.n_iter == 0
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -20,11 +20,10 @@ from maxmargin import (
 )
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.losses import Hinge, Logistic, SquaredHinge
-from maxmargin.risk import L1, NO_PENALTY, RegularisedRisk
+from maxmargin.risk import L1, NO_PENALTY, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch
-from maxmargin.solvers.risk import surrogate
-from maxmargin.solvers.risk.softmax import SoftmaxRisk
+from maxmargin.solvers.risk import subsampled_newton
 
 N, D = 90, 4
 rng = np.random.default_rng(5)
@@ -111,7 +110,7 @@ def test_a_long_way_takes_little_memory():
 
 
 def test_a_sample_of_many_rows_is_part_of_the_way(monkeypatch):
-    monkeypatch.setattr(surrogate, "_MANY", 1)
+    monkeypatch.setattr(subsampled_newton, "_MANY", 1)
     rows, y = np.tile(X, (60, 1)), np.tile(TWO, 60)
     for machine in (LinearSVC(), LinearSVC(loss="hinge"), LogisticRegression(C=np.inf)):
         trace = Trace()

@@ -26,6 +26,38 @@ def check_array(X: Any, **options: Any) -> Any:
     return checked
 
 
+def as_table(X: Any) -> np.ndarray:
+    """Return sequences, or a table with columns of them, as an array of objects, (n,) or (n, d).
+
+    >>> as_table(["ACGT", "GATTACA"])
+    array(['ACGT', 'GATTACA'], dtype=object)
+    """
+    if isinstance(X, str | bytes):
+        raise ValueError(
+            f"X is a single sequence, {X[:12]!r}: pass a list of sequences, [X] for one."
+        )
+    if sp.issparse(X):
+        raise TypeError("A sparse matrix holds no sequences: pass a list of str, or a DataFrame.")
+    refuse_twin_columns(X)
+    table = X.to_numpy() if hasattr(X, "to_numpy") else X
+    if not isinstance(table, np.ndarray):
+        table = _array_of_objects(list(table))
+    if table.ndim not in (1, 2):
+        raise ValueError(
+            f"Sequences are one column or columns of a table; X has {table.ndim} dimensions."
+        )
+    return table.astype(object, copy=False)
+
+
+def _array_of_objects(items: list) -> np.ndarray:
+    """Return a list of strings, or of rows, as an array of objects."""
+    if any(isinstance(item, list | tuple | np.ndarray) for item in items):
+        return np.array(items, dtype=object)
+    table = np.empty(len(items), dtype=object)
+    table[:] = items
+    return table
+
+
 def refuse_unusable(X: Any) -> None:
     """Refuse dates, columns of one name, and sparse matrices that point outside of themselves."""
     refuse_corrupt(X)

@@ -1,7 +1,8 @@
 """The small postfix programme that a kernel becomes before a backend evaluates it.
 
 A kernel value is an elementwise function of a few *primitives* of two points: their product, their
-squared distance, their L1 distance, an entry of a given matrix or the value of a Python function.
+squared distance, their L1 distance, an entry of a given matrix, the value of a Python function or
+what compiled code makes of two strings.
 ``0.5 * RBF(gamma) + Linear()`` becomes::
 
     PUSH squared_distance   SCALE -gamma   EXP   SCALE 0.5   PUSH dot   ADD
@@ -28,6 +29,7 @@ SQUARED_DISTANCE = "squared_distance"
 L1_DISTANCE = "l1_distance"
 PRECOMPUTED = "precomputed"
 FUNCTION = "function"
+STRINGS = "strings"
 
 
 @dataclass(frozen=True)
@@ -49,18 +51,25 @@ View = tuple[Columns | Map, ...]
 
 @dataclass(frozen=True)
 class Primitive:
-    """One number per pair of points that the programme starts from."""
+    """One number per pair of points that the programme starts from.
+
+    ``function`` is the caller's for the kind ``FUNCTION``, and for ``STRINGS`` a
+    :class:`maxmargin.backends.strings.StringFunction`.
+    """
 
     kind: str
     view: View = ()
-    function: Callable[[Any, Any], Any] | None = None
+    function: Any = None
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A function of one point: the programme multiplies by its value at both points."""
+    """A function of one point: the programme multiplies by its value at both points.
 
-    function: Callable[[Any], Any]
+    Where it is a programme itself, that function is ``1 / sqrt(k(x, x))`` of its values.
+    """
+
+    function: Callable[[Any], Any] | Program
     view: View = ()
 
 
@@ -73,7 +82,7 @@ class Program:
     coefficients: list[float] = field(default_factory=list)
     code: list[tuple[int, int, int, float]] = field(default_factory=list)
 
-    def push(self, kind: str, view: View = (), function: Callable | None = None) -> None:
+    def push(self, kind: str, view: View = (), function: Any = None) -> None:
         """Push a primitive; one that was pushed before is shared."""
         self._emit(PUSH, _index_of(self.primitives, Primitive(kind, view, function)))
 
@@ -114,6 +123,10 @@ class Program:
         """Multiply the top of the stack by ``function`` at both points."""
         self._emit(FACTOR, _index_of(self.factors, Factor(function, view)))
 
+    def normalize(self, program: Program) -> None:
+        """Divide the top of the stack by the lengths of both points under a programme."""
+        self._emit(FACTOR, _index_of(self.factors, Factor(program)))
+
     def _emit(self, opcode: int, first: int = 0, second: int = 0, constant: float = 0.0) -> None:
         self.code.append((opcode, first, second, float(constant)))
 
@@ -126,6 +139,16 @@ class Program:
     def calls_python(self) -> bool:
         """Whether every tile needs a function of the user's: one thread at a time, then."""
         return any(primitive.kind == FUNCTION for primitive in self.primitives)
+
+    @property
+    def off_gpu(self) -> str | None:
+        """Why a GPU cannot run this programme, as the end of a sentence; None where it can."""
+        kinds = {primitive.kind for primitive in self.primitives}
+        if FUNCTION in kinds:
+            return "calls a Python function, which a GPU cannot run"
+        if STRINGS in kinds:
+            return "is a recursion over two strings, which runs on the CPU"
+        return None
 
     @cached_property
     def rates(self) -> list[float]:

@@ -192,7 +192,7 @@ class Workers:
             return function(item)
 
         if self.count == 1 or len(items) < 2:
-            return [work(item) for item in items]
+            return list(map(work, items))
         own = len(items) <= self.count  # then the caller takes one: a thread less to wake
         futures = [_pool(self.count).submit(work, item) for item in items[own:]]
         try:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import reprlib
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import assert_all_finite
 
 from maxmargin.backends.program import Columns, Map, View
 
@@ -49,26 +52,52 @@ class Views:
         for known, views in self._after:
             if known == step:
                 return views
-        views = Views(_applied(self.X, step))
+        views = Views(_applied(self.X, self.n, step))
         self._after.append((step, views))
+        return views
+
+    def seen(self, view: View) -> Views:
+        """Views of the data after a chain of steps."""
+        views = self
+        for step in view:
+            views = views.after(step)
         return views
 
     def through(self, view: View) -> Any:
         """Return the data after a chain of steps."""
-        views = self
-        for step in view:
-            views = views.after(step)
-        return views.X
+        return self.seen(view).X
+
+    @cached_property
+    def numbers(self) -> Any:
+        """The data as rows of numbers: of a table that also holds text, the columns chosen."""
+        is_table = isinstance(self.X, np.ndarray) and self.X.dtype == object
+        return _numbers(self.X) if is_table else self.X
 
 
-def _applied(X: Any, step: Columns | Map) -> Any:
+def _numbers(X: np.ndarray) -> np.ndarray:
+    """Return columns of a table as float64, or say which value is none."""
+    try:
+        numbers = X.astype(np.float64)
+    except (ValueError, TypeError):
+        numbers = None
+    if numbers is None or numbers.ndim != 2:
+        strange = next((v for v in X.ravel() if isinstance(v, str | bytes)), X.ravel()[0])
+        raise ValueError(
+            f"The kernel compares numbers, and X holds {reprlib.repr(strange)}: choose the columns "
+            "of numbers with .on([...]), and for the text a kernel on sequences, as in "
+            "Spectrum(3).on('sequence') + RBF().on(['length', 'age'])."
+        ) from None
+    assert_all_finite(numbers, input_name="X")
+    return numbers
+
+
+def _applied(X: Any, n: int, step: Columns | Map) -> Any:
     """Select columns, or apply a feature map and check what it returned."""
     if isinstance(step, Columns):
         selected = X[:, list(step.indices)]
         return selected.tocsr() if sp.issparse(selected) else selected
     mapped = step.function(X)
     mapped = mapped.tocsr() if sp.issparse(mapped) else np.asarray(mapped)
-    n = X.shape[0]
     if mapped.ndim != 2 or mapped.shape[0] != n:
         raise ValueError(
             f"The feature map returned an array of shape {mapped.shape} for {n} rows; "

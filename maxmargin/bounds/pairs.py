@@ -196,8 +196,8 @@ def gram_of(machine: Any, X: Any) -> Gram:
 
 def validated(machine: Any, X: Any) -> Any:
     """Check X as the machine checks what it predicts."""
-    if hasattr(machine, "kernel_") and machine.kernel_.input is Input.OBJECTS:
-        return X
+    if hasattr(machine, "kernel_") and machine.kernel_.input in (Input.OBJECTS, Input.SEQUENCES):
+        return machine._validated_points(X, machine.kernel_)
     return validate_data(
         machine, X, reset=False, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
     )

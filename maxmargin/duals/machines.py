@@ -9,7 +9,7 @@ import numpy as np
 from maxmargin.duals.problem import DualProblem, Losses
 from maxmargin.losses import EpsilonInsensitive, Hinge
 
-_NONE = np.empty(0)
+_NONE, _ONE = np.empty(0), np.ones(1)
 
 
 def c_svc(rows: np.ndarray, y: np.ndarray, C: np.ndarray, *, bias: bool = True) -> DualProblem:
@@ -34,16 +34,16 @@ def c_svc(rows: np.ndarray, y: np.ndarray, C: np.ndarray, *, bias: bool = True) 
     >>> problem.n_groups, problem.linear, problem.upper
     (1, array([-1.,  1., -1.]), array([1., 0., 1.]))
     """
-    m = len(rows)
+    m, farthest = len(rows), y * C
     return DualProblem(
         gram_row=rows,
         orientation=np.ones(m),
         linear=-y,
-        lower=np.minimum(y * C, 0.0),
-        upper=np.maximum(y * C, 0.0),
+        lower=np.minimum(farthest, 0.0),
+        upper=np.maximum(farthest, 0.0),
         start=np.zeros(m),
         group=np.full(m, 0 if bias else -1),
-        bias_weights=np.ones(1) if bias else _NONE,
+        bias_weights=_ONE if bias else _NONE,
         margin_weights=_NONE,
         tube_weights=_NONE,
         losses=Losses(Hinge(), y, C),
@@ -146,7 +146,7 @@ def epsilon_svr(
         upper=np.concatenate([C, np.zeros(m)]),
         start=np.zeros(2 * m),
         group=np.full(2 * m, 0 if bias else -1),
-        bias_weights=np.ones(1) if bias else _NONE,
+        bias_weights=_ONE if bias else _NONE,
         margin_weights=_NONE,
         tube_weights=_NONE,
         losses=Losses(EpsilonInsensitive(epsilon), target, C),
@@ -205,7 +205,7 @@ def one_class(rows: np.ndarray, weight: np.ndarray, nu: float) -> DualProblem:
         upper=weight,
         start=_filled(weight, nu * weight.sum()),
         group=np.zeros(m, dtype=np.int64),
-        bias_weights=np.ones(1),
+        bias_weights=_ONE,
         margin_weights=np.array([-1.0]),
         tube_weights=_NONE,
     )

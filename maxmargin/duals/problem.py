@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.backends.cpu.certificate import Readings, reading
-from maxmargin.backends.cpu.steps import Variables
+from maxmargin.backends.cpu.dual.certificate import Readings, reading
+from maxmargin.backends.cpu.dual.kkt import Variables
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Gram
 from maxmargin.losses import Loss
@@ -75,7 +76,7 @@ class DualProblem:
 
     def over(self, gram: Gram) -> DualProblem:
         """Return the problem with the Gram matrix whose rows it is about."""
-        return self if self.matrix is gram else replace(self, matrix=gram)
+        return self if self.matrix is gram else self._changed(matrix=gram)
 
     @property
     def gram(self) -> Gram:
@@ -107,12 +108,19 @@ class DualProblem:
 
     @cached_property
     def _ascending(self) -> bool:
-        return bool((np.diff(self.gram_row) > 0).all())
+        return bool((self.gram_row[1:] > self.gram_row[:-1]).all())
 
     @cached_property
     def rows(self) -> np.ndarray:
         """Rows of the Gram matrix that the variables sit on, in order."""
         return self.gram_row if self._ascending else np.unique(self.gram_row)
+
+    @property
+    def own_row(self) -> np.ndarray:
+        """Place of each variable's row among the problem's own."""
+        if self._ascending:
+            return np.arange(len(self))
+        return np.searchsorted(self.rows, self.gram_row)
 
     @property
     def paired(self) -> bool:
@@ -177,7 +185,7 @@ class DualProblem:
 
     def started_from(self, beta: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
         """Return the same problem with another feasible start, and its ``K coef`` if known."""
-        return replace(self, start=beta, known_decision=decision)
+        return self._changed(start=beta, known_decision=decision)
 
     def started_near(self, beta: np.ndarray) -> DualProblem:
         """Return the same problem started as near to ``beta`` as the constraints allow.
@@ -216,11 +224,17 @@ class DualProblem:
         arrays: dict[str, Any] = {name: getattr(self, name)[index] for name in _PER_VARIABLE}
         return replace(self, **arrays, losses=None, known_decision=None)
 
-    def renumbered(self, rows: np.ndarray) -> DualProblem:
-        """Return the same problem over ``gram.take(rows)``; ``rows`` must be sorted."""
-        if rows is self.gram_row:
-            return replace(self, gram_row=np.arange(len(rows)))
-        return replace(self, gram_row=np.searchsorted(rows, self.gram_row))
+    def renumbered(self) -> DualProblem:
+        """Return the same problem for the Gram matrix of its own rows."""
+        other = self._changed(gram_row=self.own_row, matrix=None)
+        vars(other)["_ascending"] = self._ascending  # as it was
+        return other
+
+    def _changed(self, **changes: Any) -> DualProblem:
+        """Do what ``dataclasses.replace`` does, in less time: fits have many small problems."""
+        other, own = object.__new__(DualProblem), vars(self)
+        vars(other).update({name: own[name] for name in _FIELDS}, **changes)
+        return other
 
     def normalised(self, rho: float) -> DualProblem:
         """For the hard margin: the maximum margin problem whose solution is ``beta / rho``."""
@@ -273,7 +287,7 @@ class DualBatch(NamedTuple):
         """Stack problems."""
         sizes = [len(problem) for problem in problems]
         return cls(
-            offset=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            offset=offsets(sizes),
             arrays={
                 name: np.concatenate([getattr(problem, name) for problem in problems])
                 for name in _PER_VARIABLE
@@ -281,4 +295,10 @@ class DualBatch(NamedTuple):
         )
 
 
+def offsets(sizes: Sequence[int]) -> np.ndarray:
+    """Where each of several stretches begins, and where the last one ends."""
+    return np.array([0, *accumulate(sizes)])
+
+
+_FIELDS = [field.name for field in fields(DualProblem)]
 _PER_VARIABLE = ("gram_row", "orientation", "linear", "lower", "upper", "start", "group")

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
+from maxmargin.backends.data import as_table
 from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.estimators.callbacks import CallbackSupportMixin
 from maxmargin.estimators.data import (
@@ -21,6 +22,7 @@ from maxmargin.estimators.data import (
 from maxmargin.estimators.parameters import CheckedParameters
 from maxmargin.kernels import Input, Kernel
 
+_NOT_NUMBERS = Input.OBJECTS, Input.SEQUENCES
 SHARED_FROM = 1 << 20  # entries from which threads are worth their start
 
 
@@ -28,7 +30,7 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """An estimator whose parameters, data and weights are checked the same way as all others'.
 
     Data may be dense or CSR, float32 or float64, and stay as they are. A kernel may want others: a
-    square matrix of its values, or objects of any type.
+    square matrix of its values, objects of any type, or sequences, alone or in a table.
     """
 
     n_jobs: int | None = None  # where it is no parameter
@@ -37,8 +39,9 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         self, X: Any, y: Any, kernel: Kernel | None = None, reset: bool = True, **y_options: Any
     ) -> tuple[Any, Any]:
         """Check training data as scikit-learn does, keeping the names of the columns."""
-        if kernel is not None and kernel.input is Input.OBJECTS:
+        if kernel is not None and kernel.input in _NOT_NUMBERS:
             X, y = validate_data(self, X, y, reset=reset, skip_check_array=True)
+            X = as_table(X) if kernel.input is Input.SEQUENCES else X
             check_consistent_length(X, y)
             if not _num_samples(X):
                 raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
@@ -69,8 +72,9 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
 
     def _validated_points(self, X: Any, kernel: Kernel | None = None) -> Any:
         """Check new points, which must have the features of the training data."""
-        if kernel is not None and kernel.input is Input.OBJECTS:
-            return validate_data(self, X, reset=False, skip_check_array=True)
+        if kernel is not None and kernel.input in _NOT_NUMBERS:
+            X = validate_data(self, X, reset=False, skip_check_array=True)
+            return as_table(X) if kernel.input is Input.SEQUENCES else X
         return validate_data(
             self,
             X,

@@ -119,6 +119,38 @@ class KernelExpansion:
         parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)
         return cpu.finite(np.concatenate(parts), kernel)
 
+    def asking(self, X: Any, bias: np.ndarray, workers: Workers = ALONE) -> Callable:
+        """Return what has the values of single expansions at some of the rows of X.
+
+        It takes a list of pairs (an expansion's number, rows), which are answered side by side, and
+        makes no kernel value that none of them needs.
+        """
+        (kernel, *_), program, right = self.parts, self.program, self._prepared()
+        left = cpu.Operand.prepare(program, X, like=None if kernel.pairwise else right)
+        workers = ALONE if program.calls_python else workers
+        known: dict[int, tuple[np.ndarray, Any]] = {}
+
+        def answer(question: tuple[int, np.ndarray]) -> np.ndarray:
+            number, rows = question
+            if number not in known:
+                own = self.coefficients[number].nonzero()[0]
+                known[number] = self.coefficients[number : number + 1, own], right.take(own)
+            coefficients, points = known[number]
+            values = np.zeros(len(rows))
+            if points.n:
+                some, whole = left.take(rows).gathered(), [(0, points.n)]
+                sums = cpu.expand(
+                    program, some, points.gathered(), coefficients, whole, lambda s: s[:, 0, 0]
+                )
+                values = cpu.finite(np.concatenate(sums), kernel)
+            return values + bias[number]
+
+        @on_one_blas_thread
+        def ask(questions: list[tuple[int, np.ndarray]]) -> list[np.ndarray]:
+            return workers.map(answer, questions)
+
+        return ask
+
 
 # Beside the machines and not in them: to predict changes no attribute, and files hold none of it.
 _of_machines: WeakKeyDictionary[Any, KernelExpansion] = WeakKeyDictionary()

@@ -6,8 +6,10 @@ coefficients come from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -19,11 +21,13 @@ from maxmargin.backends.device import DeviceError, Placement, place
 from maxmargin.backends.threads import Workers
 from maxmargin.backends.views import Views
 from maxmargin.estimators.base import SHARED_FROM, Estimator
-from maxmargin.estimators.expansion import expansion_of
+from maxmargin.estimators.expansion import KernelExpansion, expansion_of
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Kernel, as_kernel
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _ROOM = 48  # bytes, times rows and rows or columns, that a fit has a use for at most
 _PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
@@ -99,8 +103,9 @@ class KernelEstimator(Estimator):
         if self.device == "cpu":
             return place("cpu", 0, 0)
         blocked = self._gpu_failed
-        if kernel.lower().calls_python:
-            blocked = f"The kernel {kernel!r} calls a Python function, which a GPU cannot run."
+        reason = kernel.lower().off_gpu
+        if reason:
+            blocked = f"The kernel {kernel!r} {reason}."
         n, width = _num_samples(X), _width(X)
         return place(self.device, int((n * float(against)) ** 0.5), width, blocked=blocked)
 
@@ -127,6 +132,15 @@ class KernelEstimator(Estimator):
             **grouping,
         )
 
+    def _asking(self, X: Any, machines: np.ndarray, bias: np.ndarray) -> tuple[Any, Any]:
+        """Validated points, and what asks single machines at some of them; None on a GPU."""
+        kernel = self.kernel_
+        X = self._validated_points(X, kernel)
+        if self._device_for(kernel, X) != "cpu":
+            return X, None
+        expansion = KernelExpansion(kernel, self.support_vectors_, self.support_, machines)
+        return X, expansion.asking(X, bias, self._workers(_PER_VALUE * _num_samples(X) * len(bias)))
+
     def _device_for(self, kernel: Kernel, X: Any) -> str:
         """Where to evaluate: a machine that was made on a GPU works without one, too."""
         try:
@@ -134,6 +148,25 @@ class KernelEstimator(Estimator):
         except DeviceError as error:
             warn(f"Evaluating on the CPU. {error}", UserWarning)
             return "cpu"
+
+
+def fall_back_to_cpu(fit: F) -> F:
+    """Let a fit begin again on the CPU where the GPU that ``device="auto"`` chose has failed."""
+
+    @wraps(fit)
+    def fitted(machine: KernelEstimator, *args: Any, **options: Any) -> Any:
+        try:
+            return fit(machine, *args, **options)
+        except DeviceError as error:
+            if machine.device != "auto":
+                raise
+            machine._gpu_failed = str(error)
+        try:
+            return fit(machine, *args, **options)
+        finally:
+            del machine._gpu_failed
+
+    return fitted  # type: ignore[return-value]
 
 
 def _width(X: Any) -> int:
@@ -145,7 +178,7 @@ def _taken(X: Any, rows: np.ndarray, workers: Workers) -> Any:
     """Rows of X; many of an array with all threads, since new memory is slow to write to."""
     if not isinstance(X, np.ndarray):
         return _safe_indexing(X, rows)
-    if len(rows) * _width(X) < SHARED_FROM:
+    if X.ndim == 1 or len(rows) * _width(X) < SHARED_FROM:
         return X[rows]
     taken = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
 

@@ -1,4 +1,4 @@
-"""Parameters of an estimator: checked as scikit-learn does, and for their size.
+"""Parameters of an estimator: checked as scikit-learn does, for their size, and what they allow.
 
 Costs, weights and targets are multiplied and squared on their way, which ends in infinities and
 their differences, nan, long before float64 ends.
@@ -6,8 +6,10 @@ their differences, nan, long before float64 ends.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, update_wrapper
 from numbers import Real
+from types import MethodType
 from typing import Any
 
 from sklearn.utils._param_validation import Interval, make_constraint
@@ -82,3 +84,25 @@ def _shown(number: Any) -> str:
     """Return a number in words that are not hundreds of digits long."""
     text = repr(number)
     return text if len(text) < 30 else f"an integer of {len(text.lstrip('-'))} digits"
+
+
+class available_where:
+    """Have a method only where a check of the object raises nothing, and say why it is not there.
+
+    As scikit-learn's ``available_if``, whose error leaves the reason to its cause.
+    """
+
+    def __init__(self, check: Callable[[Any], Any]) -> None:
+        self.check = check
+
+    def __call__(self, method: Callable) -> available_where:
+        """Take the method."""
+        self.method = method
+        update_wrapper(self, method)  # type: ignore[arg-type]
+        return self
+
+    def __get__(self, machine: Any, owner: type | None = None) -> Any:
+        if machine is None:
+            return self.method
+        self.check(machine)
+        return MethodType(self.method, machine)

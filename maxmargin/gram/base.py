@@ -41,6 +41,7 @@ class Gram(ABC):
                                              compiled loops read, and whose last use they note
     ``WorkingSet``              ``host``     ``points``, ``float32_points``, ``float32_bytes``,
                                              ``float32_rows``, ``scratch``: for float32 tiles
+    ``SeededSMO``               ``host``     ``float32_points``, ``float32_rows``: all at once
     ``NearLevel``               ``host``     ``points``
     ``SmallBatch``              ``host``     ``points``, ``store``, ``is_there``, ``filled``
     ``ParallelSets``            ``device``   ``matrix``, ``whole``, ``index``, ``at_work``
@@ -202,9 +203,10 @@ class Gram(ABC):
 
         A precomputed matrix is looked at as a whole: it is there already.
         """
-        on_diagonal = float(np.abs(self.diagonal).max())
+        diagonal = self.diagonal  # which is finite
         if self.is_tame:
             return
+        on_diagonal = float(np.abs(diagonal).max())
         K, mirrored = self._mirrored()
         if K is mirrored and cpu.total_asymmetry(K) <= _SYMMETRY * on_diagonal:
             return
@@ -243,5 +245,4 @@ class Gram(ABC):
     @property
     def definiteness(self) -> Definiteness:
         """What is known about the signs of the matrix's eigenvalues."""
-        known = self.spectrum
-        return known.definiteness if isinstance(known, Spectrum) else known
+        return known_definiteness(self.spectrum)

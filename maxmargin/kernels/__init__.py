@@ -7,6 +7,7 @@ from maxmargin.kernels.algebra import (
     Conformal,
     Exponential,
     Mapped,
+    Normalized,
     OnColumns,
     PolynomialOf,
     Power,
@@ -16,25 +17,47 @@ from maxmargin.kernels.algebra import (
     Sum,
 )
 from maxmargin.kernels.base import Input, Kernel, Validity, exp
+from maxmargin.kernels.basis import Basis, GaussianBasis, PolynomialBasis, SigmoidBasis
 from maxmargin.kernels.distance import RBF, Laplacian
 from maxmargin.kernels.dot_product import Linear, Polynomial, QuadraticForm, Sigmoid
+from maxmargin.kernels.features import explicit_features, polynomial_columns
 from maxmargin.kernels.given import FunctionKernel, Precomputed
 from maxmargin.kernels.named import as_kernel
+from maxmargin.kernels.sequences import (
+    BagOfWords,
+    GappedKmer,
+    LocalAlignment,
+    Mismatch,
+    Spectrum,
+    Subsequence,
+    Substitution,
+    WeightedDegree,
+    read_fasta,
+    sequence_weights,
+)
 from maxmargin.kernels.validity import GramTest, check_valid, gram_features, quadratic_features
 
 __all__ = [
     "RBF",
+    "BagOfWords",
+    "Basis",
     "Conformal",
     "Exponential",
     "FunctionKernel",
+    "GappedKmer",
+    "GaussianBasis",
     "GramTest",
     "Input",
     "Kernel",
     "Laplacian",
     "Linear",
+    "LocalAlignment",
     "Mapped",
+    "Mismatch",
+    "Normalized",
     "OnColumns",
     "Polynomial",
+    "PolynomialBasis",
     "PolynomialOf",
     "Power",
     "Precomputed",
@@ -43,11 +66,20 @@ __all__ = [
     "Scaled",
     "Shifted",
     "Sigmoid",
+    "SigmoidBasis",
+    "Spectrum",
+    "Subsequence",
+    "Substitution",
     "Sum",
     "Validity",
+    "WeightedDegree",
     "as_kernel",
     "check_valid",
     "exp",
+    "explicit_features",
     "gram_features",
+    "polynomial_columns",
     "quadratic_features",
+    "read_fasta",
+    "sequence_weights",
 ]

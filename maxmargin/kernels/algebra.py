@@ -130,6 +130,15 @@ class Construction(Kernel):
 
     kernel: Kernel
 
+    @property
+    def validity(self) -> Validity:
+        """Valid when the kernel inside is and the construction keeps it so."""
+        return joint_validity(self.kernel) if self._keeps_validity else Validity.UNPROVEN
+
+    @property
+    def _keeps_validity(self) -> bool:
+        return True
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, if ``deep`` also of the kernel inside."""
         own = self._own_params()
@@ -153,15 +162,6 @@ class Construction(Kernel):
 
 class Modification(Construction):
     """One kernel, changed value by value."""
-
-    @property
-    def validity(self) -> Validity:
-        """Valid when the kernel inside is and the modification keeps it so."""
-        return joint_validity(self.kernel) if self._keeps_validity else Validity.UNPROVEN
-
-    @property
-    def _keeps_validity(self) -> bool:
-        return True
 
     @property
     def input(self) -> Input:
@@ -340,6 +340,39 @@ class Conformal(Modification):
         return f"{self.kernel._within(3)}.conformal({shown(self.f)})"
 
 
+class Normalized(Modification):
+    """``k(x, z) / sqrt(k(x, x) k(z, z))``: the cosine in feature space, a case of rule (6.14).
+
+    A point of length zero stays there: its values are zero.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Polynomial, Spectrum
+    >>> Polynomial(2).normalized()([[1.0], [3.0]]).round(3)
+    array([[1. , 0.8],
+           [0.8, 1. ]])
+    >>> Spectrum(1).normalized()(["AACC", "AC"]).round(3)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    @property
+    def input(self) -> Input:
+        """Points, since each needs its own length."""
+        return _of_points(self.kernel, "k(x, z) / sqrt(k(x, x) k(z, z))")
+
+    def _modify(self, program: Program, view: View) -> None:
+        alone = Program()
+        self.kernel._emit(alone, view)
+        program.normalize(alone)
+
+    def __str__(self) -> str:
+        return f"{self.kernel._within(3)}.normalized()"
+
+
 class Mapped(Construction):
     """``k(phi(x), phi(z))``, rule (6.19): a kernel after a feature map.
 
@@ -353,11 +386,6 @@ class Mapped(Construction):
     def __init__(self, kernel: Kernel, feature_map: Callable[[Any], Any]) -> None:
         self.kernel = kernel
         self.feature_map = feature_map
-
-    @property
-    def validity(self) -> Validity:
-        """Valid when the kernel is."""
-        return joint_validity(self.kernel)
 
     @property
     def input(self) -> Input:
@@ -399,17 +427,17 @@ class OnColumns(Construction):
         self.columns = columns
 
     @property
-    def validity(self) -> Validity:
-        """Valid when the kernel is."""
-        return joint_validity(self.kernel)
-
-    @property
     def input(self) -> Input:
-        """Vectors: only they have columns."""
-        _of_points(self.kernel, "a kernel on some columns")
-        return Input.VECTORS
+        """Vectors, or a table of them beside sequences: only they have columns."""
+        inside = _of_points(self.kernel, "a kernel on some columns")
+        return Input.SEQUENCES if inside is Input.SEQUENCES else Input.VECTORS
 
     def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
+        if len(views.X.shape) < 2:
+            raise ValueError(
+                f"{self!r} looks at columns of a table, and X is a single column of sequences: "
+                f"leave .on(...) out, or pass a DataFrame."
+            )
         indices = _column_indices(self.columns, views.X.shape[1], feature_names)
         names = None if feature_names is None else [feature_names[i] for i in indices]
         selected = views.after(op.Columns(indices))

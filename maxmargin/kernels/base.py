@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from maxmargin.backends import cpu
-from maxmargin.backends.data import check_array
+from maxmargin.backends.data import as_table, check_array
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.backends.views import Views
@@ -38,11 +38,15 @@ class Validity(StrEnum):
 
 
 class Input(StrEnum):
-    """What a kernel compares: vectors, rows of a precomputed matrix, or objects of any type."""
+    """What a kernel compares: vectors, rows of a precomputed matrix, or objects of any type.
+
+    Sequences are strings, alone or in a table beside columns of numbers.
+    """
 
     VECTORS = "vectors"
     MATRIX = "matrix"
     OBJECTS = "objects"
+    SEQUENCES = "sequences"
 
 
 class Kernel(ABC):
@@ -118,7 +122,8 @@ class Kernel(ABC):
 
     def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
         """As :meth:`_resolve`; kernels made of others hand the views on to them."""
-        return self._resolve(views.X, feature_names)
+        X = views.numbers if self.input is Input.VECTORS else views.X
+        return self._resolve(X, feature_names)
 
     @on_one_blas_thread
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
@@ -170,6 +175,8 @@ class Kernel(ABC):
         names = list(X.columns) if hasattr(X, "columns") else None
         if self.input is Input.OBJECTS:
             return X, names
+        if self.input is Input.SEQUENCES:
+            return as_table(X), names
         return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32]), names
 
     # -- the algebra ---------------------------------------------------------------------------
@@ -231,6 +238,12 @@ class Kernel(ABC):
         from maxmargin.kernels.algebra import Conformal
 
         return Conformal(self, f)
+
+    def normalized(self) -> Kernel:
+        """``k(x, z) / sqrt(k(x, x) k(z, z))``: every point gets length one in feature space."""
+        from maxmargin.kernels.algebra import Normalized
+
+        return Normalized(self)
 
     def after(self, feature_map: Callable[[Any], Any]) -> Kernel:
         """``k(phi(x), phi(z))``, rule (6.19); ``phi`` maps X of shape (n, d) to (n, M)."""
@@ -401,11 +414,13 @@ def brief(number: float) -> str:
 
 
 def joint_input(*kernels: Kernel) -> Input:
-    """Return what a composition compares: vectors as soon as one part needs them."""
+    """Return what a composition compares: vectors as soon as one part needs them.
+
+    Beside sequences they are columns of the same table.
+    """
     inputs = {kernel.input for kernel in kernels}
-    if Input.MATRIX in inputs:
-        return Input.MATRIX
-    return Input.VECTORS if Input.VECTORS in inputs else Input.OBJECTS
+    order = (Input.MATRIX, Input.SEQUENCES, Input.VECTORS)
+    return next((kind for kind in order if kind in inputs), Input.OBJECTS)
 
 
 def joint_validity(*kernels: Kernel) -> Validity:

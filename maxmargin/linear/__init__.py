@@ -4,9 +4,9 @@ from maxmargin.linear.linear_svc import LinearSVC
 from maxmargin.linear.linear_svr import LinearSVR
 from maxmargin.linear.logistic import LogisticRegression
 from maxmargin.linear.mce import MCEClassifier
-from maxmargin.linear.path import C_path
 from maxmargin.linear.perceptron import Perceptron
 from maxmargin.linear.regression import LeastSquaresClassifier, LinearRegression
+from maxmargin.linear.risk_machine import C_path
 from maxmargin.linear.separability import Separability, is_separable
 
 __all__ = [

@@ -1,9 +1,9 @@
-"""The kernel perceptron: a combination of rows in place of weights.
+"""The kernel perceptron, a combination of rows in place of weights; and Novikoff's bound for it.
 
     w = sum_i alpha_i y_i phi(x_i),    f(x) = sum_i alpha_i y_i k(x, x_i) + b
 
-Reference: Aizerman, Braverman and Rozonoer, Automation and Remote Control 25, 1964; Freund and
-Schapire, Machine Learning 37, 1999.
+References: Novikoff, 1962; Aizerman, Braverman and Rozonoer, Automation and Remote Control 25,
+1964; Freund and Schapire, Machine Learning 37, 1999.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin import memory
+from maxmargin.bounds import mistake_bound, novikoff
 from maxmargin.estimators.kernel import KernelEstimator
+from maxmargin.gram import Gram
 from maxmargin.solvers.perceptron.kernel_state import KernelState
 from maxmargin.solvers.perceptron.state import PerceptronState, Weights
 
@@ -24,6 +27,22 @@ def has_coefficients(machine: Any) -> None:
     """Raise an error that says why where a machine has no weights of the features."""
     if machine.kernel is not None:
         raise AttributeError("A kernel perceptron has no coef_ to make sparse or dense.")
+
+
+def learns_in_parts(machine: Any) -> None:
+    """Raise an error that says why where a perceptron cannot learn from parts of the data."""
+    wants = {
+        "variant": machine.variant != "last",
+        "early_stopping": machine.early_stopping,
+        "kernel": machine.kernel is not None,
+        "class_weight": isinstance(machine.class_weight, str),
+    }
+    named = [f"{name}={getattr(machine, name)!r}" for name, wanted in wants.items() if wanted]
+    if named:
+        raise AttributeError(
+            f"partial_fit sees a part of the data only and cannot do {', '.join(named)}: use fit, "
+            "or leave the parameter at its default."
+        )
 
 
 class KernelPerceptron(KernelEstimator):
@@ -72,3 +91,36 @@ class KernelPerceptron(KernelEstimator):
         """Values of the machines at new points, shape (n, machines)."""
         check_is_fitted(self)
         return self._expansion_at(X, self._expansion) + self.intercept_
+
+
+def update_bounds(machine: Any, X: Any, y: Any, coef: Any, intercept: Any) -> list[float]:
+    """Bound the updates of each machine of a perceptron, by a separator for each."""
+    check_is_fitted(machine)
+    if machine._step is None:
+        raise ValueError(
+            "The bound is for a constant step: it says nothing of a fit with a penalty, or "
+            "with sample_weight or class_weight, which make the steps of rows differ."
+        )
+    classes, index = np.unique(y, return_inverse=True)
+    if not np.array_equal(classes, machine.classes_):
+        raise ValueError(f"y has the classes {classes}, the fit had {machine.classes_}.")
+    coef, signs = np.atleast_2d(np.asarray(coef, dtype=np.float64)), machine._signs(index)
+    intercept = np.broadcast_to(np.asarray(intercept, dtype=np.float64).ravel(), len(signs))
+    if not machine.fit_intercept and intercept.any():
+        raise ValueError("Without an intercept the separator cannot have one either.")
+    kernel = None if machine.kernel is None else machine.kernel_
+    X, _ = machine._validated(X, y, kernel, reset=False)
+    if kernel is None:
+        biases = intercept if machine.fit_intercept else [None] * len(signs)
+        starts = zip(machine.coef_init_, machine.intercept_init_, strict=True)
+        return [
+            mistake_bound(X, side, w, b, start, step=machine._step).value
+            for side, w, b, start in zip(signs, coef, biases, starts, strict=True)
+        ]
+    gram = Gram.of_resolved(X, kernel, memory=memory.budget(machine.cache_size))
+    beta2 = float(gram.diagonal.max()) + bool(machine.fit_intercept)
+    values = [gram.matvec(c) for c in coef]
+    return [
+        novikoff(side * (f + b), beta2, float(c @ f + b**2)).value
+        for side, c, f, b in zip(signs, coef, values, intercept, strict=True)
+    ]

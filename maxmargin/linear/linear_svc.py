@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
-from maxmargin.estimators.callbacks import observed
-from maxmargin.linear.risk_classifier import RiskClassifier
-from maxmargin.linear.risk_machine import (
-    RiskMachine,
-    refuse_solver_against_dual,
-    refuse_two_forms,
-    solver_names,
-)
-from maxmargin.linear.stream import available_where, takes_streams
+from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine, solver_names
 from maxmargin.losses import Hinge, Loss, MarginLoss, SquaredHinge
 from maxmargin.risk import L1, L2, Penalty
 
@@ -171,55 +162,6 @@ class LinearSVC(RiskClassifier):
         self.callback = callback
         self.class_weight_on = class_weight_on
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @observed
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVC:
-        """Fit the machine to labelled data.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Dense float32 and float64 and CSR stay as they are.
-        y : array-like of shape (n_samples,)
-            Class labels of any type.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative factors of each row's cost. A row of weight zero takes no part.
-
-        Returns
-        -------
-        self : object
-        """
-        self._solve(self._pose(X, y, sample_weight))
-        self._warn_unfinished()
-        return self
-
-    @available_where(takes_streams)
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> LinearSVC:
-        """Learn from some rows of a stream, which are not kept.
-
-        A step on each row, in the order in which they come, and the average of the weights approach
-        the answer of ``fit`` with the same ``lam`` (:mod:`maxmargin.solvers.risk.pegasos`). It
-        needs ``lam``; the solver and its limits belong to ``fit``. There is no ``certificate_``,
-        since no one has all rows; ``t_`` counts them. The first call after a ``fit`` begins anew.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), optional
-            All labels that the stream may have; needed at the first call.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self : object
-        """
-        self._learn(X, y, classes, sample_weight)
-        return self
-
     @property
     def _loss(self) -> Loss:
         return _LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
@@ -238,5 +180,4 @@ class LinearSVC(RiskClassifier):
             raise ValueError(
                 f"penalty='l1' goes with loss='squared_hinge': the {self._loss.name} is not smooth."
             )
-        refuse_solver_against_dual(self)
-        refuse_two_forms(self)
+        super()._refuse_contradictions()

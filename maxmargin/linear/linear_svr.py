@@ -9,16 +9,10 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.estimators.callbacks import observed
-from maxmargin.linear.base import LinearRegressor
-from maxmargin.linear.risk_machine import (
-    RiskMachine,
-    refuse_solver_against_dual,
-    refuse_two_forms,
-    solver_names,
-    with_weight,
-)
-from maxmargin.linear.stream import available_where, learn, takes_streams
+from maxmargin.backends.cpu.linear import Design
+from maxmargin.estimators.parameters import available_where
+from maxmargin.linear.base import LinearRegressor, with_weight
+from maxmargin.linear.risk_machine import RiskMachine, solver_names, takes_streams
 from maxmargin.losses import (
     EpsilonInsensitive,
     Loss,
@@ -136,27 +130,6 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self.warm_start = warm_start
         self.callback = callback
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @observed
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
-        """Fit the machine to numbers.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Dense float32 and float64 and CSR stay as they are.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative factors of each row's cost. A row of weight zero takes no part.
-
-        Returns
-        -------
-        self : object
-        """
-        self._solve(self._pose(X, y, sample_weight))
-        self._warn_unfinished()
-        return self
-
     @available_where(takes_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
@@ -175,8 +148,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self : object
         """
         X, y, weight = self._checked(X, y, sample_weight, reset=not hasattr(self, "_streams"))
-        learn(self, self._problems(X, y, weight))
-        self.coef_ = self.coef_[0]
+        self._learn(self._risks(X, [y], [weight]))
         return self
 
     @property
@@ -192,15 +164,8 @@ class LinearSVR(RiskMachine, LinearRegressor):
     def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
         X, y, weight = self._checked(X, y, sample_weight)
         X, weight, y = with_weight(X, weight, y)
-        return self._problems(X, y, weight)
+        return self._risks(X, [y], [weight])
 
-    def _problems(self, X: Any, y: np.ndarray, weight: np.ndarray) -> list:
-        return self._risks(X, [y], [weight], self._loss)
-
-    def _solve(self, problems: list, caches: list | None = None) -> None:
-        self._minimise(problems, caches)
+    def _keep(self, design: Design, thetas: np.ndarray, passes: int) -> None:
+        super()._keep(design, thetas, passes)
         self.coef_ = self.coef_[0]
-
-    def _refuse_contradictions(self) -> None:
-        refuse_solver_against_dual(self)
-        refuse_two_forms(self)

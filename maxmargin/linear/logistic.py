@@ -7,19 +7,15 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.estimators.callbacks import observed
+from maxmargin.backends.cpu.linear import Design
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.risk_classifier import RiskClassifier
-from maxmargin.linear.risk_machine import RiskMachine, refuse_two_forms
-from maxmargin.linear.stream import available_where, takes_streams
+from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine
 from maxmargin.losses import Logistic, Loss
-from maxmargin.risk import L2, NO_PENALTY, Penalty
+from maxmargin.risk import L2, NO_PENALTY, Penalty, SoftmaxRisk
 from maxmargin.solvers import Method
-from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
 _OURS = ("auto", "newton", "lbfgs", "sgd")
 _THEIRS = {  # scikit-learn's names for the rest, and what they are here
@@ -187,53 +183,6 @@ class LogisticRegression(RiskClassifier):
             tags.classifier_tags.multi_class = False
         return tags
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    @observed
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LogisticRegression:
-        """Fit the machine to labelled data.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Dense float32 and float64 and CSR stay as they are.
-        y : array-like of shape (n_samples,)
-            Class labels of any type.
-        sample_weight : array-like of shape (n_samples,), optional
-            Non-negative factors of each row's loss. A row of weight zero takes no part.
-
-        Returns
-        -------
-        self : object
-        """
-        self._solve(self._pose(X, y, sample_weight))
-        self._warn_unfinished()
-        return self
-
-    @available_where(takes_streams)
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> LogisticRegression:
-        """Learn from some rows of a stream, which are not kept.
-
-        As :meth:`LinearSVC.partial_fit`: it needs ``lam``, and there is no ``certificate_``.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), optional
-            All labels that the stream may have; needed at the first call.
-        sample_weight : array-like of shape (n_samples,), optional
-
-        Returns
-        -------
-        self : object
-        """
-        self._learn(X, y, classes, sample_weight)
-        self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
-        return self
-
     @property
     def _loss(self) -> Loss:
         return Logistic()
@@ -257,13 +206,13 @@ class LogisticRegression(RiskClassifier):
     def _penalised_intercept(self) -> float | None:
         return self.intercept_scaling if self.solver == "liblinear" else None
 
-    def _solve(self, problems: list, caches: list | None = None) -> None:
-        self._minimise(problems, caches)
-        self.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+    def _keep(self, design: Design, thetas: np.ndarray, passes: int) -> None:
+        super()._keep(design, thetas, passes)
+        self.n_iter_ = np.array([passes], dtype=np.int32)
 
-    def _problems(self, X: Any, index: np.ndarray, weights: list[np.ndarray]) -> list:
+    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray, factors: np.ndarray) -> list:
         if len(self.classes_) == 2:
-            return super()._problems(X, index, weights)
+            return super()._problems(X, index, weight, factors)
         if self.solver == "liblinear":
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification (n_classes >= "
@@ -276,10 +225,11 @@ class LogisticRegression(RiskClassifier):
                 "solver='auto' and C or lam, or wrap the machine in "
                 "sklearn.multiclass.OneVsRestClassifier."
             )
-        return [SoftmaxRisk(self._design(X), index, len(self.classes_), weights[0], self._penalty)]
+        cost = weight * factors[index]
+        return [SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self._penalty)]
 
     def _refuse_contradictions(self) -> None:
-        refuse_two_forms(self)
+        self._refuse_two_forms()
         self._refuse_penalty()
         solver, penalty = self.solver, self._penalty
         if isinstance(solver, Method):  # it says itself what it takes

@@ -36,33 +36,30 @@ from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import LinearClassifier
+from maxmargin.linear.base import DescentMachine, LinearClassifier, with_weight
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.solution import Status
-from maxmargin.solvers import (
-    LBFGS,
-    ConjugateGradients,
-    GradientDescent,
-    Method,
-    StochasticDescent,
-    Watch,
+from maxmargin.risk.standardised import (
+    COMPETING,
+    SIGMOID,
+    Columns,
+    RowLoss,
+    SquaredError,
+    StandardisedError,
 )
-from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.gradient_descent import Descent, advice
-from maxmargin.solvers.risk.least_squares import SquaredError
-from maxmargin.solvers.risk.stochastic import COMPETING, SIGMOID, RowLoss
+from maxmargin.solution import Status
+from maxmargin.solvers import ConjugateGradients, Method, StochasticDescent, Watch
+from maxmargin.solvers.risk.descent import Descent
 
 _STEEPEST = 1.0 / (6.0 * 3.0**0.5)  # largest curvature of 1 / (1 + exp(-z))
 _START_STEPS, _START_TOL = 50, 1e-3  # of the least squares that the first descent starts from
-_TOL, _TOL_SGD = 1e-4, 1e-3
 _LENGTHS = 1.0, 100.0  # between which the other starts are drawn: long ones ignore outliers
 _OFF_CENTRE, _RESOLVED = 0.1, 1e-6
 _FIRST_STEP = 5.0  # long, as slopes are small wherever the sigmoid is flat
 
 
 @dataclass(frozen=True)
-class SmoothedError:
+class SmoothedError(StandardisedError):
     """``E`` as a function of standardised weights V of shape (m, d + 1), the last column being b.
 
     ``index`` is the class of each row; with two classes m is one.
@@ -78,14 +75,11 @@ class SmoothedError:
 
     def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient."""
-        weight = self.columns.weight
-        margins, towards = self._margins(self.columns.values(V[:, :-1]) + V[:, -1])
-        slope = (weight * self.loss.slope(margins))[:, None] * towards
-        gradient = self.columns.transpose_product(slope)
-        gradient = np.column_stack([gradient, slope.sum(axis=0) * self.intercept])
+        margins, towards = self._margins(self.values(V))
+        gradient = self.gradient(self.loss.slope(margins)[:, None] * towards)
         gradient[:, :-1] += self.alpha * V[:, :-1]
         penalty = 0.5 * self.alpha * np.vdot(V[:, :-1], V[:, :-1])
-        return float(weight @ self.loss.value(margins) + penalty), gradient
+        return float(self.columns.weight @ self.loss.value(margins) + penalty), gradient
 
     def _margins(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``-d`` of each row, and its derivatives by the row's values."""
@@ -115,7 +109,7 @@ class SmoothedError:
         return RowLoss(COMPETING, target, curvature, _FIRST_STEP, steepness, self.eta)
 
 
-class MCEClassifier(LinearClassifier):
+class MCEClassifier(LinearClassifier, DescentMachine):
     """The linear machine with the fewest training errors, as far as a smoothed count tells.
 
     With ``l(z) = 1 / (1 + exp(-slope z))``, labels -1 and +1 and weights that sum to one,
@@ -222,22 +216,17 @@ class MCEClassifier(LinearClassifier):
     1
     """
 
+    default_tol = 1e-4
+
     _parameter_constraints: dict = {
+        **DescentMachine._parameter_constraints,
         "slope": [POSITIVE],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "eta": [POSITIVE],
         "solver": [StrOptions({"lbfgs", "gradient_descent", "sgd"}), Method],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
-        "tol": [POSITIVE, None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [POSITIVE, None],
-        "fit_intercept": ["boolean"],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "random_state": ["random_state"],
         "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "time_limit": [POSITIVE, None],
-        "callback": [callable, None],
     }
 
     def __init__(
@@ -292,13 +281,12 @@ class MCEClassifier(LinearClassifier):
         -------
         self : MCEClassifier
         """
-        method = self._method()
+        method = self._method(self.solver)
         X, y = self._validated(X, y)
         last = (self._dense_coef(), self.intercept_) if hasattr(self, "coef_") else (None, None)
         index = self._classes_of(y)
-        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
-        if (weight == 0).any():
-            X, index, weight = X[weight > 0], index[weight > 0], weight[weight > 0]
+        weight = self._weights_with_classes(sample_weight, X, index)
+        X, weight, index = with_weight(X, weight, index)
         starts = self.n_restarts + 1
         with self._watched(starts) as monitor:
             monitor.which = "start {number} of {problems}, "
@@ -314,30 +302,11 @@ class MCEClassifier(LinearClassifier):
             self._descend(method, error, last, monitor)
         if self.status_ is not Status.CONVERGED:
             warn(
-                f"{advice(self.status_, self, self._tol())} The gradient is "
+                f"{self._advice(self.status_)} The gradient is "
                 f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
                 "rows are misclassified."
             )
         return self
-
-    def _method(self) -> Method:
-        """Method that was asked for, with its step size."""
-        if isinstance(self.solver, Method):
-            return self.solver
-        if self.solver == "gradient_descent":
-            return GradientDescent(self.step_size)
-        if self.solver == "sgd":
-            return StochasticDescent(self.step_size)
-        if self.step_size is not None:
-            raise ValueError(
-                f"step_size={self.step_size} was given, but solver='lbfgs' has no step size: use "
-                "solver='gradient_descent' or 'sgd', or leave step_size=None."
-            )
-        return LBFGS()
-
-    def _tol(self) -> float:
-        by_rows = self.solver == "sgd" or isinstance(self.solver, StochasticDescent)
-        return self.tol or (_TOL_SGD if by_rows else _TOL)
 
     def _descend(self, method: Method, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
         """Descend from each start, and keep the best."""
@@ -383,8 +352,7 @@ class MCEClassifier(LinearClassifier):
         columns = error.columns
         self.coef_ = found.point[:, :-1] * columns.inverse
         self.intercept_ = found.point[:, -1] - self.coef_ @ columns.mean
-        values = columns.values(found.point[:, :-1]) + found.point[:, -1]
-        wrong = self._scheme.decode(values) != error.index
+        wrong = self._scheme.decode(error.values(found.point)) != error.index
         self.train_error_ = float(columns.weight[wrong].sum())
         self.separated_ = not wrong.any()
         self.loss_ = found.value
@@ -414,7 +382,7 @@ def _random_start(error: SmoothedError, typical: np.ndarray, random: Any) -> np.
     V[:, -1] *= _OFF_CENTRE * error.intercept
     if m > 1:  # what all classes have in common has no effect
         V -= V.mean(axis=0)
-    values = np.abs(error.columns.values(V[:, :-1]) + V[:, -1]).mean(axis=1)
+    values = np.abs(error.values(V)).mean(axis=1)
     smallest = _RESOLVED * max(float(values.max()), np.finfo(np.float64).tiny)
     size = np.exp(error.columns.weight @ np.log(np.maximum(values, smallest)))
     return V * np.exp(random.uniform(*np.log(_LENGTHS))) / size

@@ -20,7 +20,7 @@ import numpy as np
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers import Method, Watch
-from maxmargin.solvers.risk.cache import RiskCache
+from maxmargin.solvers.risk.run import RiskCache
 
 _STEP, _TRIES = 2.0, 60  # of the logarithm of the cost, and how often it is changed at most
 _CLOSE = 1e-3  # how near to the bound a norm must come

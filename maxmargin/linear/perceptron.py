@@ -25,13 +25,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import MistakesCertificate
 from maxmargin.estimators.callbacks import observed
-from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier
-from maxmargin.linear.kernel_perceptron import KernelPerceptron, has_coefficients
-from maxmargin.linear.perceptron_bound import update_bounds
-from maxmargin.linear.stream import available_where, learns_in_parts
-from maxmargin.multiclass import class_weights, read_labels_of_stream, weights_of_machines
+from maxmargin.linear.kernel_perceptron import (
+    KernelPerceptron,
+    has_coefficients,
+    learns_in_parts,
+    update_bounds,
+)
+from maxmargin.multiclass import read_labels_of_stream, weights_of_machines
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch
@@ -245,8 +248,6 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         self.callback = callback
         self.class_weight_on = class_weight_on
 
-    # -- fitting -------------------------------------------------------------------------------
-
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
     def fit(
@@ -320,8 +321,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         first = not hasattr(self, "classes_")
         X, y = self._validated(X, y, reset=first)
         index = read_labels_of_stream(self, y, classes)
-        weight = self._validated_weight(sample_weight, X)
-        factors = class_weights(self.class_weight, self.classes_, None, weight)
+        weight, factors = self._weights_of_stream(sample_weight, X)
         weights = weights_of_machines(weight, factors, index, self.class_weight_on)
         start = self._start(X) if first else (self._dense_coef(), self.intercept_)
         self._learn(X, index, weights, start, passes=1)
@@ -329,7 +329,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
 
     def _weights_of_machines(self, weight: Any, X: Any, index: np.ndarray) -> list[np.ndarray]:
         """Weights of the rows for each machine."""
-        weight, factors = self._weights_and_factors(weight, self.class_weight, X, index)
+        weight, factors = self._weights_and_factors(weight, X, index)
         return weights_of_machines(weight, factors, index, self.class_weight_on)
 
     def _penalty(self) -> Penalty:
@@ -427,8 +427,6 @@ class Perceptron(KernelPerceptron, LinearClassifier):
 
     sparsify = available_where(has_coefficients)(LinearClassifier.sparsify)
     densify = available_where(has_coefficients)(LinearClassifier.densify)
-
-    # -- what is known of it -------------------------------------------------------------------
 
     def mistake_bound(self, X: Any, y: Any, coef: Any, intercept: Any = 0.0) -> Any:
         """Return the largest number of updates that this fit can have needed.

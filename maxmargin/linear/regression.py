@@ -11,7 +11,6 @@ Reference: seed 004.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -19,66 +18,45 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
-from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import LinearClassifier, LinearMachine, LinearRegressor
+from maxmargin.linear.base import (
+    DescentMachine,
+    LinearClassifier,
+    LinearRegressor,
+    with_weight,
+)
 from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.risk.standardised import Columns, SquaredError
 from maxmargin.solvers import (
-    ConjugateGradients,
     Factorisation,
-    GradientDescent,
     Method,
     NonnegativeLeastSquares,
     StochasticDescent,
     Watch,
 )
-from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.gradient_descent import Descent, advice
-from maxmargin.solvers.risk.least_squares import LeastSquares, LeastSquaresMethod, SquaredError
+from maxmargin.solvers.risk.descent import Descent
+from maxmargin.solvers.risk.least_squares import LeastSquares, LeastSquaresMethod
 
 _SOON = 2e10  # n d^2 up to which a sparse matrix is factorised: about a second
-_TOL, _TOL_SGD = 1e-6, 1e-3
+_SOLVERS = {"auto", "qr", "conjugate_gradient", "gradient_descent", "sgd"}
 
 
-_METHODS: dict[str, Callable[[_LeastSquaresMachine], Method]] = {
-    "qr": lambda machine: Factorisation(),
-    "nnls": lambda machine: NonnegativeLeastSquares(),
-    "conjugate_gradient": lambda machine: ConjugateGradients(),
-    "gradient_descent": lambda machine: GradientDescent(machine.step_size),
-    "sgd": lambda machine: StochasticDescent(machine.step_size),
-}
-
-
-class _LeastSquaresMachine(LinearMachine):
+class _LeastSquaresMachine(DescentMachine):
     """Parameters and fit of the two machines below."""
 
+    default_tol = 1e-6
     positive: bool = False
     n_jobs: int | None = None
     fit_intercept: bool
-    solver: str | Method
-    tol: float | None
-    max_iter: int
-    step_size: float | None
-    random_state: Any
-    verbose: Any
-    time_limit: float | None
-    callback: Any
 
     _parameter_constraints: dict = {
-        "fit_intercept": ["boolean"],
-        "solver": [StrOptions({"auto", *_METHODS} - {"nnls"}), Method],
-        "tol": [POSITIVE, None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [POSITIVE, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "time_limit": [POSITIVE, None],
-        "callback": [callable, None],
+        **DescentMachine._parameter_constraints,
+        "solver": [StrOptions(_SOLVERS), Method],
     }
 
     def _fit_targets(self, X: Any, Y: np.ndarray, weight: np.ndarray) -> str:
@@ -87,9 +65,8 @@ class _LeastSquaresMachine(LinearMachine):
         Returns what to warn of.
         """
         solver = self._chosen(X)
-        method = solver if isinstance(solver, Method) else _METHODS[solver](self)
-        if (weight == 0).any():
-            X, Y, weight = X[weight > 0], Y[weight > 0], weight[weight > 0]
+        method = self._method(solver)
+        X, weight, Y = with_weight(X, weight, Y)
         with self._watched() as monitor:
             columns = Columns(X, weight, centre=self.fit_intercept)
             mean = columns.weight @ Y if self.fit_intercept else np.zeros(Y.shape[1])
@@ -132,20 +109,11 @@ class _LeastSquaresMachine(LinearMachine):
                 " Columns of one scale need fewer: StandardScaler, or MaxAbsScaler for a sparse X."
             )
         return (
-            f"{advice(certificate.status, self, self._tol())} {hint} The gradient is "
+            f"{self._advice(certificate.status)} {hint} The gradient is "
             f"{certificate.gradient_norm:.2g}. See certificate_."
         )
 
-    def _tol(self) -> float:
-        by_rows = self.solver == "sgd" or isinstance(self.solver, StochasticDescent)
-        return self.tol or (_TOL_SGD if by_rows else _TOL)
-
     def _chosen(self, X: Any) -> str | Method:
-        if self.step_size is not None and self.solver not in ("gradient_descent", "sgd"):
-            raise ValueError(
-                f"step_size={self.step_size} was given, but solver={self.solver!r} has no step "
-                "size: use solver='gradient_descent' or 'sgd', or leave step_size=None."
-            )
         if self.positive:
             if self.solver not in ("auto", "qr"):
                 raise ValueError(
@@ -417,7 +385,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         """
         X, y = self._validated(X, y)
         index = self._classes_of(y)
-        weight = self._weights_with_classes(sample_weight, self.class_weight, X, index)
+        weight = self._weights_with_classes(sample_weight, X, index)
         warning = self._fit_targets(X, np.column_stack(self._signs(index)), weight)
         if warning:
             warn(warning)

@@ -1,14 +1,22 @@
-"""From validated data to certified weights: what the machines of a regularised risk share."""
+"""From validated data to certified weights: what the machines of a regularised risk share.
+
+They fit all rows at one cost (``fit``) or along a path of costs (:func:`C_path`), or learn from a
+stream, whose rows come some at a time, are looked at once, and are not kept (``partial_fit``). A
+stream has no number of rows, so that there the weights are held back by ``lam``, not by C.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -16,26 +24,44 @@ from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.certificate import RiskCertificate
-from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import LinearMachine
+from maxmargin.linear.base import LinearClassifier, LinearMachine, with_weight
 from maxmargin.linear.norm_bound import within
-from maxmargin.linear.stream import end_stream
 from maxmargin.losses import Loss
+from maxmargin.multiclass import read_labels_of_stream, weights_of_machines
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.risk import (
-    L2,
-    LinearSolution,
-    Penalty,
-    RegularisedRisk,
-    cost_per_weight,
-)
+from maxmargin.risk import L2, LinearSolution, Penalty, RegularisedRisk, cost_per_weight
 from maxmargin.solution import Status
 from maxmargin.solvers import DualDescent, Method, Pegasos, Watch, select_solver
-from maxmargin.solvers.risk.cache import RiskCache
+from maxmargin.solvers.risk.pegasos import Stream
+from maxmargin.solvers.risk.run import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
+_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers")
+_OF_A_STREAM = ("_streams", "t_")
+
+
+def takes_streams(machine: Any) -> None:
+    """Raise an error that says why where the parameters do not say what to learn from a stream."""
+    if machine.lam is None or machine.C != 1.0 or machine.norm_bound is not None:
+        raise AttributeError(
+            "partial_fit needs lam, and neither C nor norm_bound: a stream has no number of rows "
+            "for C to be weighed against. Use lam = 1 / (2 N C) with the N that you expect; got "
+            f"lam={machine.lam!r}, C={machine.C!r} and norm_bound={machine.norm_bound!r}."
+        )
+    if machine._penalty != L2:
+        raise AttributeError(
+            f"partial_fit goes with the l2 penalty; these parameters say {machine._penalty}. Use "
+            "fit."
+        )
+    if getattr(machine, "class_weight", None) == "balanced":
+        raise AttributeError(
+            "class_weight='balanced' needs to see all labels, which a stream cannot. Give a dict, "
+            "for example of sklearn.utils.compute_class_weight over labels that you have."
+        )
 
 
 class RiskMachine(LinearMachine):
@@ -73,6 +99,63 @@ class RiskMachine(LinearMachine):
         "callback": [callable, None],
     }
 
+    @_fit_context(prefer_skip_nested_validation=True)
+    @observed
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the machine to all rows.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Dense float32 and float64 and CSR stay as they are.
+        y : array-like of shape (n_samples,)
+            Class labels of any type, or the numbers of a regression.
+        sample_weight : array-like of shape (n_samples,), optional
+            Non-negative factors of each row's cost. A row of weight zero takes no part.
+
+        Returns
+        -------
+        self : object
+        """
+        self._minimise(self._pose(X, y, sample_weight))
+        self._warn_unfinished()
+        return self
+
+    @property
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """Loss of the margins or residuals."""
+
+    @abstractmethod
+    def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
+        """Problems of all rows, at C = 1."""
+
+    def _refuse_contradictions(self) -> None:
+        """Refuse parameters that do not go together."""
+        by_rows = self.solver == "dual_descent" or isinstance(self.solver, DualDescent)
+        if "auto" not in (self.dual, self.solver) and bool(self.dual) != by_rows:
+            raise ValueError(
+                f"dual={self.dual!r} and solver={self.solver!r} contradict each other."
+            )
+        self._refuse_two_forms()
+
+    def _refuse_two_forms(self) -> None:
+        """Refuse more than one of C, lam and norm_bound, and a bound that cannot be looked for."""
+        if self.norm_bound is None:
+            return
+        if self.lam is not None or self.C != 1.0:
+            raise ValueError(
+                "Give one of C, lam and norm_bound: each states how much the weights are held "
+                f"back; got C={self.C!r}, lam={self.lam!r} and norm_bound={self.norm_bound!r}."
+            )
+        if self._penalty != L2:
+            raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
+        if self.solver == "sgd" or isinstance(self.solver, Pegasos):
+            raise ValueError(
+                "norm_bound is found through exact answers, which solver='sgd' does not give: use "
+                "solver='auto', or lam."
+            )
+
     @property
     def _penalty(self) -> Penalty:
         """What holds the weights back."""
@@ -106,23 +189,39 @@ class RiskMachine(LinearMachine):
                 monitor.finished()
             self._answers = [kept(solution, self.warm_start) for _, solution in answers]
             thetas = np.array([answer.theta for answer in self._answers])
-            self._keep(risks[0].design, thetas.reshape(-1, thetas.shape[-1]))
+            passes = max(solution.n_iter for _, solution in answers)
+            self._keep(risks[0].design, thetas.reshape(-1, thetas.shape[-1]), passes)
             totals = np.array([risk.total_cost for risk, _ in answers])
             self.C_, self.lam_ = totals / weights, 0.5 / totals
-            self.n_iter_: Any = max(solution.n_iter for _, solution in answers)
             self.certificate_ = RiskCertificate.worst([found.certificate for _, found in answers])
 
+    def _learn(self, risks: list) -> None:
+        """Go over rows of a stream once, in the order in which they came; sets the weights.
+
+        ``risks`` are the problems of these rows, one for each stream.
+        """
+        assert self.lam is not None  # takes_streams
+        if not hasattr(self, "_streams"):
+            self._streams = [Stream(risk.shape, self.lam) for risk in risks]
+            self._forget(_OF_A_FIT)
+        order, norms = np.arange(risks[0].design.n), risks[0].design.squared_norms()
+        for stream, risk in zip(self._streams, risks, strict=True):
+            stream.lam = self.lam
+            stream.learn(risk, order, norms)
+        self._keep(risks[0].design, np.vstack([stream.average for stream in self._streams]), 1)
+        self.t_ = self._streams[0].rows
+
+    def _forget(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.__dict__.pop(name, None)
+
     def _risks(
-        self,
-        X: Any,
-        targets: list[np.ndarray],
-        weights: list[np.ndarray],
-        loss: Loss,
+        self, X: Any, targets: list[np.ndarray], weights: list[np.ndarray]
     ) -> list[RegularisedRisk]:
         """Problems at C = 1, one for each target and the weights of its rows."""
         design, penalised = self._design(X), self._penalised_intercept is not None
         return [
-            RegularisedRisk(design, y, weight, loss, penalised, self._penalty)
+            RegularisedRisk(design, y, weight, self._loss, penalised, self._penalty)
             for y, weight in zip(targets, weights, strict=True)
         ]
 
@@ -139,7 +238,7 @@ class RiskMachine(LinearMachine):
             yield monitor
             certificate = self.certificate_
             monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
-        end_stream(self)
+        self._forget(_OF_A_STREAM)
 
     @on_one_blas_thread
     def _solved(
@@ -209,8 +308,9 @@ class RiskMachine(LinearMachine):
             return known[k]
         return replace(known[k], s=np.clip(known[k].s, *risk.loss.slopes))  # of another loss, maybe
 
-    def _keep(self, design: Design, thetas: np.ndarray) -> None:
-        """Set the attributes of some weights, one row for each machine."""
+    def _keep(self, design: Design, thetas: np.ndarray, passes: int) -> None:
+        """Set the attributes of weights that so many passes made, one row for each machine."""
+        self.n_iter_: Any = passes
         self.coef_ = np.ascontiguousarray(thetas[:, : design.features])
         self.intercept_ = np.zeros(len(thetas))
         if design.constant:
@@ -232,12 +332,52 @@ class RiskMachine(LinearMachine):
         )
 
 
-def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
-    """Rows of X, of their weights and of other arrays, without those of weight zero."""
-    used = np.flatnonzero(weight)
-    if len(used) == len(weight):
-        return X, weight, *arrays
-    return X[used], weight[used], *(array[used] for array in arrays)
+class RiskClassifier(RiskMachine, LinearClassifier):
+    """A classifier that minimises a regularised risk."""
+
+    class_weight_on: str = "rows"
+
+    @available_where(takes_streams)
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from some rows of a stream, which are not kept.
+
+        A step on each row, in the order in which they come, and the average of the weights approach
+        the answer of ``fit`` with the same ``lam`` (:mod:`maxmargin.solvers.risk.pegasos`). It
+        needs ``lam``; the solver and its limits belong to ``fit``. There is no ``certificate_``,
+        since no one has all rows; ``t_`` counts them. The first call after a ``fit`` begins anew.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), optional
+            All labels that the stream may have; needed at the first call.
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
+        self._refuse_contradictions()
+        X, y = self._validated(X, y, reset=not hasattr(self, "_streams"))
+        index = read_labels_of_stream(self, y, classes)
+        weight, factors = self._weights_of_stream(sample_weight, X)
+        self._learn(self._problems(X, index, weight, factors))
+        return self
+
+    def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
+        self._refuse_contradictions()
+        X, y = self._validated(X, y)
+        index = self._classes_of(y)
+        weight, factors = self._weights_and_factors(sample_weight, X, index)
+        X, weight, index = with_weight(X, weight, index)
+        return self._problems(X, index, weight, factors)
+
+    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray, factors: np.ndarray) -> list:
+        """Problems of some rows, at C = 1; the factors are those of the classes."""
+        weights = weights_of_machines(weight, factors, index, self.class_weight_on)
+        return self._risks(X, self._signs(index), weights)
 
 
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
@@ -250,28 +390,63 @@ def solver_names(*names: str) -> list:
     return [StrOptions({"auto", *names}), Method]
 
 
-def refuse_solver_against_dual(machine: RiskMachine) -> None:
-    """Refuse a solver that is not what ``dual`` says."""
-    by_rows = machine.solver == "dual_descent" or isinstance(machine.solver, DualDescent)
-    if "auto" not in (machine.dual, machine.solver) and bool(machine.dual) != by_rows:
-        raise ValueError(
-            f"dual={machine.dual!r} and solver={machine.solver!r} contradict each other."
-        )
+def C_path(
+    machine: Any, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None
+) -> list[Any]:
+    """Fit a machine for every C of a list, in less time than each on its own.
 
+    The data are checked once. From the lowest C to the highest, each fit begins where the one
+    before has ended; the answers are those of fits of their own, to ``tol``.
 
-def refuse_two_forms(machine: RiskMachine) -> None:
-    """Refuse more than one of C, lam and norm_bound, and a bound that cannot be looked for."""
-    if machine.norm_bound is None:
-        return
-    if machine.lam is not None or machine.C != 1.0:
-        raise ValueError(
-            "Give one of C, lam and norm_bound: each states how much the weights are held back; "
-            f"got C={machine.C!r}, lam={machine.lam!r} and norm_bound={machine.norm_bound!r}."
+    Parameters
+    ----------
+    machine : LinearSVC, LinearSVR or LogisticRegression
+        Stays as it is.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    Cs : iterable of float
+        In any order.
+    sample_weight : array-like of shape (n_samples,), optional
+
+    Returns
+    -------
+    machines : list
+        Fitted clones with their C, in the order of ``Cs``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import LinearSVC
+    >>> from maxmargin.linear import C_path
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machines = C_path(LinearSVC(), X, y, [1.0, 0.01])
+    >>> [(model.C, round(model.score(X, y), 2)) for model in machines]
+    [(1.0, 0.97), (0.01, 0.87)]
+    """
+    if not isinstance(machine, RiskMachine):
+        raise TypeError(
+            "C_path goes along the costs of LinearSVC, LinearSVR and LogisticRegression; got "
+            f"{type(machine).__name__}. For kernel machines, maxmargin.selection searches C."
         )
-    if machine._penalty != L2:
-        raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
-    if machine.solver == "sgd" or isinstance(machine.solver, Pegasos):
-        raise ValueError(
-            "norm_bound is found through exact answers, which solver='sgd' does not give: use "
-            "solver='auto', or lam."
-        )
+    costs = np.array([float(C) for C in Cs])
+    if np.isinf(costs).any():
+        raise ValueError("A path goes along finite costs: C=inf has no penalty to weigh against.")
+    at: Any = clone(machine).set_params(warm_start=True)
+    for C in (costs.min(initial=1.0), costs.max(initial=1.0)):  # between the two, all are allowed
+        at.set_params(C=float(C))._validate_params()
+    at.C = 1.0
+    problems = at._pose(X, y, sample_weight)
+    caches = [RiskCache() for _ in problems]
+    found: dict[int, Any] = {}
+    for k in np.argsort(costs, kind="stable").tolist():
+        at = copy.copy(at)
+        at.C = float(costs[k])
+        at._refuse_contradictions()
+        at._minimise(problems, caches)
+        at._warn_unfinished()
+        found[k] = at
+    for fitted in found.values():
+        fitted.warm_start = machine.warm_start
+        if hasattr(fitted, "_answers"):
+            fitted._answers = [kept(answer, machine.warm_start) for answer in fitted._answers]
+    return [found[k] for k in range(len(costs))]

@@ -5,11 +5,21 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from maxmargin.multiclass.codes import ErrorCorrectingCode
+from maxmargin.multiclass.dag import DAG
+from maxmargin.multiclass.direct import CrammerSinger, WestonWatkins
 from maxmargin.multiclass.one_vs_one import OneVsOne
 from maxmargin.multiclass.one_vs_rest import OneVsRest
 from maxmargin.multiclass.scheme import Scheme
 
-NAMED = {"ovo": OneVsOne, "ovr": OneVsRest}
+NAMED: dict[str, type[Scheme]] = {
+    "ovo": OneVsOne,
+    "ovr": OneVsRest,
+    "dag": DAG,
+    "ecoc": ErrorCorrectingCode,
+    "crammer_singer": CrammerSinger,
+    "weston_watkins": WestonWatkins,
+}
 
 
 def as_scheme(multiclass: Any, n_classes: int) -> Scheme:
@@ -17,7 +27,7 @@ def as_scheme(multiclass: Any, n_classes: int) -> Scheme:
 
     Parameters
     ----------
-    multiclass : {"ovo", "ovr"}, Scheme or callable
+    multiclass : one of ``NAMED``, Scheme or callable
         A name, a scheme, or what makes one of the number of classes: a subclass of
         :class:`~maxmargin.multiclass.Scheme`.
     n_classes : int
@@ -25,8 +35,8 @@ def as_scheme(multiclass: Any, n_classes: int) -> Scheme:
     Examples
     --------
     >>> from maxmargin.multiclass import as_scheme
-    >>> as_scheme("ovr", 3)
-    OneVsRest(n_classes=3)
+    >>> as_scheme("ovo", 3)
+    OneVsOne(n_classes=3, balanced=False)
     """
     if isinstance(multiclass, str):
         return _named(multiclass if n_classes > 2 else "ovo", n_classes)

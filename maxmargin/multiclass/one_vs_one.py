@@ -11,11 +11,15 @@ from functools import cached_property
 
 import numpy as np
 
-from maxmargin.multiclass.scheme import Scheme
+from maxmargin.multiclass.scheme import Scheme, tied
 
 
 class OneVsOne(Scheme):
-    """A machine for every pair of classes.
+    """A machine for every pair of classes, and their votes.
+
+    With three classes or more, several can have most votes: :meth:`ambiguous` finds such rows, and
+    they go to the first of these classes, as in LIBSVM (``break_ties=True`` of a machine: to the
+    one with the largest score). No class is outweighed by the rest of them.
 
     Examples
     --------
@@ -63,11 +67,12 @@ class OneVsOne(Scheme):
 
     def scores(self, values: np.ndarray) -> np.ndarray:
         """scikit-learn's ``"ovr"`` shape: votes, plus the summed values squeezed below one half."""
-        total = np.zeros((len(values), self.n_classes))
-        for value, first, second in zip(self.sign * values.T, *self.pairs, strict=True):
-            total[:, first] += value
-            total[:, second] -= value
+        total = self.sign * values @ self._code()
         return self._votes(values) + total / (3 * (np.abs(total) + 1))
+
+    def ambiguous(self, values: np.ndarray) -> np.ndarray:
+        """Which rows have several classes with most votes."""
+        return tied(self._votes(values))
 
     def _votes(self, values: np.ndarray) -> np.ndarray:
         (first, second), one = self.pairs, np.eye(self.n_classes)

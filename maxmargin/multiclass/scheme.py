@@ -4,7 +4,9 @@ Row t of the code is a task, a problem for two: +1 for the classes on its positi
 those on the other, 0 for those that it does not see. From a task comes a machine.
 
     tasks          rows and labels of each task
+    weigh          weights of a task's rows
     decode         class of a point from the machines' values there
+    decide         the same, where machines need not all be asked
     scores         one value per class
     probabilities  from those of the machines
     layout         where ``dual_coef_`` keeps the coefficients
@@ -17,12 +19,21 @@ Reference: Allwein, Schapire and Singer, Reducing multiclass to binary, JMLR 1, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from maxmargin.multiclass.coupling import couple
+
+Question = tuple[int, np.ndarray]  # a machine, and the points at which its value is wanted
+Ask = Callable[[list[Question]], list[np.ndarray]]
+
+
+def tied(scores: np.ndarray) -> np.ndarray:
+    """Which rows have their largest entry more than once."""
+    return (scores == scores.max(axis=1, keepdims=True)).sum(axis=1) > 1
 
 
 @dataclass(frozen=True)
@@ -38,12 +49,18 @@ class Scheme(ABC):
     ----------
     n_classes : int
         At least two.
+    balanced : bool, default=False
+        Make both sides of each task equally heavy. One class against many others is outweighed,
+        and its machine may never say yes.
 
     Attributes
     ----------
     unanimous : bool
         Whether a point always goes to its own class if all machines that have seen this class are
         right about it. Bounds on errors rest on that.
+    direct : bool
+        Whether all functions are found in one problem, and not each from a task of its own;
+        ``summed`` then says whether a row's losses against all classes are summed.
     by_class : bool
         Whether ``combine`` wants the sums over each class's support vectors apart.
 
@@ -62,7 +79,10 @@ class Scheme(ABC):
     """
 
     n_classes: int
+    balanced: bool = field(default=False, kw_only=True)
     unanimous = False
+    direct = False
+    summed = False
     by_class = False
 
     @abstractmethod
@@ -97,9 +117,9 @@ class Scheme(ABC):
 
     def tasks(self, y: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows and labels (-1, +1) of each problem as posed, given class indices y."""
-        members, tasks = [np.flatnonzero(y == k) for k in range(self.n_classes)], []
+        members, tasks = [(y == k).nonzero()[0] for k in range(self.n_classes)], []
         for codes in self.sign * self.code:
-            seen = [members[k] for k in np.flatnonzero(codes)]
+            seen = [members[k] for k in codes.nonzero()[0]]
             rows = np.sort(np.concatenate(seen), kind="stable")
             tasks.append((rows, codes[y[rows]]))
         return tasks
@@ -107,6 +127,20 @@ class Scheme(ABC):
     def signs(self, y: np.ndarray) -> list[np.ndarray]:
         """Label of every row in each machine, and 0 where the machine does not see the row."""
         return [codes[y] for codes in self.code.astype(np.float64)]
+
+    def weigh(self, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Weights of the rows of a task, given its labels and what the rows weigh elsewhere.
+
+        Where the sides are balanced, their sum stays what it was.
+        """
+        if not self.balanced:
+            return weight
+        positive = labels > 0
+        sides = weight[positive].sum(), weight[~positive].sum()
+        if not all(sides):
+            return weight
+        half = 0.5 * sum(sides)
+        return weight * np.where(positive, half / sides[0], half / sides[1])
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -125,6 +159,24 @@ class Scheme(ABC):
         if self.n_classes == 2:
             return (values[:, 0] > 0).astype(np.intp)
         return np.argmax(self.scores(values), axis=1)
+
+    @property
+    def n_asked(self) -> int:
+        """Number of machines that :meth:`decide` asks about a point."""
+        return len(self.code)
+
+    def decide(self, ask: Ask, n: int) -> np.ndarray:
+        """Class index of n points; ``ask`` has the values of a machine at some of them.
+
+        Here all are asked. A scheme that can do with fewer asks again once it knows more.
+        """
+        everywhere = np.arange(n)
+        values = ask([(task, everywhere) for task in range(len(self.code))])
+        return self.decode(np.column_stack(values))
+
+    def ambiguous(self, values: np.ndarray) -> np.ndarray:
+        """Which rows have several classes with the best score: the rule for ties decides there."""
+        return tied(self.scores(values))
 
     def probabilities(self, r: np.ndarray) -> np.ndarray:
         """Class probabilities (n, classes) from each machine's P(positive side | either), r."""
@@ -167,13 +219,13 @@ class Scheme(ABC):
         dual_coef : float array (n_rows, n_SV)
         """
         used = np.zeros(len(y), dtype=bool)
-        chosen = [np.flatnonzero(values) for _, values in machines]
+        chosen = [values.nonzero()[0] for _, values in machines]
         machines = [
             (rows[own], values[own]) for (rows, values), own in zip(machines, chosen, strict=True)
         ]
         for rows, _ in machines:
             used[rows] = True
-        support = np.flatnonzero(used)
+        support = used.nonzero()[0]
         support = support[np.argsort(y[support], kind="stable")]
         n_support = np.bincount(y[support], minlength=self.n_classes)
         place = np.empty(len(y), dtype=np.int64)

@@ -1,13 +1,14 @@
-"""Pictures of fitted machines (the street, the margins, the tube), searches, losses and traces.
+"""Pictures of fitted machines (street, margins, tube), schemes, searches, losses and traces.
 
 matplotlib is loaded when a picture is drawn, not when this module is imported.
 """
 
 from maxmargin.plotting.decision import plot_decision
-from maxmargin.plotting.gradients import plot_gradient_weights
-from maxmargin.plotting.losses import plot_losses
+from maxmargin.plotting.losses import plot_gradient_weights, plot_losses
 from maxmargin.plotting.margins import plot_margins
+from maxmargin.plotting.scheme import plot_scheme
 from maxmargin.plotting.search import plot_search
+from maxmargin.plotting.sequences import plot_positions, plot_words
 from maxmargin.plotting.trace import plot_trace
 from maxmargin.plotting.tube import plot_tube
 
@@ -16,7 +17,10 @@ __all__ = [
     "plot_gradient_weights",
     "plot_losses",
     "plot_margins",
+    "plot_positions",
+    "plot_scheme",
     "plot_search",
     "plot_trace",
     "plot_tube",
+    "plot_words",
 ]

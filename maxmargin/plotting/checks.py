@@ -20,13 +20,7 @@ def last_step(model: Any) -> Any:
 def check_drawable(model: Any, n_features: int, asked_by: str, instead: str) -> None:
     """Refuse a model on another number of features than the picture shows.
 
-    Parameters
-    ----------
-    model : fitted estimator or Pipeline
-    n_features : int
-        What the picture shows.
-    asked_by, instead : str
-        Name of the function that draws, and what to do with another model.
+    ``asked_by`` is the function that draws, ``instead`` says what to do with another model.
     """
     if getattr(getattr(last_step(model), "kernel_", None), "pairwise", False):
         raise ValueError(

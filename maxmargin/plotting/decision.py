@@ -73,9 +73,6 @@ def plot_decision(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import matplotlib.pyplot as plt
     >>> from sklearn.datasets import load_iris
     >>> from maxmargin import SVC
     >>> from maxmargin.plotting import plot_decision
@@ -85,7 +82,6 @@ def plot_decision(
     >>> ax = plot_decision(model, X, y, class_names=iris.target_names[1:])
     >>> ax.get_title()
     'Linear(), C = 1: 5 of 100 misclassified'
-    >>> plt.close(ax.figure)
     """
     machine = checks.last_step(model)
     with_support = all(hasattr(machine, name) for name in ("support_", "slack_", "shape_fit_"))

@@ -61,9 +61,6 @@ def plot_margins(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import matplotlib.pyplot as plt
     >>> from sklearn.datasets import load_breast_cancer
     >>> from maxmargin import SVC
     >>> from maxmargin.plotting import plot_margins
@@ -72,7 +69,6 @@ def plot_margins(
     >>> ax = plot_margins(model, X[:400], y[:400], others={"held out": (X[400:], y[400:])})
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['training: 38 of 400 on the wrong side, 74 in the street', ...]
-    >>> plt.close(ax.figure)
     """
     check_is_fitted(model)
     classes = getattr(model, "classes_", ())

@@ -99,60 +99,36 @@ def scatter(
     )
 
 
-def note(ax: Axes, text: str) -> None:
-    """Say in the legend what is not marked in the picture."""
-    ax.plot([], [], linestyle="none", label=text)
-
-
 def ring(ax: Axes, points: np.ndarray, support: np.ndarray, marked: bool = True) -> None:
     """Ring the support vectors among points of shape (n, 2), or say how many there are."""
+    look = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
     text = f"support vectors ({len(support)} of {len(points)}"
-    if not marked:
-        note(ax, f"{text}, not marked)")
-        return
-    ax.scatter(
-        points[support, 0],
-        points[support, 1],
-        s=2.2 * size(points),
-        facecolors="none",
-        edgecolors=INK,
-        linewidths=0.8,
-        zorder=3,
-        label=f"{text})",
-    )
+    _mark(ax, points, support, text, marked, 2.2, look)
 
 
 def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
     """Put a dot on those points of shape (n, 2) that a mask chooses, or say how many they are."""
-    if which.any() and not marked:
-        note(ax, f"{text} ({which.sum()}, not marked)")
-    elif which.any():
-        ax.scatter(
-            points[which, 0],
-            points[which, 1],
-            s=0.22 * size(points),
-            color=INK,
-            linewidths=0,
-            zorder=4,
-            label=f"{text} ({which.sum()})",
-        )
+    look = {"color": INK, "linewidths": 0, "zorder": 4}
+    if which.any():
+        _mark(ax, points, which, f"{text} ({which.sum()}", marked, 0.22, look)
 
 
 def cross(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
     """Put a cross on those points of shape (n, 2) that a mask chooses, or say how many they are."""
-    if which.any() and not marked:
-        note(ax, f"{text} ({which.sum()}, not marked)")
-    elif which.any():
-        ax.scatter(
-            points[which, 0],
-            points[which, 1],
-            marker="x",
-            s=0.9 * size(points),
-            color=INK,
-            linewidths=1.1,
-            zorder=4,
-            label=f"{text} ({which.sum()})",
-        )
+    look = {"marker": "x", "color": INK, "linewidths": 1.1, "zorder": 4}
+    if which.any():
+        _mark(ax, points, which, f"{text} ({which.sum()}", marked, 0.9, look)
+
+
+def _mark(
+    ax: Axes, points: np.ndarray, which: Any, text: str, marked: bool, area: float, look: dict
+) -> None:
+    """Mark some of the points, or say in the legend what is not marked in the picture."""
+    if marked:
+        x, y = points[which].T
+        ax.scatter(x, y, s=area * size(points), label=f"{text})", **look)
+    else:
+        ax.plot([], [], linestyle="none", label=f"{text}, not marked)")
 
 
 def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:

@@ -55,9 +55,6 @@ def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = Non
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import matplotlib.pyplot as plt
     >>> from sklearn.datasets import load_iris
     >>> from maxmargin import SVCSearchCV
     >>> from maxmargin.plotting import plot_search
@@ -66,7 +63,6 @@ def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = Non
     >>> ax = plot_search(search)
     >>> ax.get_title()
     'C = 1, gamma = 0.1: 0.98'
-    >>> plt.close(ax.figure)
     """
     if not hasattr(search, "cv_results_"):
         check_is_fitted(search)
@@ -78,11 +74,9 @@ def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = Non
     if len(axes) == 1:
         _curve(ax, axes[0], scores, results[f"std_test_{metric}"], best)
         ax.set(xlabel=axes[0].name, ylabel=_written(metric))
-    elif _is_scattered(axes):
-        _points(ax, axes, scores, best, _written(metric))
-        ax.set(xlabel=axes[0].name, ylabel=axes[1].name)
     else:
-        _map(ax, axes, scores, best, _written(metric))
+        draw = _points if _is_scattered(axes) else _map
+        draw(ax, axes, scores, best, _written(metric))
         ax.set(xlabel=axes[0].name, ylabel=axes[1].name)
     chosen = ", ".join(f"{axis.name} = {axis.labels[axis.place[best]]}" for axis in axes)
     ax.set_title(f"{chosen}: {scores[best]:.4g}")
@@ -203,15 +197,8 @@ def _map(ax: Axes, axes: Sequence[_Scale], scores: np.ndarray, best: int, label:
         for (row, column), score in np.ndenumerate(field):
             if not np.isnan(score):
                 dark = low <= score < 0.5 * (low + high)
-                ax.text(
-                    column,
-                    row,
-                    f"{score:.3g}",
-                    ha="center",
-                    va="center",
-                    color="white" if dark else marks.INK,
-                    size="small",
-                )
+                look: dict[str, Any] = {"color": "white" if dark else marks.INK, "size": "small"}
+                ax.text(column, row, f"{score:.3g}", ha="center", va="center", **look)
     corner = across.place[best] - 0.5, down.place[best] - 0.5
     ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=marks.INK, linewidth=2.5, zorder=5))
 

@@ -43,9 +43,6 @@ def plot_trace(trace: Trace, what: str = "gap", problem: int = 0, ax: Axes | Non
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import matplotlib.pyplot as plt
     >>> from sklearn.datasets import load_iris
     >>> from maxmargin import SVC, Trace
     >>> from maxmargin.plotting import plot_trace
@@ -55,7 +52,6 @@ def plot_trace(trace: Trace, what: str = "gap", problem: int = 0, ax: Axes | Non
     >>> ax = plot_trace(trace)
     >>> ax.get_ylabel(), ax.get_yscale()
     ('duality gap', 'log')
-    >>> plt.close(ax.figure)
     """
     if what not in ("gap", "violation", "objective"):
         raise ValueError(f"what must be 'gap', 'violation' or 'objective', got {what!r}.")

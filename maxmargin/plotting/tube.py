@@ -40,9 +40,6 @@ def plot_tube(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import matplotlib.pyplot as plt
     >>> import numpy as np
     >>> from maxmargin import SVR
     >>> from maxmargin.plotting import plot_tube
@@ -52,7 +49,6 @@ def plot_tube(
     >>> ax = plot_tube(model, X, y)
     >>> ax.get_title()
     'RBF(gamma=0.3171), C = 10: 0 of 40 outside the tube'
-    >>> plt.close(ax.figure)
     """
     machine = checks.last_step(model)
     if not hasattr(machine, "slack_") or not is_regressor(machine):

@@ -1,7 +1,8 @@
 """Candidates that differ in their cost only, on one fold, solved over float32 kernel values.
 
-Each solution begins the next (:mod:`maxmargin.solvers.dual.path`). Where float32 does not suffice
-the path ends, and what is left of it is solved to certificates (:mod:`maxmargin.selection.run`).
+Each solution is the seed of the next (:mod:`maxmargin.solvers.dual.seeded`). Where float32 does
+not suffice the path ends, and what is left of it is solved to certificates
+(:mod:`maxmargin.selection.run`).
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ from sklearn.utils import check_random_state
 from maxmargin.backends import cpu
 from maxmargin.backends.threads import StoppedError
 from maxmargin.duals import DualProblem, read_levels
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.selection.plan import Candidate
 from maxmargin.selection.targets import Fold, Labels, Targets
-from maxmargin.solvers.dual.path import CPath, UnsettledError
+from maxmargin.solvers import Seed, SeededSMO, Watch, drive
 from maxmargin.svm.classification import probability_folds
 from maxmargin.svm.probability import platt
 
 _NOISE = 0.02  # share of a value's unit that the rounding of kernel values may take
 _SUMMED_NARROW = 1e-3  # and up to which values are summed in float32 too
-_PANEL, _LONG = 512, 16  # rows evaluated at a time, and rows that are worth a slice
+_SMALL = 1000  # variables below which a problem is solved to a tenth of tol, for little more,
+_FINEST = 1e-4  # but by that to no less than this, which float32 mostly has
+_PANEL = 512  # rows evaluated at a time
 
 
 @dataclass
@@ -55,36 +59,32 @@ class CostPath:
 
     def begin(self) -> None:
         """Make room for the solutions."""
-        count, targets = len(self.candidates), self.targets
+        count, targets, every = len(self.candidates), self.targets, range(self.targets.n_problems)
         self.coefficients = np.zeros((len(self.fold.weight), count, targets.columns))
-        self.bias = np.zeros((count, targets.n_problems))
-        self.noise = np.zeros((count, targets.n_problems))
-        self.seconds = np.zeros((count, targets.n_problems))
-        self.sigmoids = np.zeros((count, targets.n_problems, 2))
+        self.bias, self.noise, self.seconds = np.zeros((3, count, len(every)))
+        self.sigmoids = np.zeros((count, len(every), 2))
         self.reached = count
-        machine = self.candidates[0].machine
         self.inside: list[_Inside] = []
         if self.probabilities and isinstance(targets, Labels):
-            random = check_random_state(machine.random_state)  # drawn from pair after pair
-            every = range(targets.n_problems)
+            # one stream, drawn from pair after pair
+            random = check_random_state(self.candidates[0].machine.random_state)
             self.inside = [_Inside.of(targets, self.fold, k, random) for k in every]
 
-    def follow(self, k: int, block: np.ndarray, stopped: Callable[[], Any] | None) -> None:
+    def follow(self, k: int, block: np.ndarray, monitor: Monitor) -> None:
         """Solve problem k for one cost after the other."""
-        targets, fold = self.targets, self.fold
+        targets = self.targets
 
         def pose(machine: Any) -> DualProblem:
-            return targets.problem(machine, k, fold)
+            return targets.problem(machine, k, self.fold)
 
-        for i, coef, bias, noise, seconds in self._solutions(block, pose, stopped):
+        for i, coef, bias, noise, seconds in self._solutions(block, pose, monitor):
             targets.place(k, targets.sign * coef, self.coefficients[:, i])
             self.bias[i, k] = targets.sign * bias
-            self.noise[i, k] = noise
-            self.seconds[i, k] = seconds
+            self.noise[i, k], self.seconds[i, k] = noise, seconds
         if self.inside:
-            self._follow_inside(k, block, stopped)
+            self._follow_inside(k, block, monitor)
 
-    def _follow_inside(self, k: int, block: np.ndarray, stopped: Any) -> None:
+    def _follow_inside(self, k: int, block: np.ndarray, monitor: Monitor) -> None:
         """Solve the folds inside problem k, and fit each candidate's sigmoid to their values."""
         targets, inside, sign = self.targets, self.inside[k], self.targets.sign
         assert isinstance(targets, Labels)
@@ -99,7 +99,7 @@ class CostPath:
                 return machine._part_of_problem(rows, signs, part, weight)
 
             outside = block[inside.rows[held_out]]
-            for i, coef, bias, _, seconds in self._solutions(block, pose, stopped):
+            for i, coef, bias, _, seconds in self._solutions(block, pose, monitor):
                 values[i, held_out] = outside @ coef + bias
                 self.seconds[i, k] += seconds
         own = sign * signs[inside.rows]
@@ -107,29 +107,29 @@ class CostPath:
             self.sigmoids[i, k] = platt(sign * values[i], own)
 
     def _solutions(
-        self, block: np.ndarray, pose: Callable[[Any], DualProblem], stopped: Any
+        self, block: np.ndarray, pose: Callable[[Any], DualProblem], monitor: Monitor
     ) -> Iterator[tuple[int, np.ndarray, float, float, float]]:
         """Yield number, coefficients, bias, their noise and seconds for one cost after the other.
 
         Ends where float32 does not suffice, and no candidate from there on counts as reached.
         """
-        path = None
+        seed, tol = None, self.tol
+        if block.shape[1] < _SMALL:
+            tol = min(tol, max(0.1 * tol, _FINEST))
+        watch = Watch(tol, monitor=ProblemMonitor(monitor))
         for i, candidate in enumerate(self.candidates[: self.reached]):
-            if stopped is not None and stopped():
-                raise StoppedError
             began = time.perf_counter()
             problem = pose(candidate.machine)
-            path = path or CPath(block, problem, candidate.machine.tol, stopped)
-            try:
-                beta = path.solve(problem)
-            except UnsettledError:
+            seed = seed or Seed(block, problem)
+            solution = drive(SeededSMO().begin(problem, watch, seed=seed), watch)
+            if solution.status.stopped:
+                raise StoppedError
+            beta = solution.beta
+            noise = cpu.DEVIATION32 * float(np.linalg.norm(beta)) * seed.scale
+            if seed.violation > self.tol or noise > _NOISE * self.targets.unit(self.fold):
                 self.reached = min(self.reached, i)
                 return
-            noise = cpu.DEVIATION32 * float(np.linalg.norm(beta)) * path.scale
-            if noise > _NOISE * self.targets.unit(self.fold):
-                self.reached = min(self.reached, i)
-                return
-            bias = read_levels(problem, np.full(problem.n_groups, path.level)).bias
+            bias = read_levels(problem, np.full(problem.n_groups, seed.level)).bias
             coef = problem.on_rows(beta, len(block))
             yield i, coef, bias, noise, time.perf_counter() - began
 
@@ -140,13 +140,14 @@ class CostPath:
         dtype: Any = np.float32 if narrow else np.float64
         coefficients = self.coefficients[:, :count].reshape(len(K), -1).astype(dtype)
         values = np.empty((count, len(rows), targets.n_problems))
-        for places, part in _stretches_of(rows):
-            sums = np.empty((len(places), len(targets.stretches), count, targets.columns))
+        for first in range(0, len(rows), _PANEL):
+            part = rows[first : first + _PANEL]
+            sums = np.empty((len(part), len(targets.stretches), count, targets.columns))
             for s, (start, stop) in enumerate(targets.stretches):
                 block = K[part, start:stop].astype(dtype, copy=False)
-                sums[:, s] = (block @ coefficients[start:stop]).reshape(len(places), count, -1)
+                sums[:, s] = (block @ coefficients[start:stop]).reshape(len(part), count, -1)
             for i in range(count):
-                values[i, places] = targets.combine(sums[:, :, i])
+                values[i, first : first + _PANEL] = targets.combine(sums[:, :, i])
         return values + self.bias[:count, None]
 
 
@@ -172,22 +173,3 @@ class _Inside:
         rows = np.searchsorted(all_rows, train)
         values = np.zeros(len(rows))
         return cls(rows, list(probability_folds(signs[rows], values, random)), values)
-
-
-def _stretches_of(rows: np.ndarray) -> Iterator[tuple[np.ndarray, Any]]:
-    """Yield places of the rows, and the rows there, as slices of consecutive ones where long."""
-    order = np.argsort(rows, kind="stable")
-    cuts = np.flatnonzero(np.diff(rows[order]) != 1) + 1
-    scattered = []
-    for places in np.split(order, cuts):
-        if len(places) < _LONG:
-            scattered.append(places)
-            continue
-        for first in range(0, len(places), _PANEL):
-            part = places[first : first + _PANEL]
-            yield part, slice(rows[part[0]], rows[part[-1]] + 1)
-    if scattered:
-        together = np.concatenate(scattered)
-        for first in range(0, len(together), _PANEL):
-            part = together[first : first + _PANEL]
-            yield part, rows[part]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
-from maxmargin.backends.threads import StoppedError, Workers, thread_count
+from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.progress import Monitor
 from maxmargin.selection.held_out import HeldOut
-from maxmargin.selection.plan import Candidate, Sharing, last_step
+from maxmargin.selection.plan import Candidate, Sharing, last_step, own_prefix
 from maxmargin.selection.run import SharedFits
 from maxmargin.selection.scikit_learn import Manners
+
+if TYPE_CHECKING:
+    from maxmargin.selection.search import Search
 
 Split = tuple[np.ndarray, np.ndarray]
 _FIRST = 2  # splits on which all candidates are scored before any is pruned
@@ -24,47 +26,23 @@ _FIRST = 2  # splits on which all candidates are scored before any is pruned
 class Evaluation:
     """The scores of all candidates, in one round or in several.
 
-    Candidates are counted over all rounds, as in ``cv_results_``.
-
-    Parameters
-    ----------
-    manners : Manners
-    estimator : estimator
-        What is searched for, not fitted.
-    n_splits : int
-    n_jobs, verbose, prune_margin, time_limit : as of the search
-
-    Attributes
-    ----------
-    sharing : Sharing
-    candidates : list of dict
-        Parameters of the candidates so far.
-    n_pruned, n_missing : int
-        Candidates that were dropped, and fits that were not made when the work was stopped.
+    Candidates are counted over all rounds, as in ``cv_results_``. ``n_pruned`` of them were
+    dropped, and ``n_missing`` fits were not made when the work was stopped.
     """
 
-    def __init__(
-        self,
-        manners: Manners,
-        estimator: Any,
-        n_splits: int,
-        *,
-        n_jobs: int | None,
-        verbose: int,
-        prune_margin: float | None,
-        time_limit: float | None,
-    ) -> None:
-        self.manners, self.estimator, self.n_splits = manners, estimator, n_splits
-        self.verbose, self.prune_margin = verbose, prune_margin
-        self.monitor = Monitor(time_limit)
-        self.workers = Workers(thread_count(n_jobs), self.monitor.stopped)
-        self.sharing = Sharing(n_splits)
+    def __init__(self, search: Search, manners: Manners, estimator: Any) -> None:
+        self.manners, self.estimator, self.n_splits = manners, estimator, search.n_splits_
+        self.verbose, self.prune_margin = search.verbose, search.prune_margin
+        self.monitor = Monitor(search.time_limit)
+        self.workers = Workers(thread_count(search.n_jobs), self.monitor.stopped)
+        self.sharing = Sharing(self.n_splits)
         self.candidates: list[dict] = []
         self.splits: list[Split] = []
         self.found: dict[tuple[int, int], dict] = {}
         self.columns: dict[str, list] = {}
         self.results: list[dict] = []
         self.n_pruned = self.n_missing = 0
+        self._sides: dict[tuple[int, bool, bool], tuple[Any, Any]] = {}
 
     def score(self, candidates: list[dict], splits: list[Split], **columns: Any) -> dict:
         """Score candidates on splits; returns the table of all rounds so far.
@@ -81,28 +59,35 @@ class Evaluation:
                 "No fits were performed. Was the CV iterator empty? Were there no candidates?"
             )
         if self.verbose > 0:
-            print(
-                f"Fitting {len(splits)} folds for each of {len(candidates)} candidates, "
-                f"totalling {len(splits) * len(candidates)} fits"
-            )
+            each, fits = f"{len(candidates)} candidates", len(splits) * len(candidates)
+            print(f"Fitting {len(splits)} folds for each of {each}, totalling {fits} fits")
         first = len(self.candidates)
         self.splits = splits
-        self.manners.forget_sides()
+        self._sides.clear()
         self.candidates += candidates
         self.sharing.n_candidates = len(self.candidates)
         for name, value in columns.items():
             self.columns.setdefault(name, []).extend([value] * len(candidates))
-        try:
-            self._run(list(range(first, len(self.candidates))))
-        except (StoppedError, KeyboardInterrupt):
-            if self.found:
-                self._keep_results(first)
-            raise
-        self._keep_results(first)
+        self._run(list(range(first, len(self.candidates))))
         return self.table()
 
     def table(self) -> dict:
-        """Return ``cv_results_``; what was not found has nan for its scores."""
+        """Return ``cv_results_`` so far; what was not found has nan for its scores.
+
+        Fits that failed are warned of when they first come into the table.
+        """
+        fitted = [result for result in self.found.values() if result["fit_error"] is None]
+        nothing = _without_scores((fitted or list(self.found.values()))[0])
+        places = [(k, s) for k in range(len(self.candidates)) for s in range(self.n_splits)]
+        new = places[len(self.results) :]
+        missing = [place for place in new if place not in self.found]
+        for place in missing:
+            reason = "It was not fitted before the search was stopped."
+            self.sharing.reasons.setdefault(place, reason)
+        self.n_missing += len(missing)
+        results = [self.found.get(place, nothing) for place in new]
+        self.manners.judge_failures(results)
+        self.results += results
         with warnings.catch_warnings():
             if self.n_complete < len(self.candidates):  # their means are nan, and mean to be
                 warnings.filterwarnings("ignore", "One or more of the (test|train) scores are non")
@@ -111,25 +96,8 @@ class Evaluation:
     @property
     def n_complete(self) -> int:
         """Number of candidates that were scored on all splits."""
-        splits = range(self.n_splits)
-        whole = [all((k, s) in self.found for s in splits) for k in range(len(self.candidates))]
-        return sum(whole) - self.n_pruned
-
-    def _keep_results(self, first: int) -> None:
-        """Turn what was found in a round into one result per candidate and split."""
-        numbers = range(first, len(self.candidates))
-        places = [(k, s) for k in numbers for s in range(self.n_splits)]
-        fitted = [result for result in self.found.values() if result["fit_error"] is None]
-        nothing = _without_scores((fitted or list(self.found.values()))[0])
-        missing = [place for place in places if place not in self.found]
-        for place in missing:
-            self.sharing.reasons.setdefault(
-                place, "It was not fitted before the search was stopped."
-            )
-        self.n_missing += len(missing)
-        results = [self.found.get(place, nothing) for place in places]
-        self.manners.judge_failures(results)
-        self.results += results
+        scored = np.bincount([k for k, _ in self.found], minlength=len(self.candidates))
+        return int((scored == self.n_splits).sum()) - self.n_pruned
 
     def _run(self, numbers: list[int]) -> None:
         """Find the results of some candidates on all splits, until someone wants it to end."""
@@ -168,7 +136,7 @@ class Evaluation:
     def _evaluate(self, numbers: list[int], splits: list[int]) -> None:
         """Find the results of some candidates on some splits."""
         candidates = [self._candidate(k) for k in numbers]
-        given, name = self.manners.fit_params, f"{self._own_prefix}sample_weight"
+        given, name = self.manners.fit_params, f"{own_prefix(self.estimator)}sample_weight"
         others = sorted(given.keys() - {name})
         if others:
             reason = f"Only a fit of its own knows what to do with {', '.join(others)}."
@@ -194,8 +162,7 @@ class Evaluation:
 
     def _next(self, outcomes: Iterator[HeldOut]) -> HeldOut | None:
         """Work until there is another machine to score; Ctrl-C ends that at the next good place."""
-        if self.monitor.stopped():
-            raise StoppedError
+        self.workers.check()
         with self.monitor.catching_interrupts():
             return next(outcomes, None)
 
@@ -205,14 +172,8 @@ class Evaluation:
         if self.verbose > 1:
             print(_told(self.candidates[k], split, self.n_splits, result, self.verbose))
 
-    @property
-    def _own_prefix(self) -> str:
-        """What the names of the machine's own parameters begin with."""
-        pipeline = isinstance(self.estimator, Pipeline)
-        return f"{self.estimator.steps[-1][0]}__" if pipeline else ""
-
     def _candidate(self, number: int) -> Candidate:
-        params, own = self.candidates[number], self._own_prefix
+        params, own = self.candidates[number], own_prefix(self.estimator)
         estimator = clone(self.estimator).set_params(**clone(params, safe=False))
         others = {name: value for name, value in params.items() if not name.startswith(own)}
         return Candidate(number, estimator, others)
@@ -222,35 +183,38 @@ class Evaluation:
         manners, candidate, split = self.manners, held_out.candidate, held_out.split
         train, test = self.splits[split]
         which = {"test_scores": test}
-        if manners.search.return_train_score:
+        if manners.train_too:
             which["train_scores"] = train
-        sides = {
-            name: (*manners.side(candidate, split, rows, train), rows)
-            for name, rows in which.items()
-        }
+        sides = {name: (*self._side(held_out, rows), rows) for name, rows in which.items()}
 
         def fit() -> Any:
-            X, y = manners.side(candidate, split, train, train)
+            X, y = self._side(held_out, train)
             return clone(candidate.estimator).fit(X, y, **manners.fit_params_on(train))
 
         machine = held_out.on([X for X, *_ in sides.values()], fit)
         return manners.scored(machine, held_out.seconds, sides)
+
+    def _side(self, held_out: HeldOut, rows: np.ndarray) -> tuple[Any, Any]:
+        """X and y of one side of a split, always the same objects, cut out once."""
+        candidate, train = held_out.candidate, self.splits[held_out.split][0]
+        key = held_out.split, rows is train, candidate.pairwise
+        if key not in self._sides:
+            self._sides[key] = self.manners.side(candidate.estimator, rows, train)
+        return self._sides[key]
 
     def _fitted(self, params: dict, train: np.ndarray, test: np.ndarray) -> dict:
         """Fit and score as ``GridSearchCV`` does, in the time that is left."""
         estimator, limit = clone(self.estimator), self.monitor.time_limit
         if limit is None:
             return self.manners.fitted_and_scored(estimator, params, train, test)
-        if self.monitor.stopped():
-            raise StoppedError
+        self.workers.check()
         machine = last_step(estimator)
         if hasattr(machine, "time_limit"):
             machine.time_limit = min(limit - self.monitor.seconds, machine.time_limit or np.inf)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = self.manners.fitted_and_scored(estimator, params, train, test)
-        if self.monitor.stopped():
-            raise StoppedError  # and nobody is warned of a fit that does not count
+        self.workers.check()  # nobody is warned of a fit that does not count
         for warning in caught:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
@@ -279,13 +243,5 @@ def _without_scores(result: dict) -> dict:
     def emptied(scores: Any) -> Any:
         return dict.fromkeys(scores, np.nan) if isinstance(scores, dict) else np.nan
 
-    emptied_scores = {
-        name: emptied(scores) for name, scores in result.items() if name.endswith("_scores")
-    }
-    return {
-        **result,
-        "fit_error": None,
-        "fit_time": 0.0,
-        "score_time": 0.0,
-        **emptied_scores,
-    }
+    scores = {name: emptied(some) for name, some in result.items() if name.endswith("_scores")}
+    return {**result, "fit_error": None, "fit_time": 0.0, "score_time": 0.0, **scores}

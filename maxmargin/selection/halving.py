@@ -24,8 +24,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.selection.base import Search
 from maxmargin.selection.evaluation import Evaluation, Split
+from maxmargin.selection.scikit_learn import Manners
+from maxmargin.selection.search import Search
 
 _ROWS_OF_A_CLASS = 2  # on each split of the smallest first round
 
@@ -33,14 +34,7 @@ _ROWS_OF_A_CLASS = 2  # on each split of the smallest first round
 class Halving(Search):
     """Base of the searches by successive halving."""
 
-    resource: str
-    factor: float
-    max_resources: Any
-    min_resources: Any
-    aggressive_elimination: bool
-    random_state: Any
     min_resources_: int
-    max_resources_: int
     prune_margin = None  # halving has its own way to drop candidates
 
     _parameter_constraints: dict = {
@@ -119,21 +113,17 @@ class Halving(Search):
 
     def _part(self, split: Split, fraction: float) -> Split:
         """Draw some rows of both sides of a split, as scikit-learn does."""
-        train, test = (
-            resample(
-                side,
-                replace=False,
-                random_state=self.random_state,
-                n_samples=int(fraction * len(side)),
-            )
-            for side in split
-        )
-        return train, test
 
-    def _best_index(self, results: dict, metric: str) -> int:
+        def drawn(side: np.ndarray) -> np.ndarray:
+            size = int(fraction * len(side))
+            return resample(side, replace=False, random_state=self.random_state, n_samples=size)
+
+        return drawn(split[0]), drawn(split[1])
+
+    def _best_index(self, results: dict, manners: Manners) -> int:
         """Return the best of the last round; where time was over, of the last with scores."""
         if callable(self.refit):
-            return super()._best_index(results, metric)
+            return manners.best_index(results)
         scores, rounds = results["mean_test_score"], results["iter"]
         scored = np.isfinite(scores)
         last = np.flatnonzero(rounds == (rounds[scored] if scored.any() else rounds).max())
@@ -174,15 +164,11 @@ class HalvingGridSearchCV(Halving):
         Repeat the first round, with fewer candidates, where there are too few rows for all rounds.
     cv : int, splitter or iterable, default=5
     scoring : str, callable or None, default=None
-    refit : bool, default=True
-    error_score : "raise" or number, default=nan
     return_train_score : bool, default=True
         As for scikit-learn's.
     random_state : int, RandomState or None, default=None
         Of the rows that are drawn.
-    n_jobs : int, optional
-    verbose : int, default=0
-    time_limit : float, optional
+    refit, error_score, n_jobs, verbose, time_limit
         As for :class:`~maxmargin.selection.GridSearchCV`.
 
     Attributes
@@ -231,22 +217,7 @@ class HalvingGridSearchCV(Halving):
         verbose: int = 0,
         time_limit: float | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.factor = factor
-        self.resource = resource
-        self.max_resources = max_resources
-        self.min_resources = min_resources
-        self.aggressive_elimination = aggressive_elimination
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.error_score = error_score
-        self.return_train_score = return_train_score
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.time_limit = time_limit
+        self._keep_parameters(locals())
 
     def _first_candidates(self) -> list[dict]:
         return list(ParameterGrid(self.param_grid))
@@ -266,21 +237,12 @@ class HalvingRandomSearchCV(Halving):
         Names of parameters, and lists or distributions (with a method ``rvs``) to draw from.
     n_candidates : "exhaust" or int, default="exhaust"
         How many to draw; by default so many that the last round has all rows.
-    factor : float, default=3
-    resource : str, default="n_samples"
-    max_resources : "auto" or int, default="auto"
     min_resources : "exhaust", "smallest" or int, default="smallest"
-    aggressive_elimination : bool, default=False
-    cv : int, splitter or iterable, default=5
-    scoring : str, callable or None, default=None
-    refit : bool, default=True
-    error_score : "raise" or number, default=nan
-    return_train_score : bool, default=True
+        How much in the first round, as for :class:`HalvingGridSearchCV`.
     random_state : int, RandomState or None, default=None
         Of the draws, and of the rows.
-    n_jobs : int, optional
-    verbose : int, default=0
-    time_limit : float, optional
+    factor, resource, max_resources, aggressive_elimination, cv, scoring, refit, error_score
+    return_train_score, n_jobs, verbose, time_limit
         As for :class:`HalvingGridSearchCV`.
 
     Attributes
@@ -330,23 +292,7 @@ class HalvingRandomSearchCV(Halving):
         verbose: int = 0,
         time_limit: float | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_distributions = param_distributions
-        self.n_candidates = n_candidates
-        self.factor = factor
-        self.resource = resource
-        self.max_resources = max_resources
-        self.min_resources = min_resources
-        self.aggressive_elimination = aggressive_elimination
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.error_score = error_score
-        self.return_train_score = return_train_score
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.time_limit = time_limit
+        self._keep_parameters(locals())
 
     def _first_candidates(self) -> list[dict]:
         if self.min_resources == self.n_candidates == "exhaust":

@@ -13,6 +13,16 @@ from maxmargin.multiclass import as_scheme
 from maxmargin.selection.plan import Candidate
 
 
+def _answered(name: str) -> Any:
+    """Return a method that is there where the estimator has it, and asks what knows the values."""
+
+    def method(self: HeldOut, X: Any, *args: Any, **params: Any) -> Any:
+        return self._ask(name, X, *args, **params)
+
+    method.__name__ = name
+    return available_if(lambda self: hasattr(self._estimator, name))(method)
+
+
 class HeldOut:
     """What is known of a candidate's machine on one split; to a scorer, the fitted estimator.
 
@@ -20,22 +30,10 @@ class HeldOut:
     rows whose values are known are answered from these. For all else (other rows, fitted
     attributes) the estimator is really fitted, once, when it is first asked for.
 
-    Parameters
-    ----------
-    candidate : Candidate
-    split : int
-    seconds : float
-        Time of its own solution, without what is shared.
-    how : str
-        By which means it was found.
-    test, train : arrays of shape (rows, problems) or None
-        Its values on the rows of the split.
-    classes : array or None
-        Classes that it has seen; without them there is one problem.
-    sigmoids : array of shape (problems, 2) or None
-        Numbers A and B of each pair's probabilities, if they are known.
-    fitted : estimator, optional
-        The fitted estimator, where it is there; then no values are needed.
+    ``seconds`` is the time of its own solution, without what is shared, and ``how`` says by which
+    means it was found. ``test`` and ``train`` are its values, (rows, problems), on the rows of the
+    split; without ``classes`` there is one problem. ``sigmoids``, (problems, 2), are the numbers A
+    and B of each pair's probabilities. Where the fitted estimator is there, no values are needed.
     """
 
     def __init__(
@@ -63,6 +61,7 @@ class HeldOut:
             self.classes_ = self._machine.classes_ = classes
             self._machine.scheme_ = as_scheme(candidate.machine.multiclass, len(classes))
             self._machine._machine_values = self._values
+            self._machine._class_index = lambda X: self._machine._decoded(self._values(X))
         self._probable = sigmoids is not None
         if sigmoids is not None:
             self._machine.probA_, self._machine.probB_ = sigmoids.T
@@ -94,28 +93,11 @@ class HeldOut:
             getattr(self._estimator, name)  # what it does not have, fitting does not give it
         return getattr(self._really_fitted(), name)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the machine's classes or values."""
-        return self._ask("predict", X)
-
-    @available_if(lambda self: hasattr(self._estimator, "decision_function"))
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the machine's decisions."""
-        return self._ask("decision_function", X)
-
-    @available_if(lambda self: hasattr(self._estimator, "predict_proba"))
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the machine's probabilities."""
-        return self._ask("predict_proba", X)
-
-    @available_if(lambda self: hasattr(self._estimator, "predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return their logarithms."""
-        return self._ask("predict_log_proba", X)
-
-    def score(self, X: Any, y: Any, **params: Any) -> float:
-        """Return the machine's own score."""
-        return self._ask("score", X, y, **params)
+    predict = _answered("predict")
+    decision_function = _answered("decision_function")
+    predict_proba = _answered("predict_proba")
+    predict_log_proba = _answered("predict_log_proba")
+    score = _answered("score")
 
     def _ask(self, name: str, X: Any, *args: Any, **params: Any) -> Any:
         known = any(rows is X for rows, _ in self._known)

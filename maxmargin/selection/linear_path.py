@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
 
-from maxmargin.backends.threads import StoppedError
 from maxmargin.linear import C_path
 from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.plan import REFUSALS, Candidate, grouped
@@ -37,24 +35,10 @@ def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[H
             fits.leave_alone(path, "No other candidate differs from it in C only.")
         else:
             paths.append(path)
-    steps, limit = candidates[0].steps, fits.monitor.time_limit
-    for number, train, test in fits.splits if paths else ():
-        transformers = None
-        X, weight = fits.manners.X, fits.sample_weight
-        if steps:
-            before = candidates[0].estimator[:-1]
-            made, failure = fits.manners.transformed(before, train, test)
-            if failure is not None:
-                fits.leave_alone(candidates, f"The transformers fail: {failure}", number)
-                continue
-            transformers, X = made.steps_, made.train_
-        else:
-            X = _safe_indexing(X, train)
-        y = _safe_indexing(fits.manners.y, train)
-        weight = None if weight is None else _safe_indexing(weight, train)
+    limit = fits.monitor.time_limit
+    for side in fits.training_sides(candidates) if paths else ():
         for path in paths:
-            if fits.monitor.stopped():
-                raise StoppedError
+            fits.workers.check()
             began = time.perf_counter()
             costs = [candidate.machine.C for candidate in path]
             machine = copy.copy(path[0].machine)
@@ -63,19 +47,19 @@ def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[H
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)
-                    machines = C_path(machine, X, y, costs, weight)
+                    machines = C_path(machine, side.X, side.y, costs, side.weight)
             except REFUSALS as error:
-                fits.leave_alone(path, f"Its fit refuses: {error}", number)
+                fits.leave_alone(path, f"Its fit refuses: {error}", side.split)
                 continue
             seconds = (time.perf_counter() - began) / len(path)
             for candidate, machine in zip(path, machines, strict=True):
                 machine.time_limit = None
                 if not machine.certificate_.converged:
                     reason = "It has not converged along the path: a fit of its own may end apart."
-                    fits.leave_alone([candidate], reason, number)
+                    fits.leave_alone([candidate], reason, side.split)
                     continue
-                fitted = _behind(transformers, candidate.estimator, machine)
-                yield HeldOut(candidate, number, seconds, _FOLLOWED, fitted=fitted)
+                fitted = _behind(side.transformers, candidate.estimator, machine)
+                yield HeldOut(candidate, side.split, seconds, _FOLLOWED, fitted=fitted)
 
 
 def _behind(transformers: Any, estimator: Any, machine: Any) -> Any:
@@ -83,6 +67,6 @@ def _behind(transformers: Any, estimator: Any, machine: Any) -> Any:
     if not isinstance(estimator, Pipeline):
         return machine
     fitted = clone(estimator)
-    before = estimator.steps[:-1] if transformers is None else transformers.steps
+    before = estimator.steps[:-1] if transformers is None else transformers.steps_.steps
     fitted.steps = [*before, (estimator.steps[-1][0], machine)]
     return fitted

@@ -18,7 +18,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from maxmargin.backends.device import DeviceError
-from maxmargin.kernels import Kernel
 from maxmargin.linear import LinearSVC, LinearSVR, LogisticRegression
 from maxmargin.svm import SVC, SVR, NuSVC, NuSVR
 
@@ -51,7 +50,7 @@ class Candidate:
     number: int
     estimator: Any
     pipeline_params: dict[str, Any]
-    kernel: Kernel | None = None
+    kernel: Any = None
 
     @cached_property
     def pairwise(self) -> bool:
@@ -71,11 +70,6 @@ class Candidate:
         return [] if idle else steps
 
     @property
-    def multiclass(self) -> Any:
-        """The scheme for several classes; None where numbers are learnt."""
-        return getattr(self.machine, "multiclass", None)
-
-    @property
     def linear(self) -> bool:
         """Whether the machine is one without a kernel."""
         return isinstance(self.machine, _LINEAR_MACHINES)
@@ -93,11 +87,6 @@ class Candidate:
         """Of the kernel values that its problems are solved over first."""
         followed = isinstance(self.machine, _ALONG_C) and self.machine.tol >= FLOAT32_FROM
         return np.float32 if followed else np.float64
-
-    @property
-    def what(self) -> str:
-        """What it shares with others: the name of its group in :class:`Sharing`."""
-        return type(self.machine).__name__ if self.linear else repr(self.kernel)
 
     def refusal(self, probabilities: bool) -> str | None:
         """Why its parameters ask for a fit of its own; None where they do not."""
@@ -126,16 +115,15 @@ class Candidate:
 
     def same_data(self, other: Candidate) -> bool:
         """Whether the two see the same data in the same form and in the same place."""
-        if type(self.machine) is not type(other.machine):
-            return False
-        if self.kernel is not None and other.kernel is not None:
-            if self.kernel.input is not other.kernel.input:
-                return False
-            if self.machine.device != other.machine.device:
-                return False
-            if not same(self.multiclass, other.multiclass):
-                return False
-        return same(self.pipeline_params, other.pipeline_params)
+        mine, theirs = self.machine, other.machine
+        alike = type(mine) is type(theirs) and same(self.pipeline_params, other.pipeline_params)
+        if not alike or self.linear:
+            return alike
+        return (
+            self.kernel.input is other.kernel.input
+            and mine.device == theirs.device
+            and same(getattr(mine, "multiclass", None), getattr(theirs, "multiclass", None))
+        )
 
     def same_problem(self, other: Candidate) -> bool:
         """Whether the two differ in kernel and cost only; linear machines, in C only."""
@@ -193,9 +181,8 @@ class Sharing:
     def why(self, candidate: int, split: int | None = None) -> str | None:
         """Why a candidate did not share its work, on a split or on any; None where it did."""
         splits = range(self.n_splits) if split is None else [split]
-        found = [self.reasons.get((candidate, s)) for s in splits]
-        reasons = dict.fromkeys(reason for reason in found if reason is not None)
-        return " ".join(reasons) or None
+        found = (self.reasons.get((candidate, s)) for s in splits)
+        return " ".join(dict.fromkeys(filter(None, found))) or None
 
     def leave_alone(self, candidates: Iterable[Candidate], splits: Iterable, reason: str) -> None:
         """Note why some candidates share nothing on some splits; a first reason stands."""
@@ -205,13 +192,14 @@ class Sharing:
                 self.reasons.setdefault((candidate.number, split), reason)
 
     def note(self, candidate: Candidate, split: int, how: str) -> None:
-        """Note that a fit was shared."""
-        self.how[candidate.number, split] = candidate.what, how
+        """Note that a fit was shared: with those of its kernel or, of linear ones, its machine."""
+        group = type(candidate.machine).__name__ if candidate.linear else repr(candidate.kernel)
+        self.how[candidate.number, split] = group, how
 
     def __str__(self) -> str:
         alone = f", {len(self.reasons)} were made one by one" if self.reasons else ""
-        lines = [f"{len(self.how)} of {self.n_candidates * self.n_splits} fits shared their work"]
-        lines[0] += alone + "."
+        fits = self.n_candidates * self.n_splits
+        lines = [f"{len(self.how)} of {fits} fits shared their work{alone}."]
         for group, places in _by_value({k: what for k, (what, _) in self.how.items()}).items():
             means = _by_value({place: self.how[place][1] for place in places})
             said = "; ".join(
@@ -228,7 +216,7 @@ class Sharing:
         splits = sorted({s for _, s in places})
         if len(candidates) == 1:
             who = f"candidate {candidates[0]}"
-        elif len(self.reasons) and len(candidates) <= 8 and places[0] in self.reasons:
+        elif len(candidates) <= 8 and places[0] in self.reasons:
             who = f"candidates {', '.join(map(str, candidates))}"
         else:
             who = f"{len(candidates)} candidates"
@@ -242,6 +230,11 @@ def last_step(estimator: Any) -> Any:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
+def own_prefix(estimator: Any) -> str:
+    """Return what the names of the machine's own parameters begin with."""
+    return f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+
+
 def grouped(items: Sequence[T], alike: Callable[[T, T], bool]) -> list[list[T]]:
     """Put items together that are alike; the first of each group stands for it.
 
@@ -252,9 +245,8 @@ def grouped(items: Sequence[T], alike: Callable[[T, T], bool]) -> list[list[T]]:
     for item in items:
         group = next((group for group in groups if alike(group[0], item)), None)
         if group is None:
-            groups.append([item])
-        else:
-            group.append(item)
+            groups.append(group := [])
+        group.append(item)
     return groups
 
 

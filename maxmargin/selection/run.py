@@ -15,35 +15,35 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
 from maxmargin.backends.device import DeviceError, Placement
-from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
+from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.evaluation import Evaluation
 from maxmargin.gram import Definiteness, DeviceGram, Gram
+from maxmargin.gram.matrices import Matrices, Resident, shares_primitives
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity
 from maxmargin.progress import Monitor
 from maxmargin.selection.cost_path import CostPath
-from maxmargin.selection.data_set import DataSet, Splits, joined, used_rows, validated
+from maxmargin.selection.data_set import SEVERAL, DataSet, Rows, Splits, used_rows
 from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.linear_path import linear_outcomes
-from maxmargin.selection.matrices import Matrices, Resident, shares_primitives
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
-from maxmargin.selection.room import SEVERAL, room
-from maxmargin.selection.scikit_learn import Manners
+from maxmargin.selection.scikit_learn import Manners, Transformers
 from maxmargin.selection.targets import Fold
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.solvers.dual.path import SMALL, warm_start_ratio
+from maxmargin.solvers.dual.seeded import warm_start_ratio
 
 _LARGEST = 1e30  # kernel value up to which float32 is thought of
 # what a kernel function of the user's may raise: in a fit of its own it is a failed fit
+_SMALL = 1000  # variables up to which a problem is as soon solved from zero
 _OF_FUNCTIONS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _FOLLOWED = "along paths of C over float32 values"
 _CERTIFIED = "solved to certificates over float64 values"
@@ -57,26 +57,24 @@ class KernelJob:
     paths: list[CostPath] = field(default_factory=list)
     K: Any = None
 
-    def shares_with(self, other: KernelJob) -> bool:
-        """Whether the two kernels are made of the same primitives."""
-        return shares_primitives(self.kernel.lower(), other.kernel.lower())
+
+class TrainingSide(NamedTuple):
+    """Training rows of a split, its other rows' numbers, and the transformers fitted to it."""
+
+    split: int
+    test: np.ndarray
+    X: Any
+    y: Any
+    weight: Any
+    transformers: Transformers | None
 
 
 @dataclass(frozen=True)
 class SharedFits:
-    """The fits of a search over the splits of its data.
+    """The fits of a search over the splits of its data, which ``manners`` has.
 
-    Parameters
-    ----------
-    manners : Manners
-        With the data as given to the search.
-    splits : sequence of (number, train, test)
-    sample_weight : array-like or None
-    workers : Workers
-    monitor : Monitor
-        When it says stop, :class:`~maxmargin.backends.threads.StoppedError` is raised.
-    sharing : Sharing
-        Told what is shared, and what is not.
+    ``sharing`` is told what is shared, and what is not. When someone wants the work to end,
+    :class:`~maxmargin.backends.threads.StoppedError` is raised.
     """
 
     manners: Manners
@@ -102,82 +100,80 @@ class SharedFits:
             for data in self._data_sets(group):
                 yield from self._over(data, group)
 
-    def leave_alone(
-        self, candidates: list[Candidate], reason: str, split: int | None = None
-    ) -> None:
-        """Say why candidates are left to fits of their own, on one split or on all of them."""
-        splits = [number for number, *_ in self.splits] if split is None else [split]
-        self.sharing.leave_alone(candidates, splits, reason)
+    def leave_alone(self, candidates: list[Candidate], reason: str, *splits: int) -> None:
+        """Say why candidates are left to fits of their own, on some splits or on all of them."""
+        numbers = splits or [number for number, *_ in self.splits]
+        self.sharing.leave_alone(candidates, numbers, reason)
 
     # -- the data ------------------------------------------------------------------------------
 
     def _data_sets(self, group: list[Candidate]) -> Iterator[DataSet]:
         """Yield the data as the machines see them: as a whole, or transformed for each split."""
-        candidate, X = group[0], self.manners.X
-        assert candidate.kernel is not None
-        if candidate.steps:
-            yield from self._transformed_data_sets(group)
-            return
+        for rows, splits in self._transformed_rows(group) if group[0].steps else self._rows(group):
+            try:
+                data = DataSet.of(group[0], rows, splits)
+            except REFUSALS as error:
+                numbers = [number for number, *_ in splits]
+                self.leave_alone(group, f"The data are refused: {error}", *numbers)
+                continue
+            folds, data.folds = data.folds, []
+            for fold in folds:
+                if data.targets.learnable(fold):
+                    data.folds.append(fold)
+                    continue
+                reason = "Its training rows do not have all classes of the data, with some weight."
+                self.leave_alone(group, reason, fold.split)
+            yield data
+
+    def _rows(self, group: list[Candidate]) -> Iterator[tuple[Rows, Splits]]:
+        """Yield rows that splits have in common, and these splits."""
+        candidate, manners = group[0], self.manners
         try:
-            X, y, weight, names = validated(candidate, X, self.manners.y, self.sample_weight)
-            parts = list(used_rows(self.splits, len(y)))
+            rows = Rows.validated(candidate, manners.X, manners.y, self.sample_weight)
+            parts = list(used_rows(self.splits))
         except REFUSALS as error:  # a fit raises the same, where it concerns that fit
             self.leave_alone(group, f"The data are refused: {error}")
             return
-        for rows, splits in parts:
-            own = X, y, weight
-            if rows is not None:
-                some = X[np.ix_(rows, rows)] if candidate.kernel.pairwise else None
-                own = _safe_indexing(X, rows) if some is None else some, y[rows], weight[rows]
-            yield from self._data_set(group, *own, names, splits)
+        for used, splits in parts:
+            whole = len(used) == len(rows.y)
+            yield rows if whole else rows.taken(used, candidate.kernel.pairwise), splits
 
-    def _transformed_data_sets(self, group: list[Candidate]) -> Iterator[DataSet]:
-        candidate, y = group[0], self.manners.y
-        assert candidate.kernel is not None
-        if candidate.kernel.input is not Input.VECTORS:
-            reason = "Transformers stand before a kernel that does not take vectors."
+    def _transformed_rows(self, group: list[Candidate]) -> Iterator[tuple[Rows, Splits]]:
+        """Yield the rows of each split, first those for training."""
+        candidate = group[0]
+        if candidate.kernel.input not in (Input.VECTORS, Input.SEQUENCES):
+            reason = "Transformers stand before a kernel that takes neither vectors nor sequences."
             self.leave_alone(group, reason)
             return
-        for number, train, test in self.splits:
-            made, failure = self.manners.transformed(candidate.estimator[:-1], train, test)
-            if failure is not None:
-                self.leave_alone(group, f"The transformers fail: {failure}", number)
+        for side in self.training_sides(group):
+            assert side.transformers is not None
+            y_test = _safe_indexing(self.manners.y, side.test)
+            try:
+                rows = Rows.validated(candidate, side.X, side.y, side.weight)
+                both = rows.before(candidate, side.transformers.test_, y_test)
+            except REFUSALS as error:
+                self.leave_alone(group, f"The data are refused: {error}", side.split)
                 continue
+            n = len(rows.y)
+            yield both, [(side.split, np.arange(n), np.arange(n, len(both.y)))]
+
+    def training_sides(self, group: list[Candidate]) -> Iterator[TrainingSide]:
+        """Yield the training rows of each split, as the transformers leave them if there are any.
+
+        Where these fail, the split is left out.
+        """
+        for number, train, test in self.splits:
+            made = None
+            if group[0].steps:
+                made, failure = self.manners.transformed(group[0].estimator[:-1], train, test)
+                if failure is not None:
+                    self.leave_alone(group, f"The transformers fail: {failure}", number)
+                    continue
+            X = _safe_indexing(self.manners.X, train) if made is None else made.train_
             weight = self.sample_weight
             weight = None if weight is None else _safe_indexing(weight, train)
-            sides = _safe_indexing(y, train), weight, _safe_indexing(y, test)
-            try:
-                data = joined(candidate, made.train_, made.test_, *sides)
-            except REFUSALS as error:
-                self.leave_alone(group, f"The data are refused: {error}", number)
-                continue
-            here = np.arange(len(train)), np.arange(len(train), len(train) + len(test))
-            yield from self._data_set(group, *data, [(number, *here)])
-
-    def _data_set(
-        self,
-        group: list[Candidate],
-        X: Any,
-        y: np.ndarray,
-        weight: np.ndarray,
-        names: Any,
-        splits: Splits,
-    ) -> Iterator[DataSet]:
-        """Yield a data set, or say why there is none."""
-        try:
-            data = DataSet.of(group[0], X, y, weight, names, splits)
-        except REFUSALS as error:
-            numbers = [number for number, *_ in splits]
-            self.sharing.leave_alone(group, numbers, f"The data are refused: {error}")
-            return
-        folds, data.folds = data.folds, []
-        for fold in folds:
-            if data.targets.learnable(fold):
-                data.folds.append(fold)
-            else:
-                reason = "Its training rows do not have all classes of the data, with some weight."
-                self.leave_alone(group, reason, fold.split)
-        yield data
+            y = _safe_indexing(self.manners.y, train)
+            yield TrainingSide(number, test, X, y, weight, made)
 
     # -- what is to be done with them ----------------------------------------------------------
 
@@ -185,7 +181,9 @@ class SharedFits:
         """Yield the outcomes of candidates on the folds of a data set."""
         for alike in grouped(candidates, lambda a, b: a.dtype is b.dtype):
             jobs = self._jobs(data, alike)
-            for family in grouped(jobs, KernelJob.shares_with):
+            for family in grouped(
+                jobs, lambda a, b: shares_primitives(a.kernel.lower(), b.kernel.lower())
+            ):
                 yield from self._family(data, family, alike[0].dtype)
 
     def _jobs(self, data: DataSet, candidates: list[Candidate]) -> list[KernelJob]:
@@ -194,7 +192,7 @@ class SharedFits:
         alike = grouped(candidates, lambda a, b: a.kernel == b.kernel and a.same_problem(b))
         paths = [sorted(path, key=lambda candidate: candidate.cost) for path in alike]
         for fold in data.folds:
-            pairwise = candidates[0].kernel.pairwise  # type: ignore[union-attr]
+            pairwise = candidates[0].kernel.pairwise
             X = data.X if pairwise else _safe_indexing(data.X, np.sort(fold.train))
             once = len(np.unique(fold.train)) == len(fold.train)
             for path in paths:
@@ -202,7 +200,7 @@ class SharedFits:
                 if not posed:
                     continue
                 try:
-                    kernel = path[0].kernel.resolve(X, data.names)  # type: ignore[union-attr]
+                    kernel = path[0].kernel.resolve(X, data.names)
                 except REFUSALS as error:  # it looks through the data, by maps of the user's too
                     self.leave_alone(path, f"The kernel refuses: {error}", fold.split)
                     continue
@@ -241,10 +239,7 @@ class SharedFits:
         except refusals as error:
             return f"The kernel's values are refused: {error!r}"
         if gram.definiteness is Definiteness.INDEFINITE:
-            return (
-                "The kernel is indefinite on these data: where a fit ends then depends on where it "
-                "begins."
-            )
+            return "The kernel is indefinite on these data: where a fit ends depends on its start."
         return None
 
     def _fits_float32(self, data: DataSet, kernel: Kernel) -> bool:
@@ -268,20 +263,21 @@ class SharedFits:
         jobs = sound
         while jobs and data.placement.on_gpu:
             try:
-                yield from list(self._on_device(data, jobs[0]))
+                yield from list(self._certified(data, jobs[0], np.float64))
                 jobs = jobs[1:]
             except DeviceError as error:
-                if not data.automatic:
+                if data.machine.device != "auto":
                     raise
                 data.placement = Placement("cpu", str(error))
+                for path in jobs[0].paths:
+                    path.reached = 0
         if not jobs:
             return
         if dtype is np.float32 and not all(self._fits_float32(data, job.kernel) for job in jobs):
             dtype = np.float64
         matrices = Matrices(data.X, dtype, self.workers)
-        threads, at_once, left = room(
-            data, matrices, self.workers.count, self.monitor.time_limit is not None
-        )
+        limited = self.monitor.time_limit is not None
+        threads, at_once, left = data.room(matrices, self.workers.count, limited)
         if threads:
             matrices.prepare([job.kernel for job in jobs], left)
         for first in range(0, len(jobs), at_once):
@@ -294,13 +290,6 @@ class SharedFits:
                     yield from self._answers(batch)
             for job in batch:
                 yield from self._certified(data, job, dtype)
-
-    def _on_device(self, data: DataSet, job: KernelJob) -> Iterator[HeldOut]:
-        """Solve all folds and classes at once, one cost after the other."""
-        device = data.placement.device
-        gram = DeviceGram.of(data.X, job.kernel, device=device, cache_size=data.cache_size)
-        for paths in grouped(job.paths, lambda a, b: a.tol == b.tol):
-            yield from self._rest(data, gram, paths, f"on {device}")
 
     @on_one_blas_thread
     def _follow(self, data: DataSet, jobs: list[KernelJob], workers: Workers) -> None:
@@ -316,7 +305,7 @@ class SharedFits:
             try:
                 block = targets.block(job.K, k, buffer)
                 for path in paths:
-                    path.follow(k, block, self.monitor.stopped)
+                    path.follow(k, block, self.monitor)
             finally:
                 buffers.put(buffer)
 
@@ -332,12 +321,11 @@ class SharedFits:
     @on_one_blas_thread
     def _answers(self, jobs: list[KernelJob]) -> list[HeldOut]:
         """Evaluate what was solved."""
-        train_too = self.manners.search.return_train_score
 
         def answer(task: tuple[np.ndarray, CostPath]) -> list[HeldOut]:
             K, path = task
             test = path.values(K, path.fold.test)
-            train = path.values(K, path.fold.train) if train_too else None
+            train = path.values(K, path.fold.train) if self.manners.train_too else None
             return [
                 HeldOut(
                     candidate,
@@ -360,68 +348,62 @@ class SharedFits:
         unsolved = [path for path in job.paths if path.left]
         if not unsolved:
             return
-        gram, K = data.gram(job.kernel), None
-        if job.K is not None and dtype is np.float64:
-            K = job.K
-            left = max(data.budget - K.nbytes, data.budget // 4)
-            gram = Gram.of(K, Resident(job.kernel.validity), memory=left)
+        gram: Gram
+        how = _CERTIFIED
+        if data.placement.on_gpu:
+            device, cache_size = data.placement.device, data.machine.cache_size
+            gram = DeviceGram.of(data.X, job.kernel, device=device, cache_size=cache_size)
+            how = f"on {device}"
+        elif job.K is not None and dtype is np.float64:
+            left = max(data.budget - job.K.nbytes, data.budget // 4)
+            gram = Gram.of(job.K, Resident(job.kernel.validity), memory=left)
+        else:
+            gram = data.gram(job.kernel)
         for paths in grouped(unsolved, lambda a, b: a.tol == b.tol):
-            yield from self._rest(data, gram, paths, _CERTIFIED, K)
+            yield from self._rest(data, gram, paths, how)
 
     def _rest(
-        self,
-        data: DataSet,
-        gram: Gram,
-        paths: list[CostPath],
-        how: str,
-        K: np.ndarray | None = None,
+        self, data: DataSet, gram: Gram, paths: list[CostPath], how: str
     ) -> Iterator[HeldOut]:
         """Solve the rest of some paths of one tolerance, each cost begun from the last.
 
-        All folds at once: small problems are solved together. ``K`` is the matrix in float64,
-        where it is there.
+        All folds at once: small problems are solved together.
         """
         n, targets = data.targets.n_problems, data.targets
-        before: dict[tuple[int, int], tuple[DualProblem, Evaluation]] = {}
+        before: dict[int, tuple[list[DualProblem], list[Evaluation]]] = {}
         while paths := [path for path in paths if path.left]:
             began = time.perf_counter()
             problems = []
             for path in paths:
                 machine = path.left[0].machine
-                for k in range(n):
-                    problem = _on_rows(data, machine, k, path.fold)
-                    problems.append(_begun_from(before.get((id(path), k)), problem))
+                posed = [_on_rows(data, machine, k, path.fold) for k in range(n)]
+                if id(path) in before:
+                    posed = list(map(_begun_from, *before[id(path)], posed))
+                problems += posed
             solver = Auto(shrinking=bool(machine.shrinking), monitor=self.monitor)
             evaluations, _ = solve_certified(gram, problems, solver, machine.tol, self.workers)
-            if self.monitor.stopped():
-                raise StoppedError
+            self.workers.check()
             machine._warn_unfinished(DualCertificate.worst([e.certificate for e in evaluations]))
             seconds = (time.perf_counter() - began) / len(paths)
-            values = self._values_of(gram, evaluations, targets.sign, K)
+            values = self._values_of(gram, evaluations, targets.sign)
             for j, path in enumerate(paths):
                 own = slice(n * j, n * (j + 1))
-                before.update(
-                    ((id(path), k), (problems[n * j + k], evaluations[n * j + k])) for k in range(n)
-                )
-                test, train = values(path.fold.test, own), None
-                if self.manners.search.return_train_score:
-                    train = values(path.fold.train, own)
+                before[id(path)] = problems[own], evaluations[own]
                 yield HeldOut(
                     path.left[0],
                     path.fold.split,
                     seconds,
                     how,
-                    test=test,
-                    train=train,
+                    test=values(path.fold.test, own),
+                    train=values(path.fold.train, own) if self.manners.train_too else None,
                     classes=targets.classes,
                 )
                 path.reached += 1
 
     def _values_of(
-        self, gram: Gram, evaluations: list[Evaluation], sign: float, K: np.ndarray | None
+        self, gram: Gram, evaluations: list[Evaluation], sign: float
     ) -> Callable[[np.ndarray, slice], np.ndarray]:
         """Return what gives the values of some of the machines at some rows."""
-        together = None
         bias = np.array([evaluation.bias for evaluation in evaluations])
         coefficients = sp.csc_array(
             (
@@ -431,19 +413,15 @@ class SharedFits:
             ),
             shape=(gram.n, len(evaluations)),
         )
-        if gram.on_device:  # all at once, where that costs hardly more than one
-            together = gram.matmat(coefficients)
+        # on a GPU all at once, where that costs hardly more than one
+        together = gram.matmat(coefficients) if gram.on_device else None
 
         def values(rows: np.ndarray, machines: slice) -> np.ndarray:
-            if together is not None:
-                return sign * (together[rows, machines] + bias[machines])
-            if K is not None:
-                return sign * ((coefficients[:, machines].T @ K[rows].T).T + bias[machines])
-            sums = [
-                gram.matvec(coefficients[:, [k]].toarray()[:, 0], rows, self.workers)
-                for k in range(len(evaluations))[machines]
-            ]
-            return sign * (np.column_stack(sums) + bias[machines])
+            if together is None:
+                sums = gram.matmat(coefficients[:, machines], rows, self.workers)
+            else:
+                sums = together[rows, machines]
+            return sign * (sums + bias[machines])
 
         return values
 
@@ -457,13 +435,12 @@ def _on_rows(data: DataSet, machine: Any, k: int, fold: Fold) -> DualProblem:
     return problem.restricted(np.flatnonzero(inside[problem.gram_row]))
 
 
-def _begun_from(last: tuple[DualProblem, Evaluation] | None, problem: DualProblem) -> DualProblem:
-    """Begin a problem from the solution of the same one with a lower cost, if there is one."""
-    if last is None or len(problem) < SMALL:
+def _begun_from(before: DualProblem, evaluation: Evaluation, problem: DualProblem) -> DualProblem:
+    """Begin a problem from the solution of the same one with a lower cost."""
+    if len(problem) < _SMALL:
         return problem  # a small one is as soon solved from zero, and exactly
     if problem.start.any():
         return problem  # sums that are fixed, as by nu: a multiple would not keep to them
-    before, evaluation = last
     beta = evaluation.solution.beta
     ratio = warm_start_ratio(before, beta, problem)
     beta = np.clip(ratio * beta, problem.lower, problem.upper)

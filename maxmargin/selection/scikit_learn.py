@@ -12,6 +12,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.model_selection._validation import (
     _fit_and_score,
@@ -21,9 +22,6 @@ from sklearn.model_selection._validation import (
 )
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
-
-from maxmargin.selection.plan import Candidate
-from maxmargin.selection.transforms import Transformers
 
 
 class Manners:
@@ -35,24 +33,17 @@ class Manners:
         The same search as scikit-learn's own.
     X, y : data
     params : dict
-        Parameters given to ``fit``.
-
-    Attributes
-    ----------
-    scorers : callable
-    refit_metric : str
-        Name of the score that the best candidate is chosen by.
-    fit_params, score_params, split_params : dict
-        Parameters of the estimator's ``fit``, of the scorers and of the splitter.
+        Parameters given to ``fit``; those of the estimator's ``fit``, of the scorers and of the
+        splitter are told apart here.
     """
 
     def __init__(self, search: GridSearchCV, X: Any, y: Any, params: dict) -> None:
         self.search, self.X, self.y = search, X, y
+        self.train_too = search.return_train_score
         self.scorers, self.refit_metric = search._get_scorers()
         routed = search._get_routed_params_for_fit(_check_method_params(X, params=params))
         self.fit_params, self.score_params = routed.estimator.fit, routed.scorer.score
         self.split_params = routed.splitter.split
-        self._sides: dict[tuple[int, bool, bool], tuple[Any, Any]] = {}
 
     @property
     def named_scorers(self) -> Any:
@@ -81,7 +72,7 @@ class Manners:
             parameters=params,
             fit_params=self.fit_params,
             score_params=self.score_params,
-            return_train_score=self.search.return_train_score,
+            return_train_score=self.train_too,
             return_n_test_samples=True,
             return_times=True,
             error_score=self.search.error_score,
@@ -89,10 +80,11 @@ class Manners:
 
     def transformed(self, steps: Any, train: Any, test: Any) -> tuple[Transformers, str | None]:
         """Fit transformers to one split; returns them and, where they fail, what they raised."""
+        made = Transformers(steps)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Scoring failed", UserWarning)
             result = _fit_and_score(
-                Transformers(steps),
+                made,
                 self.X,
                 self.y,
                 scorer=Transformers.score,
@@ -102,25 +94,15 @@ class Manners:
                 parameters=None,
                 fit_params=None,
                 score_params=None,
-                return_estimator=True,
                 error_score=np.nan,
             )
         if result["fit_error"] is not None:
-            return result["estimator"], result["fit_error"].strip().splitlines()[-1]
-        if not hasattr(result["estimator"], "test_"):
-            return result["estimator"], "they do not take the rows held out."
-        return result["estimator"], None
+            return made, result["fit_error"].strip().splitlines()[-1]
+        return made, None if hasattr(made, "test_") else "they do not take the rows held out."
 
-    def side(self, candidate: Candidate, split: int, rows: Any, train: Any) -> tuple[Any, Any]:
-        """X and y of one side of a split, always the same objects, cut out once."""
-        key = split, rows is train, candidate.pairwise
-        if key not in self._sides:
-            self._sides[key] = _safe_split(candidate.estimator, self.X, self.y, rows, train)
-        return self._sides[key]
-
-    def forget_sides(self) -> None:
-        """Begin with other splits."""
-        self._sides.clear()
+    def side(self, estimator: Any, rows: Any, train: Any) -> tuple[Any, Any]:
+        """X and y of one side of a split; a square matrix is cut on both of its sides."""
+        return _safe_split(estimator, self.X, self.y, rows, train)
 
     def fit_params_on(self, rows: Any) -> dict:
         """Parameters of a fit to some of the rows."""
@@ -151,3 +133,31 @@ class Manners:
         """Refuse a ``refit`` that does not name one of several scores."""
         self.search._check_refit_for_multimetric(scores)
         self.refit_metric = self.search.refit
+
+    def best_index(self, results: dict) -> int:
+        """Return the number of the best candidate, or the one that ``refit`` chooses."""
+        search = self.search
+        return int(search._select_best_index(search.refit, self.refit_metric, results))
+
+
+class Transformers(BaseEstimator):
+    """The transformers of a pipeline as an estimator of their own, fitted once on each split.
+
+    They are anyone's code and may raise anything. scikit-learn's ``error_score`` says what becomes
+    of that, so scikit-learn fits them, as it would fit the pipeline. ``steps_`` are then the fitted
+    ones, ``train_`` and ``test_`` what they make of the two sides of the split.
+    """
+
+    def __init__(self, steps: Any) -> None:
+        self.steps = steps
+
+    def fit(self, X: Any, y: Any = None) -> Transformers:
+        """Fit the transformers, and keep what they make of the training rows."""
+        self.steps_ = clone(self.steps)
+        self.train_ = self.steps_.fit_transform(X, y)
+        return self
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Keep what they make of the rows held out; there is nothing to score yet."""
+        self.test_ = self.steps_.transform(X)
+        return 0.0

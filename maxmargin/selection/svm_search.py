@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
-from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import HasMethods
 
 from maxmargin.backends import cpu
 from maxmargin.kernels import Input, Kernel
-from maxmargin.selection.base import Search
 from maxmargin.selection.evaluation import Evaluation, Split
-from maxmargin.selection.plan import last_step
+from maxmargin.selection.plan import last_step, own_prefix
+from maxmargin.selection.search import Search
 from maxmargin.svm import SVC, SVR
 
 _DEFAULT_C = 10.0 ** np.arange(-1, 4)
@@ -75,22 +74,13 @@ class MachineSearch(Search):
         prune_margin: float | None = None,
         time_limit: float | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.error_score = error_score
-        self.return_train_score = return_train_score
-        self.prune_margin = prune_margin
-        self.time_limit = time_limit
+        self._keep_parameters(locals())
 
     def _searched(self) -> Any:
         return self._machine() if self.estimator is None else self.estimator
 
-    def _prepare(self, estimator: Any, X: Any, y: Any) -> None:
+    def _run(self, evaluation: Evaluation, splits: list[Split]) -> None:
+        estimator = evaluation.estimator
         if not isinstance(last_step(estimator), self._machine):
             name = self._machine.__name__
             raise TypeError(
@@ -98,14 +88,15 @@ class MachineSearch(Search):
                 f"ends in one; got {estimator!r}. For other estimators use GridSearchCV, of "
                 "maxmargin or scikit-learn."
             )
-        self.param_grid_ = self._grid(estimator, X, y)
+        self.param_grid_ = self._grid(estimator, evaluation.manners.X, evaluation.manners.y)
+        evaluation.score(list(ParameterGrid(self.param_grid_)), splits)
 
     def _grid(self, estimator: Any, X: Any, y: Any) -> Any:
         """Return the grid that was given, or else C by factors of 10 and gamma of 4."""
         if self.param_grid is not None:
             return self.param_grid
         machine = last_step(estimator)
-        prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        prefix = own_prefix(estimator)
         grid = {f"{prefix}C": _DEFAULT_C.tolist()}
         kernel = machine._validated_kernel()
         if kernel.input is Input.VECTORS and "gamma" in kernel.get_params():
@@ -116,9 +107,6 @@ class MachineSearch(Search):
             inside = "kernel__" if isinstance(machine.kernel, Kernel) else ""
             grid[f"{prefix}{inside}gamma"] = (unit * _DEFAULT_GAMMA).tolist()
         return grid
-
-    def _run(self, evaluation: Evaluation, splits: list[Split]) -> None:
-        evaluation.score(list(ParameterGrid(self.param_grid_)), splits)
 
 
 class SVCSearchCV(MachineSearch):
@@ -135,14 +123,7 @@ class SVCSearchCV(MachineSearch):
         and, if the kernel has a gamma, this from 1/64 to 64 times ``1 / (n_features * X.var())`` by
         factors of 4, with X as the pipeline's transformers leave it.
     cv : int, splitter or iterable, default=5
-    scoring : str, callable, list, tuple, dict or None, default=None
-    refit : bool, str or callable, default=True
-    n_jobs : int, optional
-    verbose : int, default=0
-    error_score : "raise" or number, default=nan
-    return_train_score : bool, default=False
-    prune_margin : float, optional
-    time_limit : float, optional
+    scoring, refit, n_jobs, verbose, error_score, return_train_score, prune_margin, time_limit
         As for :class:`~maxmargin.selection.GridSearchCV`.
 
     Attributes
@@ -184,16 +165,8 @@ class SVRSearchCV(MachineSearch):
     ----------
     estimator : SVR or Pipeline that ends in one, optional
         What to search for; by default ``SVR()``.
-    param_grid : dict or list of dict, optional
-    cv : int, splitter or iterable, default=5
-    scoring : str, callable, list, tuple, dict or None, default=None
-    refit : bool, str or callable, default=True
-    n_jobs : int, optional
-    verbose : int, default=0
-    error_score : "raise" or number, default=nan
-    return_train_score : bool, default=False
-    prune_margin : float, optional
-    time_limit : float, optional
+    param_grid, cv, scoring, refit, n_jobs, verbose, error_score, return_train_score
+    prune_margin, time_limit
         As for :class:`SVCSearchCV`.
 
     Attributes

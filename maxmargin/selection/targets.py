@@ -1,11 +1,12 @@
 """What is learnt, labels or numbers: the dual problems of a fold, and values of their solutions.
 
-To its problems a fold is a vector of weights: rows that it holds out weigh nothing.
+To its problems a fold is a vector of weights: rows that it holds out weigh nothing. A row has
+``columns`` coefficients. ``stretches`` cuts the rows where ``combine`` wants sums apart: of each
+class, where each has coefficients against the others.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -18,16 +19,9 @@ from maxmargin.multiclass import as_scheme, class_weights, read_labels
 
 @dataclass(frozen=True)
 class Fold:
-    """One split of a data set.
+    """One split of a data set: its number, its rows, and what they weigh.
 
-    Attributes
-    ----------
-    split : int
-        Its number.
-    train, test : int arrays
-        Rows of the data set.
-    weight : float array, one entry per row of the data set
-        Weights of the training rows, zero elsewhere.
+    ``weight`` has an entry for each row of the data set, zero where it is none of ``train``.
     """
 
     split: int
@@ -36,59 +30,7 @@ class Fold:
     weight: np.ndarray
 
 
-class Targets(ABC):
-    """Targets of the rows of a data set, which its folds share.
-
-    A row has ``columns`` coefficients. ``stretches`` cuts the rows where ``combine`` wants sums
-    apart: of each class, where each has coefficients against the others.
-    """
-
-    stretches: list[tuple[int, int]]
-    columns: int = 1
-    n_problems: int = 1
-    sign: float = 1.0
-    classes: np.ndarray | None = None
-
-    @abstractmethod
-    def learnable(self, fold: Fold) -> bool:
-        """Whether the fold's training rows have all there is to learn."""
-
-    @abstractmethod
-    def unit(self, fold: Fold) -> float:
-        """A value's own scale: the margin, or how much the targets spread."""
-
-    @property
-    @abstractmethod
-    def n_variables(self) -> int:
-        """Number of variables of the largest problem."""
-
-    @property
-    @abstractmethod
-    def block_size(self) -> int:
-        """Entries of the largest block that is a copy."""
-
-    @abstractmethod
-    def rows(self, k: int) -> np.ndarray:
-        """Rows of the data set that problem k is about."""
-
-    @abstractmethod
-    def block(self, K: np.ndarray, k: int, buffer: np.ndarray) -> np.ndarray:
-        """Return the kernel values between rows and variables of problem k."""
-
-    @abstractmethod
-    def problem(self, machine: Any, k: int, fold: Fold) -> DualProblem:
-        """Return the machine's problem k on a fold, over the rows of the block."""
-
-    @abstractmethod
-    def place(self, k: int, beta: np.ndarray, out: np.ndarray) -> None:
-        """Write the coefficients of problem k's rows into ``out`` (rows of all, columns)."""
-
-    @abstractmethod
-    def combine(self, sums: np.ndarray) -> np.ndarray:
-        """Values of the problems, (q, n_problems), from the stretches' sums, (q, s, columns)."""
-
-
-class Labels(Targets):
+class Labels:
     """Labels, in order of their class, and the problems of a scheme.
 
     Examples
@@ -101,40 +43,37 @@ class Labels(Targets):
     """
 
     def __init__(self, y: np.ndarray, multiclass: Any) -> None:
-        self.y = y
         self.classes, self.index = read_labels(y)
         self.scheme = as_scheme(multiclass, len(self.classes))
+        if self.scheme.direct:
+            raise ValueError(
+                f"{self.scheme!r} is one problem for all classes, which only a fit of its own solves."
+            )
         self.tasks = self.scheme.tasks(self.index)
         self.sign, self.n_problems = self.scheme.sign, len(self.tasks)
         self.columns = self.scheme.n_rows
         ends = np.searchsorted(self.index, np.arange(len(self.classes) + 1)).tolist()
         self._of_classes = list(pairwise(ends))
         self.stretches = self._of_classes if self.scheme.by_class else [(0, len(y))]
+        sizes = [len(rows) for rows, _ in self.tasks]
+        self.n_variables = max(sizes)  # of the largest problem
+        # entries of the largest block that is a copy: a problem with all rows needs none
+        self.block_size = max((size**2 for size in sizes if size < len(y)), default=0)
 
     def learnable(self, fold: Fold) -> bool:
-        """Whether all classes have weight."""
+        """Whether all classes have weight in the fold."""
         return bool((np.bincount(self.index, weights=fold.weight) > 0).all())
 
     def unit(self, fold: Fold) -> float:
-        """The margin."""
+        """A value's own scale: the margin."""
         return 1.0
 
-    @property
-    def n_variables(self) -> int:
-        """Rows of the largest problem."""
-        return max(len(rows) for rows, _ in self.tasks)
-
-    @property
-    def block_size(self) -> int:
-        """That of the largest problem that does not have all rows."""
-        return max((len(rows) ** 2 for rows, _ in self.tasks if len(rows) < len(self.y)), default=0)
-
     def rows(self, k: int) -> np.ndarray:
-        """Rows of the classes that the problem sees."""
+        """Rows of the classes that problem k sees."""
         return self.tasks[k][0]
 
     def block(self, K: np.ndarray, k: int, buffer: np.ndarray) -> np.ndarray:
-        """Return the values among the rows of these classes."""
+        """Return the kernel values between rows and variables of problem k."""
         m = len(self.rows(k))
         if m == len(K):
             return K
@@ -147,7 +86,7 @@ class Labels(Targets):
         return block
 
     def problem(self, machine: Any, k: int, fold: Fold) -> DualProblem:
-        """Return the k-th problem of the scheme."""
+        """Return the machine's problem k on a fold, over the rows of the block."""
         rows, signs = self.tasks[k]
         return machine._problem(np.arange(len(rows)), signs, self.weights(machine, k, fold))
 
@@ -156,49 +95,42 @@ class Labels(Targets):
         rows = self.rows(k)
         weight = fold.weight[rows]
         if machine.class_weight is not None:
-            assert self.classes is not None
             factors = class_weights(
                 machine.class_weight, self.classes, self.index[fold.train], fold.weight[fold.train]
             )
             if not (factors > 0).all():
                 raise ValueError(f"A class weighs nothing with {machine.class_weight!r}.")
             weight = weight * factors[self.index[rows]]
-        return weight
+        return self.scheme.weigh(self.tasks[k][1], weight)
 
     def place(self, k: int, beta: np.ndarray, out: np.ndarray) -> None:
-        """Put the coefficients where the scheme keeps them."""
+        """Write the coefficients of problem k's rows into ``out`` (rows of all, columns)."""
         rows = self.rows(k)
         out[rows, self.scheme.layout[k, self.index[rows]]] = beta
 
     def combine(self, sums: np.ndarray) -> np.ndarray:
-        """Add up what the scheme has kept apart."""
+        """Values of the problems, (q, n_problems), from the stretches' sums, (q, s, columns)."""
         return self.scheme.combine(sums)
 
 
-class Numbers(Targets):
+class Numbers:
     """Real targets: a single problem, with two variables on each row."""
+
+    columns = n_problems = 1
+    sign, classes = 1.0, None
 
     def __init__(self, y: np.ndarray) -> None:
         self.y = y
         self.stretches = [(0, len(y))]
+        self.n_variables, self.block_size = 2 * len(y), 2 * len(y) ** 2
 
     def learnable(self, fold: Fold) -> bool:
         """Whether a row has weight."""
         return bool((fold.weight > 0).any())
 
     def unit(self, fold: Fold) -> float:
-        """Standard deviation of the targets."""
+        """A value's own scale: the standard deviation of the targets."""
         return float(self.y[fold.train].std()) or 1.0
-
-    @property
-    def n_variables(self) -> int:
-        """Two for each row."""
-        return 2 * len(self.y)
-
-    @property
-    def block_size(self) -> int:
-        """All rows, twice as many columns."""
-        return 2 * len(self.y) ** 2
 
     def rows(self, k: int) -> np.ndarray:
         """All rows."""
@@ -222,3 +154,6 @@ class Numbers(Targets):
     def combine(self, sums: np.ndarray) -> np.ndarray:
         """Take the one sum."""
         return sums[:, 0]
+
+
+Targets = Labels | Numbers

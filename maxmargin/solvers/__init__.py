@@ -1,14 +1,18 @@
-"""Methods for dual problems, regularised risks and the perceptron's updates, and their driver."""
+"""Methods for dual problems, regularised risks, ridge systems and the perceptron; their driver."""
 
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
-from maxmargin.solvers.dual.certified import Auto, choose_method, solve_certified
+from maxmargin.solvers.dual.certified import Auto, solve_certified
+from maxmargin.solvers.dual.direct import RowDescent
 from maxmargin.solvers.dual.method import DualMethod, DualRun
+from maxmargin.solvers.dual.seeded import Seed, SeededSMO
 from maxmargin.solvers.dual.smo import SMO
 from maxmargin.solvers.dual.working_set import WorkingSet
+from maxmargin.solvers.ridge.cholesky import Cholesky
+from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
+from maxmargin.solvers.ridge.path import LeaveOneOut
+from maxmargin.solvers.risk.descent import LBFGS, GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
-from maxmargin.solvers.risk.gradient_descent import GradientDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
-from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.least_squares import (
     ConjugateGradients,
     Factorisation,
@@ -25,6 +29,7 @@ __all__ = [
     "SMO",
     "Auto",
     "Choice",
+    "Cholesky",
     "ConjugateGradients",
     "DualDescent",
     "DualMethod",
@@ -32,17 +37,21 @@ __all__ = [
     "Factorisation",
     "GradientDescent",
     "L1Descent",
+    "LeaveOneOut",
     "Measure",
     "Method",
     "Multipliers",
     "Newton",
     "NonnegativeLeastSquares",
     "Pegasos",
+    "PreconditionedCG",
+    "RowDescent",
     "Run",
+    "Seed",
+    "SeededSMO",
     "StochasticDescent",
     "Watch",
     "WorkingSet",
-    "choose_method",
     "drive",
     "select_solver",
     "solve_certified",

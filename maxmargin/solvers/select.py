@@ -9,16 +9,18 @@ import numpy as np
 
 from maxmargin.backends.systems import DIRECT
 from maxmargin.duals import DualProblem
-from maxmargin.risk import RegularisedRisk
+from maxmargin.risk import RegularisedRisk, SoftmaxRisk
 from maxmargin.solvers.driver import Choice, Method
-from maxmargin.solvers.dual.certified import choose_method
+from maxmargin.solvers.dual.certified import Auto
+from maxmargin.solvers.ridge.cholesky import Cholesky
+from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
+from maxmargin.solvers.ridge.problem import RidgeProblem
+from maxmargin.solvers.risk.descent import LBFGS
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
-from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
-from maxmargin.solvers.risk.softmax import SoftmaxRisk
 
 SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
 RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
@@ -38,7 +40,7 @@ def select_solver(problem: Any) -> Choice:
 
     Parameters
     ----------
-    problem : DualProblem, RegularisedRisk or SoftmaxRisk
+    problem : DualProblem, RegularisedRisk, SoftmaxRisk or RidgeProblem
 
     Returns
     -------
@@ -62,7 +64,7 @@ def select_solver(problem: Any) -> Choice:
 
 @select_solver.register
 def _(problem: DualProblem) -> Choice:
-    return choose_method(problem)
+    return Auto().choose(problem)
 
 
 @select_solver.register
@@ -78,6 +80,16 @@ def _(problem: SoftmaxRisk) -> Choice:
     if np.prod(problem.shape) <= SOFTMAX_NEWTON:
         return Choice(Newton(), f"no more than {SOFTMAX_NEWTON} weights: Newton's matrix is small")
     return Choice(LBFGS(), f"more than {SOFTMAX_NEWTON} weights: gradients are all that is cheap")
+
+
+@select_solver.register
+def _(problem: RidgeProblem) -> Choice:
+    refused = Cholesky().accepts(problem)
+    if problem.alpha > 0 and problem.gram.on_device and problem.n > DIRECT:
+        return Choice(PreconditionedCG(), "the Gram matrix is on a GPU, where products cost little")
+    if refused is None or not problem.alpha > 0:
+        return Choice(Cholesky(), f"the Gram matrix of {problem.n} rows has room in memory")
+    return Choice(PreconditionedCG(), refused.partition(":")[0])
 
 
 def select_primal(problem: RegularisedRisk) -> Choice:

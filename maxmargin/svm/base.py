@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from functools import wraps
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +13,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.backends.device import DeviceError
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.estimators.callbacks import scikit_learn_listeners
@@ -29,8 +26,6 @@ from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers import SMO, Auto, DualMethod, WorkingSet, solve_certified
 from maxmargin.svm import primal_start
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class KernelMachine(KernelEstimator):
@@ -97,12 +92,8 @@ class KernelMachine(KernelEstimator):
                     for k, problem in enumerate(problems)
                 ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
-            self.certificate_ = DualCertificate.worst([e.certificate for e in evaluations])
-            if self.verbose:  # the claim may take eigenvalues
-                certificate = self.certificate_
-                monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
-        self.fit_status_ = int(not self.certificate_.converged)
-        self.n_iter_: Any = np.array(steps)
+            certificate = DualCertificate.worst([e.certificate for e in evaluations])
+            self._keep_certificate(certificate, steps, monitor)
         self._betas = [_nonzero(e.solution.beta) for e in evaluations]
         if checkpoint is not None:
             if self.certificate_.converged:
@@ -111,6 +102,15 @@ class KernelMachine(KernelEstimator):
                 checkpoint.write([e.solution.beta for e in evaluations])
         self._warn_unfinished(self.certificate_)
         return evaluations
+
+    def _keep_certificate(
+        self, certificate: DualCertificate, steps: list[int], monitor: Monitor
+    ) -> None:
+        """Set what a fit says of its answer."""
+        self.certificate_, self.fit_status_ = certificate, int(not certificate.converged)
+        self.n_iter_: Any = np.array(steps)
+        if self.verbose:  # the claim may take eigenvalues
+            monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
 
     def _started(
         self, problems: list[DualProblem], checkpoint: Checkpoint | None
@@ -203,28 +203,9 @@ class SingleMachine(KernelMachine):
         return self._expansion(X)[:, 0] + self.intercept_[0]
 
 
-def fall_back_to_cpu(fit: F) -> F:
-    """Let a fit begin again on the CPU where the GPU that ``device="auto"`` chose has failed."""
-
-    @wraps(fit)
-    def fitted(machine: KernelMachine, *args: Any, **options: Any) -> Any:
-        try:
-            return fit(machine, *args, **options)
-        except DeviceError as error:
-            if machine.device != "auto":
-                raise
-            machine._gpu_failed = str(error)
-        try:
-            return fit(machine, *args, **options)
-        finally:
-            del machine._gpu_failed
-
-    return fitted  # type: ignore[return-value]
-
-
 def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     """Length, places and values of a sparse vector."""
-    places = np.flatnonzero(beta)
+    places = beta.nonzero()[0]
     return len(beta), places, beta[places]
 
 

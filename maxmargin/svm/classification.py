@@ -8,25 +8,31 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples
 
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
-from maxmargin.estimators.callbacks import observed
+from maxmargin.duals.direct import DirectProblem
+from maxmargin.estimators.callbacks import observed, scikit_learn_listeners
+from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.evaluation import Evaluation, InseparableError
 from maxmargin.gram import Gram
-from maxmargin.multiclass import Scheme, as_scheme, read_class_weights, read_labels
-from maxmargin.progress import Monitor
-from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import KernelMachine, fall_back_to_cpu
+from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
+from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.solvers import Auto, RowDescent, Watch, solve_certified
+from maxmargin.solvers.dual.direct import solve_directly
+from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.probability import platt, sigmoid
 
 _FOLDS = 5
+_ASKED = 40_000  # points times machines from which single questions cost less than all values
 
 
 def probability_folds(
@@ -69,9 +75,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
-        "multiclass": [StrOptions({"ovo", "ovr"}), Scheme, callable],
+        "multiclass": [StrOptions(set(NAMED)), Scheme, callable],
         "fit_intercept": ["boolean"],
         "random_state": ["random_state"],
+        "solver": [*KernelMachine._parameter_constraints["solver"], RowDescent],
     }
 
     @abstractmethod
@@ -113,9 +120,15 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.class_weight_ = read_class_weights(self.class_weight, self.classes_, index, weight)
         weight = weight * self.class_weight_[index]
         self.scheme_ = scheme = as_scheme(self.multiclass, len(self.classes_))
-        tasks = scheme.tasks(index)
         gram = self._gram(X, kernel)
-        problems = [self._problem(rows, signs, weight[rows]) for rows, signs in tasks]
+        if scheme.direct:
+            return self._fit_directly(X, index, weight, gram)
+        tasks = scheme.tasks(index)
+        weights = [scheme.weigh(signs, weight[rows]) for rows, signs in tasks]
+        problems = [
+            self._problem(rows, signs, own)
+            for (rows, signs), own in zip(tasks, weights, strict=True)
+        ]
         solver = self._solver()
         try:
             evaluations = self._solved(gram, problems, solver, X)
@@ -127,8 +140,63 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.n_support_ = n_support.astype(np.int32)
         self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
         self._keep_margins(evaluations, tasks)
-        self._fit_probability(gram, tasks, weight, solver)
+        self._fit_probability(gram, tasks, weights, solver)
         return self
+
+    def _fit_directly(
+        self, X: Any, index: np.ndarray, weight: np.ndarray, gram: Gram
+    ) -> KernelClassifier:
+        """Find the functions of all classes in one problem."""
+        self._refuse_for_direct()
+        scheme, monitor = self.scheme_, self._solver().monitor
+        problem = DirectProblem(
+            index, scheme.n_classes, self._direct_cost(weight), scheme.summed, self.fit_intercept
+        ).over(gram)
+        known = getattr(self, "_direct_start", None)
+        if self.warm_start and known is not None and known.shape == (len(index), scheme.n_classes):
+            problem = problem.started_near(known.toarray())
+        method = RowDescent() if self.solver == "auto" else self.solver
+        monitor.listeners.extend(scikit_learn_listeners(self))
+        with monitor.watching(self.verbose):
+            watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor, 0), self._workers())
+            found = solve_directly(problem, method, watch)
+            self._keep_certificate(found.certificate, [found.n_iter], monitor)
+        self._warn_unfinished(found.certificate)
+        self._direct_start = sp.csr_array(found.b)
+        rows = np.arange(len(index))
+        support, n_support, dual_coef = scheme.pack([(rows, b) for b in found.b.T], index)
+        self._keep_support(X, support, dual_coef)
+        self.n_support_ = n_support.astype(np.int32)
+        self.intercept_ = found.b.sum(axis=0) * float(self.fit_intercept)
+        cost = np.where(problem.cost > 0, problem.cost, 1.0)
+        self._slack = [(rows, problem.losses(found.values) / cost)]
+        functions = found.values - self.intercept_
+        norms = np.sqrt(np.maximum((found.b * functions).sum(axis=0), 0.0))
+        self.margin_ = np.divide(1.0, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+        self.probA_, self.probB_ = np.empty(0), np.empty(0)
+        return self
+
+    def _refuse_for_direct(self) -> None:
+        """Say which parameters a direct form does not have."""
+        if self.probability not in (False, "deprecated"):
+            raise ValueError(
+                f"probability=True fits a sigmoid to machines for two, which {self.scheme_!r} does "
+                "not have: wrap the machine in sklearn's CalibratedClassifierCV(ensemble=False)."
+            )
+        if self.checkpoint is not None:
+            raise ValueError(f"{self.scheme_!r} keeps no checkpoint: use warm_start=True.")
+        if self.solver != "auto" and not isinstance(self.solver, RowDescent):
+            raise ValueError(
+                f"solver={self.solver!r} is for machines for two classes; {self.scheme_!r} is "
+                'solved by solver="auto" or RowDescent().'
+            )
+
+    def _direct_cost(self, weight: np.ndarray) -> np.ndarray:
+        """Cost of each row in a direct form."""
+        raise ValueError(
+            f"{type(self).__name__} has no form for several classes at once "
+            f"({self.scheme_!r}): use SVC, whose C is a cost and not a share of the rows."
+        )
 
     def _naming_classes(self, error: InseparableError, index: np.ndarray) -> InseparableError:
         """Return the same error with the names of the classes, the machine's positive first."""
@@ -157,21 +225,20 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     # -- probabilities -------------------------------------------------------------------------
 
-    def _fit_probability(self, gram: Gram, tasks: list, weight: np.ndarray, solver: Auto) -> None:
+    def _fit_probability(self, gram: Gram, tasks: list, weights: list, solver: Auto) -> None:
         """Fit a sigmoid to each machine's out-of-fold values, as LIBSVM does."""
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
         if self.probability in (False, "deprecated"):
             return
         random = check_random_state(self.random_state)
-        tasks = [(rows[weight[rows] > 0], signs[weight[rows] > 0]) for rows, signs in tasks]
+        weighed = zip(tasks, weights, strict=True)
+        tasks = [(rows[own > 0], signs[own > 0]) for (rows, signs), own in weighed]
+        weights = [own[own > 0] for own in weights]
         problems, places = [], []
         values = [np.zeros(len(rows)) for rows, _ in tasks]
-        for k, (rows, signs) in enumerate(tasks):
+        for k, ((rows, signs), own) in enumerate(zip(tasks, weights, strict=True)):
             for kept, held_out in probability_folds(signs, values[k], random):
-                part = rows[kept]
-                problems.append(
-                    self._part_of_problem(part, signs[kept], weight[part], weight[rows])
-                )
+                problems.append(self._part_of_problem(rows[kept], signs[kept], own[kept], own))
                 places.append((k, held_out))
         if problems:
             evaluations = self._solved_folds(gram, problems, solver)
@@ -250,16 +317,29 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row of X, by votes or the largest value, shape (n_samples,)."""
+        """Return the class of each row of X, as ``scheme_`` decides, shape (n_samples,)."""
         self._check_is_fitted()
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        values = self._machine_values(X)
-        if self.break_ties and len(self.classes_) > 2:
-            return self.classes_[np.argmax(self.scheme_.scores(values), axis=1)]
-        return self.classes_[self.scheme_.decode(values)]
+        return self.classes_[self._class_index(X)]
 
     score = takes_tensors(ClassifierMixin.score)
+
+    def _class_index(self, X: Any) -> np.ndarray:
+        """Index of each row's class; a scheme that needs few machines' values asks for those."""
+        scheme, machines = self.scheme_, len(self.scheme_.code)
+        few = scheme.n_asked < machines and not self.break_ties
+        if few and _num_samples(X) * machines >= _ASKED:
+            X, ask = self._asking(X, self._expansion_coefficients(), self.intercept_)
+            if ask is not None:
+                return scheme.decide(ask, _num_samples(X))
+        return self._decoded(self._machine_values(X))
+
+    def _decoded(self, values: np.ndarray) -> np.ndarray:
+        """Index of each row's class, from the values of all machines."""
+        if self.break_ties and len(self.classes_) > 2:
+            return np.argmax(self.scheme_.scores(values), axis=1)
+        return self.scheme_.decode(values)
 
     def _machine_values(self, X: Any) -> np.ndarray:
         """Values of the machines, (n_samples, n_machines)."""

@@ -70,7 +70,7 @@ class NuSVC(KernelClassifier):
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
-    multiclass : {"ovo", "ovr"}, or Scheme or subclass of it, default="ovo"
+    multiclass : {"ovo", "dag", "ovr", "ecoc"}, or Scheme or subclass of it, default="ovo"
     random_state : int, RandomState or None, default=None
         As in :class:`SVC`.
     fit_intercept : bool, default=True

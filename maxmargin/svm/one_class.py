@@ -12,8 +12,9 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin import duals
 from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
-from maxmargin.svm.base import SingleMachine, fall_back_to_cpu
+from maxmargin.svm.base import SingleMachine
 
 
 class OneClassSVM(OutlierMixin, SingleMachine):

@@ -74,10 +74,14 @@ class SVC(KernelClassifier):
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
         As in scikit-learn; both concern more than two classes only.
-    multiclass : {"ovo", "ovr"}, or Scheme or subclass of it, default="ovo"
+    multiclass : str, or Scheme or subclass of it, default="ovo"
         Which machines for two tell several classes apart. ``"ovo"``: one for each pair of classes,
-        and their votes, as in scikit-learn. ``"ovr"``: one for each class against the rest, and the
-        largest value. Or a scheme of your own, see :class:`maxmargin.multiclass.Scheme`.
+        and their votes, as in scikit-learn. ``"dag"``: the same machines, of which a point meets
+        one for each class that it is not. ``"ovr"``: one for each class against the rest, and the
+        largest value. ``"ecoc"``: splits of all classes, by an error-correcting code.
+        Or one machine for all classes at once: ``"crammer_singer"`` or ``"weston_watkins"``, whose
+        bias is penalised, and whose ``margin_`` is that of each class's function. Schemes with
+        options, and of your own: :mod:`maxmargin.multiclass`.
     random_state : int, RandomState or None, default=None
         Of the folds for ``probability``.
     lam : float, optional
@@ -200,6 +204,14 @@ class SVC(KernelClassifier):
 
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
         return self._part_of_problem(rows, y, weight, weight)
+
+    def _direct_cost(self, weight: np.ndarray) -> np.ndarray:
+        if self.lam is None and np.isinf(self.C):
+            raise ValueError(
+                f"C=inf, the hard margin, is for machines for two classes; {self.scheme_!r} needs "
+                "a finite C: one so large that no slack is left says the same."
+            )
+        return cost_per_weight(self.C, self.lam, float(weight.sum())) * weight
 
     def _part_of_problem(
         self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, whole: np.ndarray

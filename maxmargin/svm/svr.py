@@ -15,13 +15,14 @@ from sklearn.utils._param_validation import Interval
 from maxmargin import duals
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.data import column
+from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
 from maxmargin.progress import Monitor
 from maxmargin.risk import cost_per_weight
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.svm.base import SingleMachine, fall_back_to_cpu
+from maxmargin.svm.base import SingleMachine
 
 _COSTS = 30.0 ** np.arange(0, 10)  # of a hard tube, over the targets' spread and the kernel's size
 _BELOW = 0.99  # of its bound, a multiplier that does not reach it

@@ -310,6 +310,44 @@ def csr_dot(indptr, indices, data, columns, out):
                 row[k] = total[k, i]
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def by_column(indptr, indices, data, width):
+    """Entries of CSR rows, column by column: (first entry of each column, rows, values)."""
+    begin = np.zeros(width + 2, dtype=np.int32)
+    for entry in range(indptr[0], indptr[-1]):
+        begin[indices[entry] + 2] += 1
+    for column in range(2, width + 2):
+        begin[column] += begin[column - 1]
+    rows = np.empty(indptr[-1] - indptr[0], dtype=np.int32)
+    values = np.empty(indptr[-1] - indptr[0], dtype=data.dtype)
+    for row in range(indptr.shape[0] - 1):
+        for entry in range(indptr[row], indptr[row + 1]):
+            place = begin[indices[entry] + 1]
+            rows[place], values[place] = row, data[entry]
+            begin[indices[entry] + 1] += 1
+    return begin, rows, values
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
+def csr_products(indptr, indices, data, begin, rows, values, out):
+    """Write products of CSR rows with a panel that is sparse, too: see :func:`by_column`."""
+    q = out.shape[0]
+    total = np.empty((_LINE, q), dtype=out.dtype)
+    for first in range(0, out.shape[1], _LINE):
+        width = min(_LINE, out.shape[1] - first)
+        for k in range(width):
+            line = total[k]
+            line[:] = 0.0
+            for entry in range(indptr[first + k], indptr[first + k + 1]):
+                value, column = out.dtype.type(data[entry]), indices[entry]
+                for there in range(begin[column], begin[column + 1]):
+                    line[rows[there]] += value * values[there]
+        for i in range(q):
+            row = out[i, first : first + width]
+            for k in range(width):
+                row[k] = total[k, i]
+
+
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"}, error_model="numpy")
 def csr_l1(indptr, indices, data, columns, base, out):
     """Write L1 distances of CSR rows to the panel; ``base`` is its rows' L1 norm."""

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from maxmargin.backends import program as op
 from maxmargin.backends.cpu.given import FunctionValues, GivenMatrix
+from maxmargin.backends.cpu.pairs import StringValues
 from maxmargin.backends.cpu.tiles import stretches
 from maxmargin.backends.cpu.vectors import DenseVectors, Vectors
 from maxmargin.backends.program import Program
@@ -26,7 +27,7 @@ class Operand:
     def dimension(self) -> int:
         """Length of the longest row that a panel of these points holds."""
         vectors = [points for points in self.primitives if isinstance(points, Vectors)]
-        return max((points.X.shape[1] for points in vectors), default=1)
+        return max((points.panel_width for points in vectors), default=1)
 
     @property
     def width(self) -> int:
@@ -46,26 +47,20 @@ class Operand:
         n = views.n
         primitives: list[Any] = []
         for k, primitive in enumerate(program.primitives):
-            data = views.through(primitive.view)
+            seen = views.seen(primitive.view)
             rate = np.inf if shared else program.rates[k]
             if primitive.kind == op.PRECOMPUTED:
-                primitives.append(GivenMatrix(data))
+                primitives.append(GivenMatrix(seen.X))
             elif primitive.kind == op.FUNCTION:
-                primitives.append(FunctionValues(data, n, primitive.function))
+                primitives.append(FunctionValues(seen.X, n, primitive.function))
+            elif primitive.kind == op.STRINGS:
+                primitives.append(StringValues.prepare(seen.X, primitive.function))
             else:
+                data = seen.numbers
                 data = canonical(data) if sp.issparse(data) else np.ascontiguousarray(data)
                 other = like.primitives[k] if like else None
                 primitives.append(Vectors.prepare(data, primitive.kind, rate, other))
-        factors = np.empty((len(program.factors), n))
-        for k, factor in enumerate(program.factors):
-            values = np.asarray(factor.function(views.through(factor.view)))
-            if values.size != n or values.dtype.kind not in "fiub":
-                raise ValueError(
-                    f"f(X) in f(x) k(x, z) f(z) returned {values.size} values of type "
-                    f"{values.dtype} for {n} rows; it must return one real number per row."
-                )
-            factors[k] = values.reshape(n)
-        return cls(primitives, factors, n)
+        return cls(primitives, factors_of(program, views), n)
 
     @classmethod
     def of_columns(cls, program: Program, index: np.ndarray) -> Operand:
@@ -102,14 +97,15 @@ class Operand:
 
     def rounding(self, program: Program) -> float:
         """Bound on the error of a kernel value: see :meth:`Program.rounding`."""
-        vectors = (points if isinstance(points, Vectors) else None for points in self.primitives)
-        return program.rounding([0.0 if v is None else v.rounding for v in vectors])
+        return program.rounding([getattr(points, "rounding", 0.0) for points in self.primitives])
 
     @property
     def entry_time(self) -> float:
         """About how long a kernel value between these points takes, in nanoseconds."""
         return 0.5 + sum(
-            0.02 * points.width if isinstance(points, DenseVectors) else 0.05 * points.width
+            points.entry_time
+            if isinstance(points, StringValues)
+            else (0.02 if isinstance(points, DenseVectors) else 0.05) * points.width
             for points in self.primitives
         )
 
@@ -146,6 +142,38 @@ class DensePoints(NamedTuple):
         if plain and isinstance(vectors, DenseVectors) and vectors.dtype == np.float32:
             X, squares = vectors.X, vectors.sizes
         return cls(X, squares, diagonal, np.float32(program.gaussian_rate))
+
+
+def factors_of(program: Program, views: Views) -> np.ndarray:
+    """Values of the programme's functions of one point, (factors, n)."""
+    n = views.n
+    factors = np.empty((len(program.factors), n))
+    for k, factor in enumerate(program.factors):
+        if isinstance(factor.function, Program):
+            factors[k] = _inverse_lengths(factor.function, views)
+            continue
+        values = np.asarray(factor.function(views.through(factor.view)))
+        if values.size != n or values.dtype.kind not in "fiub":
+            raise ValueError(
+                f"f(X) in f(x) k(x, z) f(z) returned {values.size} values of type "
+                f"{values.dtype} for {n} rows; it must return one real number per row."
+            )
+        factors[k] = values.reshape(n)
+    return factors
+
+
+def _inverse_lengths(program: Program, views: Views) -> np.ndarray:
+    """``1 / sqrt(k(x, x))`` of every point; zero stays zero."""
+    from maxmargin.backends.cpu.values import kernel_diagonal  # which is made of operands
+
+    squares = kernel_diagonal(program, Operand.prepare(program, views))
+    if squares.min(initial=0.0) < 0:
+        raise ValueError(
+            f"k(x, x) is {squares.min():.3g} for a point, so that k(x, z) / sqrt(k(x, x) k(z, z)) "
+            "is no number: only a kernel with a positive diagonal can be normalized."
+        )
+    lengths = np.sqrt(squares)
+    return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def variance(X: Any) -> float:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -46,18 +44,26 @@ class _Rooms(threading.local):
     def __init__(self) -> None:
         self.free: list[np.ndarray] = []
 
-    @contextmanager
-    def lent(self, count: int, dtype: Any) -> Iterator[np.ndarray]:
+    def lent(self, count: int, dtype: Any) -> _Lent:
         """Lend room for so many numbers; who asks while it is lent gets another."""
-        size = count * np.dtype(dtype).itemsize
+        return _Lent(self.free, count, dtype)
+
+
+class _Lent:
+    """Room on loan: a context whose end gives it back."""
+
+    def __init__(self, free: list[np.ndarray], count: int, dtype: Any) -> None:
+        self.free, self.dtype = free, np.dtype(dtype)
+        self.size = count * self.dtype.itemsize
+
+    def __enter__(self) -> np.ndarray:
         room = self.free.pop() if self.free else np.empty(0, dtype=np.uint8)
-        if len(room) < size:
-            room = np.empty(size, dtype=np.uint8)
-        try:
-            yield room[:size].view(dtype)
-        finally:
-            if len(room) <= _KEPT and len(self.free) < _KEPT_ROOMS:
-                self.free.append(room)
+        self.room = np.empty(self.size, dtype=np.uint8) if len(room) < self.size else room
+        return self.room[: self.size].view(self.dtype)
+
+    def __exit__(self, *error: Any) -> None:
+        if len(self.room) <= _KEPT and len(self.free) < _KEPT_ROOMS:
+            self.free.append(self.room)
 
 
 rooms = _Rooms()

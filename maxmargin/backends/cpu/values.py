@@ -64,9 +64,9 @@ def kernel_square(
         span = (first, chosen.n)
         for start, stop, values in _values(program, chosen, order[part], panels, chosen, span):
             out[part, start:stop] = values
-            transpose(
-                values[:, max(part.stop - start, 0) :], out[max(start, part.stop) : stop, part]
-            )
+            beyond = max(start, part.stop)  # of the panel's own square
+            if beyond < stop:
+                transpose(values[:, beyond - start :], out[beyond:stop, part])
 
     workers.map(fill, range(0, chosen.n, step))
 
@@ -111,6 +111,7 @@ def accumulate_square(
     def add(share: range) -> np.ndarray:
         out = np.zeros(coefficients.shape)
         for first in share:
+            workers.check()
             part = slice(first, min(first + step, n))
             weights = coefficients[..., part]
             ((_, panels),) = _panels(points, order[part])

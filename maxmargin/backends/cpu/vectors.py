@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends import program as op
+from maxmargin.backends.columns import only, squared_lengths, used_columns
 from maxmargin.backends.cpu.cancellation import (
     EXPONENT,
     centre_of,
@@ -19,8 +20,10 @@ from maxmargin.backends.cpu.cancellation import (
     too_far_for_float32,
 )
 from maxmargin.backends.cpu.loops import (
+    by_column,
     csr_dot,
     csr_l1,
+    csr_products,
     csr_squares,
     exponentiate,
     gaussian,
@@ -30,6 +33,7 @@ from maxmargin.backends.cpu.loops import (
 from maxmargin.backends.cpu.tiles import spread_out, stretches
 
 _SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.25  # share of entries up to which CSR products win
+_SCATTERED_BELOW = 0.1  # share up to which both sides of a product stay sparse
 
 
 class Points(Protocol):
@@ -62,15 +66,29 @@ class Points(Protocol):
         ...
 
 
+class ByColumn(NamedTuple):
+    """Sparse rows as the left side of products: the entries of a column are next to each other."""
+
+    begin: np.ndarray
+    rows: np.ndarray
+    values: np.ndarray
+
+
 class Panel(NamedTuple):
     """Some rows as the left side of tiles: less the centre, with their sizes, and where to find
     them as they came.
     """
 
-    vectors: np.ndarray
+    vectors: np.ndarray | ByColumn
     sizes: np.ndarray
     source: Vectors
     rows: np.ndarray
+
+    def dense(self) -> np.ndarray:
+        """Return the rows, written out."""
+        if isinstance(self.vectors, ByColumn):
+            return self.source.dense(self.rows)
+        return self.vectors
 
 
 class Vectors(ABC):
@@ -96,6 +114,7 @@ class Vectors(ABC):
         self.X, self.kind, self.centre, self.rate = X, kind, centre, rate
         self.dtype = np.dtype(dtype)
         self.n, self.index = X.shape[0], None
+        self.columns: np.ndarray | None = None  # of the data as they came, where some are left out
         self._made: dict[str, Any] = {}  # of X, for all subsets
         self.sizes = self._sizes().astype(dtype, copy=False)
 
@@ -103,8 +122,13 @@ class Vectors(ABC):
     def prepare(
         cls, X: Any, kind: str, rate: float = np.inf, like: Vectors | None = None
     ) -> Vectors:
-        """Vectors of all rows of X, seen from the same centre as those on the other side."""
+        """Vectors of all rows of X, seen from the same centre as those on the other side.
+
+        Products are made of the columns that the first side uses.
+        """
         kept = SparseVectors if sp.issparse(X) else DenseVectors
+        if kind == op.DOT:
+            return _products_over(X, kept, rate, like)
         if like is not None:
             return kept(X, kind, like.centre, rate)
         if kind == op.SQUARED_DISTANCE:
@@ -115,6 +139,11 @@ class Vectors(ABC):
     @abstractmethod
     def width(self) -> int:
         """Entries that one row brings into the cache."""
+
+    @property
+    def panel_width(self) -> int:
+        """Entries that a row has in a panel."""
+        return self.X.shape[1]
 
     @abstractmethod
     def raw(self, rows: slice | np.ndarray) -> np.ndarray:
@@ -151,7 +180,7 @@ class Vectors(ABC):
         """
 
     @abstractmethod
-    def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
+    def _products(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
         """Write inner products, of rows less the centre, into ``out``."""
 
     @abstractmethod
@@ -192,7 +221,7 @@ class Vectors(ABC):
         if self.kind == op.L1_DISTANCE:
             self._l1_distances(panel, start, stop, out)
         else:
-            self._products(panel.vectors, start, stop, out)
+            self._products(panel, start, stop, out)
         if self.kind == op.SQUARED_DISTANCE:
             squared_distances(panel.sizes, self.sizes[start:stop], out)
         if self._may_cancel(panel, start, stop):
@@ -206,7 +235,7 @@ class Vectors(ABC):
             self.tile(panel, start, stop, out)
             exponentiate(out.dtype.type(rate), out)
             return
-        self._products(panel.vectors, start, stop, out)
+        self._products(panel, start, stop, out)
         gaussian(panel.sizes, self.sizes[start:stop], out.dtype.type(rate), out)
 
     def _may_cancel(self, panel: Panel, start: int, stop: int) -> bool:
@@ -304,11 +333,11 @@ class DenseVectors(Vectors):
             np.einsum("ij,ij->i", block, block, out=sizes[start:stop])
         return sizes
 
-    def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        np.dot(vectors, self.dense(slice(start, stop)).T, out=out)
+    def _products(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        np.dot(panel.dense(), self.dense(slice(start, stop)).T, out=out)
 
     def _l1_distances(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
-        l1_dense(panel.vectors, self.dense(slice(start, stop)), out)
+        l1_dense(panel.dense(), self.dense(slice(start, stop)), out)
 
     def _mend(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
         if self.kind == op.L1_DISTANCE:
@@ -358,13 +387,38 @@ class SparseVectors(Vectors):
         centre = np.zeros(X.shape[1]) if self.centre is None else self.centre
         return csr_squares(X.indptr, X.indices, X.data, centre, np.flatnonzero(centre))
 
-    def _products(self, vectors: np.ndarray, start: int, stop: int, out: np.ndarray) -> None:
-        columns = np.ascontiguousarray(vectors.T)  # the inner loop runs over the panel's rows
-        csr_dot(*self._stretch(self._centred, start, stop), columns, out)
+    @property
+    def panel_width(self) -> int:
+        return self.width if self._scattered else self.X.shape[1]
+
+    @property
+    def _scattered(self) -> bool:
+        """Whether so few entries are there that products meet by column, entry by entry."""
+        return (
+            self.kind != op.L1_DISTANCE
+            and self.centre is None
+            and self.X.nnz < _SCATTERED_BELOW * self.X.shape[0] * self.X.shape[1]
+        )
+
+    def panel(self, rows: np.ndarray) -> Panel:
+        if not self._scattered:
+            return super().panel(rows)
+        X = self.X[self._at(rows)]
+        values = X.data.astype(self.dtype, copy=False)
+        entries = by_column(X.indptr, X.indices, values, X.shape[1])
+        return Panel(ByColumn(*entries), self.sizes[rows], self, rows)
+
+    def _products(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
+        stretch = self._stretch(self._centred, start, stop)
+        if isinstance(panel.vectors, ByColumn):
+            csr_products(*stretch, *panel.vectors, out)
+            return
+        columns = np.ascontiguousarray(panel.vectors.T)  # the inner loop runs over the panel's rows
+        csr_dot(*stretch, columns, out)
 
     def _l1_distances(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
-        columns = np.ascontiguousarray(panel.vectors.T)
-        norms = np.abs(panel.vectors).sum(axis=1)
+        vectors = panel.dense()
+        columns, norms = np.ascontiguousarray(vectors.T), np.abs(vectors).sum(axis=1)
         csr_l1(*self._stretch(self.X, start, stop), columns, norms, out)
 
     def _mend(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
@@ -381,6 +435,17 @@ class SparseVectors(Vectors):
             return X.indptr[start : stop + 1], X.indices, X.data
         part = X[self.index[start:stop]]
         return part.indptr, part.indices, part.data
+
+
+def _products_over(X: Any, kept: Any, rate: float, like: Vectors | None) -> Vectors:
+    """Rows for products: only columns that are used on the side that was there first."""
+    columns = like.columns if like is not None else used_columns(X) if sp.issparse(X) else None
+    if columns is None:
+        return kept(X, op.DOT, None, rate)
+    vectors = kept(only(X, columns), op.DOT, None, rate)
+    vectors.columns = columns
+    vectors.sizes = squared_lengths(X)  # of whole rows
+    return vectors
 
 
 def _less(X: Any, centre: np.ndarray) -> Any:

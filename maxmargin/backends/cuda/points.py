@@ -11,12 +11,13 @@ import scipy.sparse as sp
 import torch
 
 from maxmargin.backends import program as op
+from maxmargin.backends.columns import only, used_columns
 from maxmargin.backends.cpu.cancellation import (
     CANCELLED,
     EXPONENT,
     centre_of,
 )
-from maxmargin.backends.cpu.operand import canonical
+from maxmargin.backends.cpu.operand import canonical, factors_of
 from maxmargin.backends.cuda.cancellation import mend
 from maxmargin.backends.cuda.work import LEAST_CELLS, MOST_CELLS
 from maxmargin.backends.program import Program
@@ -50,6 +51,7 @@ class Vectors:
     def __init__(self, X: torch.Tensor, kind: str, centre: torch.Tensor | None, rate: float):
         self.X, self.kind, self.centre, self.rate = X, kind, centre, rate
         self.n, self.width = X.shape
+        self.columns: np.ndarray | None = None  # of the data as they came, where some are left out
         self.largest = self._largest()
 
     def _largest(self) -> float:
@@ -135,7 +137,7 @@ class SparseVectors(Vectors):
     def __init__(
         self, X: Any, kind: str, centre: torch.Tensor | None, rate: float, device: torch.device
     ):
-        self.kind, self.centre, self.rate = kind, centre, rate
+        self.kind, self.centre, self.rate, self.columns = kind, centre, rate, None
         self.n, self.width = X.shape
         self.X = moved(X.data, device)
         self.indices = moved(X.indices.astype(np.int64), device)
@@ -214,16 +216,13 @@ class Points:
         n = views.n
         primitives: list[Any] = []
         for k, primitive in enumerate(program.primitives):
-            data = views.through(primitive.view)
+            seen = views.seen(primitive.view)
             if primitive.kind == op.PRECOMPUTED:
-                primitives.append(GivenMatrix(moved(np.ascontiguousarray(data), device)))
+                primitives.append(GivenMatrix(moved(np.ascontiguousarray(seen.X), device)))
                 continue
             other, rate = like.primitives[k] if like else None, program.rates[k]
-            primitives.append(_vectors(data, primitive.kind, rate, other, device, memory))
-        factors = np.empty((len(program.factors), n))
-        for k, factor in enumerate(program.factors):
-            factors[k] = np.asarray(factor.function(views.through(factor.view))).reshape(n)
-        return cls(primitives, moved(factors, device), n, device)
+            primitives.append(_vectors(seen.numbers, primitive.kind, rate, other, device, memory))
+        return cls(primitives, moved(factors_of(program, views), device), n, device)
 
     def side(self, index: Any, dtype: torch.dtype) -> Side:
         """Return some points for tiles of this precision."""
@@ -241,8 +240,16 @@ def _vectors(
 ) -> Vectors:
     """Bring rows to the device, centred where their distances are wanted."""
     data = canonical(data) if sp.issparse(data) else np.ascontiguousarray(data)
+    if kind == op.DOT:
+        columns = like.columns if like is not None else None
+        columns = used_columns(data) if like is None and sp.issparse(data) else columns
+        vectors = _brought(
+            data if columns is None else only(data, columns), kind, rate, None, device, memory
+        )
+        vectors.columns = columns
+        return vectors
     centre = None if like is None else like.centre
-    if like is None and kind != op.DOT:
+    if like is None:
         found = centre_of(data)
         centre = None if found is None else moved(found, device)
     vectors = _brought(data, kind, rate, centre, device, memory)

@@ -6,7 +6,6 @@ recomputed in float64 is above ``tol``, the solver goes on from there with its g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,14 +14,15 @@ from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.evaluation import Evaluation, evaluate
-from maxmargin.gram import Definiteness, Gram, HostGram, Spectrum
+from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.driver import Choice, Watch, drive
 from maxmargin.solvers.dual.method import BatchMethod, DualMethod
 from maxmargin.solvers.dual.near_level import Pace
 from maxmargin.solvers.dual.parallel_sets import ParallelSets
-from maxmargin.solvers.dual.small import Answer, SmallBatch, Task
+from maxmargin.solvers.dual.seeded import SeededSMO
+from maxmargin.solvers.dual.small import SmallBatch
 from maxmargin.solvers.dual.smo import SMO
 from maxmargin.solvers.dual.working_set import WorkingSet
 
@@ -41,38 +41,6 @@ _ENOUGH = 2  # unless there are so many of these for each thread
 _APART_FROM = 2e5  # ns of kernel values from which a thread gains more than passing the GIL costs
 
 
-def choose_method(
-    problem: DualProblem, round_number: int = 0, shrinking: bool = True
-) -> Choice[DualMethod]:
-    """Choose the method for a round on a dual problem: by its size, its kernel and its device.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from maxmargin import Gram, duals
-    >>> from maxmargin.kernels import RBF
-    >>> from maxmargin.solvers import choose_method
-    >>> gram = Gram.of(np.arange(4.0)[:, None], RBF(1.0))
-    >>> problem = duals.one_class(np.arange(4), np.ones(4), nu=0.5)
-    >>> choose_method(problem.over(gram))
-    Choice(method=SMO(shrinking=True), why='a small problem: steps of two in float64')
-    """
-    smo, gram = SMO(shrinking), problem.gram
-    if problem.hard:
-        return Choice(smo, "the hard margin needs float64")
-    if not gram.fits_float32:
-        return Choice(smo, "kernel values too large for float32")
-    if gram.on_device:
-        if round_number < _DEVICE_ROUNDS:
-            return Choice(ParallelSets(), "the Gram matrix is on a GPU")
-        round_number -= _DEVICE_ROUNDS
-    if len(problem) < _ENGINE_FROM:
-        return Choice(smo, "a small problem: steps of two in float64")
-    if round_number < _ENGINE_ROUNDS:
-        return Choice(WorkingSet(), f"{len(problem)} variables: large working sets in float32")
-    return Choice(smo, "float32 has come to its end: steps of two in float64")
-
-
 @dataclass(frozen=True)
 class Auto:
     """What solves problems: a method that is given, or the one that suits each of them.
@@ -82,6 +50,17 @@ class Auto:
     the working-set method's float32 has come to its end, and has the hard margin and huge kernel
     values to itself. A Gram matrix on a GPU has a method of its own, for problems of any size;
     where that one gives up, the others go on from there on the host.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram, duals
+    >>> from maxmargin.kernels import RBF
+    >>> from maxmargin.solvers import Auto
+    >>> gram = Gram.of(np.arange(4.0)[:, None], RBF(1.0))
+    >>> problem = duals.one_class(np.arange(4), np.ones(4), nu=0.5)
+    >>> Auto().choose(problem.over(gram))
+    Choice(method=SmallBatch(), why='a small problem: in compiled code, with others like it')
     """
 
     max_iter: int = -1
@@ -89,19 +68,30 @@ class Auto:
     monitor: Monitor = field(default_factory=Monitor)
     method: DualMethod | None = None
 
-    def for_round(self, problem: DualProblem, k: int) -> DualMethod:
-        """Method for the k-th round on a problem."""
+    def choose(self, problem: DualProblem, k: int = 0) -> Choice[DualMethod]:
+        """Choose the method for the k-th round on a problem, and say why."""
+        gram, smo = problem.gram, SMO(self.shrinking)
         if self.method is not None:
             refused = self.method.accepts(problem)
             if refused is not None:
                 raise ValueError(refused)
-            return self.method
-        chosen = choose_method(problem, k, self.shrinking).method
-        if isinstance(chosen, SMO):
-            host = problem.gram.host
-            host.forget()
-            host.scratch.release()
-        return chosen
+            return Choice(self.method, "it was asked for")
+        if problem.hard:
+            return Choice(smo, "the hard margin needs float64")
+        seen = self.monitor.trace is not None  # step by step, as only SMO can be
+        if k == 0 and not seen and SmallBatch().accepts(problem) is None:
+            return Choice(SmallBatch(), "a small problem: in compiled code, with others like it")
+        if not gram.fits_float32:
+            return Choice(smo, "kernel values too large for float32")
+        if gram.on_device:
+            if k < _DEVICE_ROUNDS:
+                return Choice(ParallelSets(), "the Gram matrix is on a GPU")
+            k -= _DEVICE_ROUNDS
+        if len(problem) < _ENGINE_FROM:
+            return Choice(smo, "a small problem: steps of two in float64")
+        if k < _ENGINE_ROUNDS:
+            return Choice(WorkingSet(), f"{len(problem)} variables: large working sets in float32")
+        return Choice(smo, "float32 has come to its end: steps of two in float64")
 
 
 @on_one_blas_thread
@@ -140,58 +130,34 @@ def solve_certified(
             "indefinite on these data: it has no feature space to separate in. Use a finite C."
         )
     workers = ALONE if gram.program.calls_python else workers
-    attempts = [_Attempt(problem, k, tol, spectrum) for k, problem in enumerate(problems)]
-    if gram.on_device:
-        _solve_together(gram, attempts, solver, workers)
-    elif solver.method is None and solver.monitor.trace is None:
-        _solve_small(gram.host, attempts, solver, workers)
+    attempts = [
+        _Attempt(problem.over(gram), k, tol, spectrum) for k, problem in enumerate(problems)
+    ]
+    _solve_together(attempts, solver, workers)
     _solve_each(gram, [attempt for attempt in attempts if not attempt.done], solver, workers)
     return [attempt.evaluation for attempt in attempts], [attempt.steps for attempt in attempts]
 
 
-def _solve_small(gram: HostGram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
-    """Take a round with all small problems at once, and one more with those worth refining."""
-    threads = min(workers.count, len(attempts))
-    small = [a for a in attempts if SmallBatch.takes(gram, a.problem, threads)]
-    method = SmallBatch(solver.monitor)
-    for alike in _grouped(small):
-        while alike:
-            answers = method.solve(gram, [a.task(solver) for a in alike], workers)
-            again = []
-            for attempt, answer in zip(alike, answers, strict=True):
-                if answer is not None and not attempt.certify_answer(method, answer):
-                    solver.monitor.finished(-1)
-                    if attempt.settled is not None:
-                        again.append(attempt)
-            alike = again
+def _solve_together(attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
+    """Take rounds with all problems at once, as long as their method is one for many.
 
-
-def _grouped(attempts: list[_Attempt]) -> Iterable[list[_Attempt]]:
-    """Put problems together that have as many groups, and are read off them alike."""
-    groups: dict[tuple[int, ...], list[_Attempt]] = {}
-    for attempt in attempts:
-        problem = attempt.problem
-        shape = problem.n_groups, *(weights.size for weights in problem.readings)
-        groups.setdefault(shape, []).append(attempt)
-    return groups.values()
-
-
-def _solve_together(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Workers) -> None:
-    """Take rounds with all problems at once, as long as their method is one for many."""
-    for attempt in attempts:
-        attempt.begin(gram.take(attempt.rows))
+    Small ones have a single such round, and another where that is worth it to refine them.
+    """
     waiting = attempts
     while True:
-        methods = [solver.for_round(attempt.current, attempt.round) for attempt in waiting]
+        methods = [
+            solver.choose(attempt.posed, 0 if attempt.settled else attempt.round).method
+            for attempt in waiting
+        ]
         waiting = [a for a, m in zip(waiting, methods, strict=True) if isinstance(m, BatchMethod)]
         if not waiting:
             return
         method = next(m for m in methods if isinstance(m, BatchMethod))
         watches = [attempt.watch(solver, workers) for attempt in waiting]
-        solutions = method.solve_all([attempt.current for attempt in waiting], watches)
+        solutions = method.solve_all([attempt.on_whole() for attempt in waiting], watches)
         for attempt, solution in zip(waiting, solutions, strict=True):
-            if attempt.certify(method, solution, workers):
-                solver.monitor.finished()
+            if not attempt.certify(method, solution, workers):
+                solver.monitor.finished(-1)
         waiting = [attempt for attempt in waiting if not attempt.done]
 
 
@@ -204,10 +170,9 @@ def _solve_each(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Wor
         gram.host.float32_points()  # before the threads that share it
 
     def solve(attempt: _Attempt, workers: Workers, memory: int) -> None:
-        rows = attempt.rows
         if attempt.problem.matrix is None:
-            alone = len(rows) == gram.n and threads == 1
-            attempt.begin(gram if alone else gram.take(rows, memory))
+            alone = len(attempt.rows) == gram.n and threads == 1
+            attempt.begin(gram if alone else gram.take(attempt.rows, memory))
         _rounds(attempt, solver, workers)
         solver.monitor.finished()
 
@@ -230,10 +195,10 @@ class _Attempt:
     evaluation: Evaluation
 
     def __init__(
-        self, problem: DualProblem, number: int, tol: float, spectrum: Definiteness | Spectrum
+        self, posed: DualProblem, number: int, tol: float, spectrum: Definiteness | Spectrum
     ) -> None:
-        self.rows = problem.rows
-        self.problem, self.number = problem.renumbered(self.rows), number
+        self.posed, self.rows = posed, posed.rows  # over the whole matrix
+        self.problem, self.number = posed.renumbered(), number  # over that of its own rows
         self.tol, self.spectrum = tol, spectrum
         self.current, self.inner_tol = self.problem, tol
         self.round = self.steps = 0
@@ -248,12 +213,13 @@ class _Attempt:
         if not self.round:
             self.inner_tol = _first_tolerance(self.problem, self.tol)
 
-    def task(self, solver: Auto) -> Task:
-        """Return the next round as one of many."""
-        limit = self.limit(solver.max_iter)
-        allowed = max(limit - self.steps, 0) if limit >= 0 else -1
-        begin = self.current.start
-        return Task(self.problem, self.rows, self.number, begin, self.inner_tol, allowed)
+    def on_whole(self) -> DualProblem:
+        """Return the problem of the next round over the whole Gram matrix."""
+        if not self.round:
+            return self.posed
+        decision = np.zeros(self.posed.gram.n)
+        decision[self.rows] = self.current.known_decision
+        return self.posed.started_from(self.current.start, decision)
 
     def limit(self, max_iter: int) -> int:
         """Limit on the steps in all: the user's, or what knowing better is worth."""
@@ -274,29 +240,28 @@ class _Attempt:
 
     def certify(self, method: DualMethod, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
-        evaluation = evaluate(self.problem, solution, self.tol, self.spectrum, workers, self.rows)
+        if solution.account is None or solution.decision is None:
+            if self.problem.matrix is None:
+                self.begin(self.posed.gram.take(self.rows))
+            looked_at = self.problem, solution, self.tol, self.spectrum, workers, self.rows
+            return self._settle(method, evaluate(*looked_at))
+        coef = self.problem.on_rows(solution.beta, len(self.rows))
+        evaluation = Evaluation.of(
+            self.problem,
+            solution,
+            solution.decision,
+            True,
+            solution.beta,
+            coef,
+            solution.decision,
+            solution.account,
+            self.tol,
+            self.spectrum,
+            self.rows,
+        )
         return self._settle(method, evaluation)
 
-    def certify_answer(self, method: SmallBatch, answer: Answer) -> bool:
-        """Do the same with a solution that is accounted for."""
-        return self._settle(
-            method,
-            Evaluation.of(
-                self.problem,
-                answer.solution,
-                answer.decision,
-                True,
-                answer.solution.beta,
-                answer.coef,
-                answer.decision,
-                answer.account,
-                self.tol,
-                self.spectrum,
-                self.rows,
-            ),
-        )
-
-    def _is_unknowable(self, method: DualMethod | SmallBatch, evaluation: Evaluation) -> bool:
+    def _is_unknowable(self, method: DualMethod, evaluation: Evaluation) -> bool:
         """Whether all that is worth it has been done for a margin too small to be told from zero.
 
         That is some more steps of two, or Newton's steps, which are exact at once.
@@ -318,7 +283,7 @@ class _Attempt:
         unit = float(np.finfo(np.float64).eps * self.problem.gram.diagonal.max())
         return self.tol * evaluation.squared_norm < unit
 
-    def _take_note(self, method: DualMethod | SmallBatch, certificate: DualCertificate) -> None:
+    def _take_note(self, method: DualMethod, certificate: DualCertificate) -> None:
         """Take note of how a round went that was not the last one."""
         if isinstance(method, WorkingSet):
             astray = certificate.kkt_violation > _ASTRAY * self.inner_tol
@@ -328,11 +293,11 @@ class _Attempt:
                 self.round = max(self.round, _DEVICE_ROUNDS + _ENGINE_ROUNDS)
         self.pace.again()
 
-    def _settle(self, method: DualMethod | SmallBatch, evaluation: Evaluation) -> bool:
+    def _settle(self, method: DualMethod, evaluation: Evaluation) -> bool:
         self.done = self._is_last(method, evaluation)
         return self.done
 
-    def _is_last(self, method: DualMethod | SmallBatch, evaluation: Evaluation) -> bool:
+    def _is_last(self, method: DualMethod, evaluation: Evaluation) -> bool:
         """Take an evaluation in, and decide whether to go on and from where."""
         solution = evaluation.solution
         self.steps += solution.n_iter
@@ -382,16 +347,20 @@ class _Attempt:
 
 def _rounds(attempt: _Attempt, solver: Auto, workers: Workers) -> None:
     while not attempt.done:
-        method = solver.for_round(attempt.current, attempt.round)
+        method = solver.choose(attempt.current, attempt.round).method
+        if isinstance(method, SMO):
+            host = attempt.problem.gram.host
+            host.forget()
+            host.scratch.release()
         watch = attempt.watch(solver, workers)
         solution = drive(method.begin(attempt.current, watch, attempt.pace), watch)
         attempt.certify(method, solution, workers)
     attempt.problem.gram.forget()
 
 
-def _repairable(method: DualMethod | SmallBatch, solution: Solution) -> bool:
+def _repairable(method: DualMethod, solution: Solution) -> bool:
     """Whether a solver has only come to the end of its precision, or of its patience."""
-    others = isinstance(method, WorkingSet | ParallelSets | SmallBatch)
+    others = isinstance(method, WorkingSet | SeededSMO | ParallelSets | SmallBatch)
     return others and solution.status is Status.STALLED
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from maxmargin.backends.cpu.steps import KKTScan, kkt_scan
+from maxmargin.backends.cpu.dual.kkt import KKTScan, kkt_scan
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
@@ -101,4 +101,8 @@ class BatchMethod(DualMethod):
     def solve_all(
         self, problems: Sequence[DualProblem], watches: Sequence[Watch]
     ) -> list[Solution]:
-        """Solve every problem, as far as its watch allows."""
+        """Solve every problem from its start, as far as its watch allows.
+
+        The decision of a solution is that on the problem's own rows, ``problem.rows``. Problems
+        count as finished with the monitor as soon as they are solved.
+        """

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maxmargin.backends import cpu
-from maxmargin.backends.cpu import steps as cpu_steps
+from maxmargin.backends.cpu.dual.kkt import KKTScan, kkt_scan
 from maxmargin.backends.interior_point import MATRICES, Dense, Minimum, OnRows, minimise
 from maxmargin.backends.low_rank import LowRank, PivotedCholesky
 from maxmargin.backends.threads import ALONE, Workers
@@ -234,8 +234,8 @@ class NearLevel:
         room, are not positive semidefinite, or float64 is too coarse for them.
         """
         problem = self.problem
-        found = cpu_steps.KKTScan.empty(len(beta))
-        violation = cpu_steps.kkt_scan(problem.variables, problem.n_groups, beta, decision, found)
+        found = KKTScan.empty(len(beta))
+        violation = kkt_scan(problem.variables, problem.n_groups, beta, decision, found)
         looks = self._look(beta, found.v)
         if self.low_rank and violation > _TWICE * max(self.promised, goal):
             self.tolerance = max(_FINER * self.tolerance, _FINE)

@@ -118,6 +118,7 @@ class ParallelSets(BatchMethod):
             run = _Run([problems[k] for k in part], own)
             together = replace(own[0], max_iter=-1)  # each problem has a limit of its own
             solutions.update(zip(part, drive(run, together), strict=True))
+            together.monitor.fit.finished(len(part))
         return [solutions[k] for k in range(len(problems))]
 
 

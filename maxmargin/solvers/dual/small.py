@@ -1,30 +1,33 @@
 """A batch of small problems, solved and accounted for together in compiled code.
 
 For problems of fewer than 1,000 variables the interpreter, not arithmetic, is what takes time.
-:mod:`maxmargin.backends.cpu.small` takes many of them at once; here they are laid side by side, the
-kernel values among their rows are made, and threads share them.
+:mod:`maxmargin.backends.cpu.dual.small` takes many of them at once; here they are laid side by
+side, the kernel values among their rows are made, and threads share them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from maxmargin.backends import cpu
-from maxmargin.backends.cpu import small as cpu_small
-from maxmargin.backends.cpu.certificate import Account, Readings
-from maxmargin.backends.cpu.small import Answers, Batch, Values
-from maxmargin.backends.cpu.steps import CONVERGED, PAUSED, Variables
-from maxmargin.backends.threads import ALONE, StoppedError, Workers
+from maxmargin.backends.cpu.dual import small as cpu_small
+from maxmargin.backends.cpu.dual.certificate import Account, Readings
+from maxmargin.backends.cpu.dual.kkt import Variables
+from maxmargin.backends.cpu.dual.small import Answers, Batch, Values
+from maxmargin.backends.cpu.dual.steps import CONVERGED, PAUSED
+from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.duals import DualBatch, DualProblem
+from maxmargin.duals.problem import offsets
 from maxmargin.gram import HostGram
-from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.dual.method import DualRun
+from maxmargin.solvers.driver import Measure, Watch
+from maxmargin.solvers.dual.method import BatchMethod, DualRun
+from maxmargin.solvers.dual.near_level import Pace
 
 _WHOLE = 2048  # rows up to which the whole matrix is made for problems on parts of it,
 _WORTH = 0.25  # if they are over so much of it between them
@@ -34,152 +37,165 @@ _APART = 200_000  # entries of blocks from which threads gain more than they cos
 _SHARES = 8  # for each thread, so that none waits long for another
 
 
-class Task(NamedTuple):
-    """A problem over its own rows of a Gram matrix, and what is asked of a solver.
-
-    ``number`` is the problem's in the fit, ``begin`` the feasible point to begin at, ``tol`` the
-    KKT violation to reach and ``allowed`` the steps that this may take, negative for any number.
-    """
-
-    problem: DualProblem
-    rows: np.ndarray
-    number: int
-    begin: np.ndarray
-    tol: float
-    allowed: int
-
-
-class Answer(NamedTuple):
-    """The solution of one problem, and what its evaluation is made of."""
-
-    solution: Solution
-    coef: np.ndarray
-    decision: np.ndarray
-    account: Account
-
-
 @dataclass(frozen=True)
-class SmallBatch:
-    """Solver of many small problems at a time, each solved and accounted for.
-
-    Parameters
-    ----------
-    monitor : Monitor
-        Is told of the progress, and asked when to stop.
+class SmallBatch(BatchMethod):
+    """Steps of two and Newton steps on many small problems at a time, each accounted for.
 
     Examples
     --------
     >>> import numpy as np
     >>> from maxmargin import Gram, duals
     >>> from maxmargin.kernels import Linear
-    >>> from maxmargin.solvers.dual.small import SmallBatch, Task
+    >>> from maxmargin.solvers.dual.small import SmallBatch
     >>> gram = Gram.of(np.array([[-1.0], [1.0], [2.0]]), Linear())
-    >>> problem = duals.c_svc(np.arange(2), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
-    >>> task = Task(problem, np.array([0, 2]), 0, problem.start, tol=1e-3, allowed=-1)
-    >>> (answer,) = SmallBatch().solve(gram, [task])
-    >>> answer.solution.beta.round(6), round(answer.account.bias, 6)
+    >>> problem = duals.c_svc(np.array([0, 2]), np.array([-1.0, 1.0]), C=np.full(2, 10.0))
+    >>> solution = SmallBatch().solve(problem.over(gram))
+    >>> solution.beta.round(6), round(solution.account.bias, 6)
     (array([-0.222222,  0.222222]), -0.333333)
     """
 
-    monitor: Monitor = field(default_factory=Monitor)
-
-    @staticmethod
-    def takes(gram: HostGram, problem: DualProblem, threads: int) -> bool:
-        """Whether a problem is for this solver: small, soft, with a constraint, and has room.
+    def accepts(self, problem: DualProblem) -> str | None:
+        """Take what is small, soft, and has a constraint and room.
 
         A kernel that calls Python functions is asked for as few rows as possible by others.
         """
         size = len(problem)
-        room = 16 * threads * size * size <= gram.memory
-        soft = not problem.hard and problem.n_groups > 0
-        return size < cpu_small.LARGEST and room and soft and not gram.program.calls_python
+        if size >= cpu_small.LARGEST:
+            return f"A batch is for problems of fewer than {cpu_small.LARGEST} variables."
+        if problem.hard or not problem.n_groups:
+            return "A batch has neither the hard margin nor problems without a constraint."
+        gram = problem.gram
+        if gram.on_device or gram.program.calls_python or 16 * size * size > gram.memory:
+            return "A batch wants kernel values made on the host, and room for them."
+        return None
 
-    def solve(
-        self, gram: HostGram, tasks: Sequence[Task], workers: Workers = ALONE
-    ) -> list[Answer | None]:
-        """Solve problems that are alike in their groups and readings.
+    def begin(self, problem: DualProblem, watch: Watch, pace: Pace | None = None) -> DualRun:
+        """Begin with one problem, as with several."""
+        return SmallBatchRun(problem, watch)
 
-        Returns an answer for each, None for one that was not begun before a stop.
-        """
-        batch, found = _side_by_side(gram, tasks)
-        entries = np.diff(batch.row_offset) ** 2
-        apart = Workers(workers.count if entries.sum() >= _APART else 1, self.monitor.stopped)
-        looked_at, rounding = np.zeros(len(tasks), dtype=bool), gram.rounding
+    def solve_all(
+        self, problems: Sequence[DualProblem], watches: Sequence[Watch]
+    ) -> list[Solution]:
+        """Solve every problem from its start, together with those that are alike."""
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for k, problem in enumerate(problems):
+            shape = problem.n_groups, *(weights.size for weights in problem.readings)
+            alike.setdefault(shape, []).append(k)
+        solutions: dict[int, Solution] = {}
+        for part in alike.values():
+            some = _solve_alike([problems[k] for k in part], [watches[k] for k in part])
+            solutions.update(zip(part, some, strict=True))
+        return [solutions[k] for k in range(len(problems))]
 
-        def solve(span: tuple[int, int]) -> None:
-            k, last = span
-            size = int(np.diff(batch.offset[k : last + 1]).max())
-            block_size = 0 if shared is not None else int(entries[k:last].max())
-            with _lent(size**2) as room, _lent(block_size) as block:
-                while k < last:
-                    first, end, values = k, last, shared
-                    if values is None:
-                        end, values = k + 1, _matrix(_block(gram, tasks[k].rows, block))
-                    k = cpu_small.solve_some(
-                        values, batch, found, first, end, _SLICE, rounding, room.reshape(size, size)
-                    )
-                    looked_at[first:k] = True
-                    self.monitor.finished(k - first)
-                    if self.monitor.due():
-                        self._report(tasks[k - 1], batch, found, k - 1)
-                    if self.monitor.stopped():
-                        return
 
-        try:
-            shared = _shared(gram, len(tasks), int(entries.sum()), apart)
-            if shared is None:
-                within = np.concatenate([np.arange(len(task.rows)) for task in tasks])
-                batch = batch._replace(row=within, column=within)
-            elif len(shared.matrix):
-                batch = batch._replace(row=gram.store.slot[batch.row])
-            apart.map(solve, _shares(entries, apart.count))
-        except StoppedError:
-            pass  # what was not looked at has no answer
-        return [
-            _answer(task, batch, found, k) if seen else None
-            for k, (task, seen) in enumerate(zip(tasks, looked_at.tolist(), strict=True))
-        ]
+class SmallBatchRun(DualRun):
+    """A batch of one at work: all is done in a single step."""
 
-    def _report(self, task: Task, batch: Batch, found: Answers, k: int) -> None:
-        answer = _answer(task, batch, found, k)
-        account = answer.account
-        self.monitor.report(
-            lambda: Progress(
-                task.number,
-                "SmallBatch",
-                answer.solution.n_iter,
-                account.violation,
-                task.tol,
-                account.primal,
-                account.dual,
-                account.gap,
-                answer.solution.beta.copy(),
-                words=DualRun.words,
-            )
+    answer: Solution | None = None
+
+    def __init__(self, problem: DualProblem, watch: Watch, answer: Solution | None = None) -> None:
+        super().__init__(problem, watch)
+        if answer is not None:
+            self._take(answer)
+
+    def _take(self, answer: Solution) -> None:
+        self.answer, self.beta = answer, answer.beta
+        self.n_iter, self.status = answer.n_iter, answer.status
+
+    def steps(self) -> Generator[None, None, None]:
+        """Solve, and account for it."""
+        (answer,) = _solve_alike([self.problem], [self.watch])
+        self._take(answer)
+        yield
+
+    def measure(self) -> Measure:
+        """What the account says."""
+        account = None if self.answer is None else self.answer.account
+        if account is None:
+            return Measure(np.inf)
+        return Measure(account.violation, account.primal, account.dual, account.gap)
+
+    def solution(self, status: Status) -> Solution:
+        """Return the answer, or the start where there is none."""
+        return Solution(self.beta, 0, status) if self.answer is None else self.answer
+
+
+def _solve_alike(problems: list[DualProblem], watches: list[Watch]) -> list[Solution]:
+    """Solve problems with the same number of groups and readings, over one Gram matrix."""
+    gram, monitor = problems[0].gram.host, watches[0].monitor.fit
+    batch, found = _side_by_side(gram, problems, watches)
+    sizes = batch.row_offset[1:] - batch.row_offset[:-1]
+    entries = sizes**2
+    total = int(entries.sum())
+    room = gram.memory // (16 * int(sizes.max()) ** 2)
+    threads = min(watches[0].workers.count, max(room, 1)) if total >= _APART else 1
+    apart = Workers(threads, monitor.stopped)
+    looked_at, rounding = np.zeros(len(problems), dtype=bool), gram.rounding
+
+    def solve(span: tuple[int, int]) -> None:
+        k, last = span
+        size = int((batch.offset[k + 1 : last + 1] - batch.offset[k:last]).max())
+        block_size = 0 if shared is not None else int(entries[k:last].max())
+        with _lent(size**2) as room, _lent(block_size) as block:
+            while k < last:
+                first, end, values = k, last, shared
+                if values is None:
+                    end, values = k + 1, _matrix(_block(gram, problems[k].rows, block))
+                k = cpu_small.solve_some(
+                    values, batch, found, first, end, _SLICE, rounding, room.reshape(size, size)
+                )
+                looked_at[first:k] = True
+                monitor.finished(k - first)
+                if monitor.due():
+                    answer = _solution(watches[k - 1], batch, found, k - 1)
+                    run = SmallBatchRun(problems[k - 1], watches[k - 1], answer)
+                    monitor.report(partial(run.progress, watches[k - 1]))
+                if monitor.stopped():
+                    return
+
+    try:
+        shared = _shared(gram, len(problems), total, apart)
+        if shared is None:
+            within = np.concatenate([np.arange(size) for size in sizes])
+            batch = batch._replace(row=within, column=within)
+        elif len(shared.matrix):
+            batch = batch._replace(row=gram.store.slot[batch.row])
+        apart.map(solve, _shares(entries, apart.count))
+    except StoppedError:
+        pass  # what was not looked at has no answer
+    why = monitor.stopped() or Status.INTERRUPTED
+    return [
+        _solution(watch, batch, found, k) if seen else Solution(problem.start, 0, why)
+        for k, (problem, watch, seen) in enumerate(
+            zip(problems, watches, looked_at.tolist(), strict=True)
         )
+    ]
 
 
-def _side_by_side(gram: HostGram, tasks: Sequence[Task]) -> tuple[Batch, Answers]:
+def _side_by_side(
+    gram: HostGram, problems: Sequence[DualProblem], watches: Sequence[Watch]
+) -> tuple[Batch, Answers]:
     """Lay problems out for compiled code, with room for their answers."""
-    problems, count = [task.problem for task in tasks], len(tasks)
-    laid = DualBatch.of(problems)
-    rows = np.concatenate([task.rows for task in tasks])
+    laid, count = DualBatch.of(problems), len(problems)
+    rows_of = [problem.rows for problem in problems]
+    rows = np.concatenate(rows_of)
+    arrays = laid.arrays | {"gram_row": np.concatenate([p.own_row for p in problems])}
     batch = Batch(
         laid.offset,
-        Variables(**{name: laid.arrays[name] for name in Variables._fields}),
-        laid.arrays["start"],
+        Variables(*(arrays[name] for name in Variables._fields)),
+        arrays["start"],
         problems[0].n_groups,
-        Readings(*(np.array([getattr(p, name) for p in problems]) for name in Readings._fields)),
-        np.concatenate([[0], np.cumsum([len(task.rows) for task in tasks])]),
+        Readings(*map(np.array, zip(*(problem.readings for problem in problems), strict=True))),
+        offsets([len(some) for some in rows_of]),
         rows,
         rows,
         gram.diagonal[rows],
-        np.array([task.tol for task in tasks]),
-        np.array([task.allowed if task.allowed >= 0 else 1 << 62 for task in tasks]),
+        np.array([watch.tol for watch in watches]),
+        np.array([watch.left(0) for watch in watches]),
     )
     on_rows = np.zeros((2, len(rows)))
     found = Answers(
-        np.concatenate([task.begin for task in tasks]),
+        arrays["start"].copy(),
         on_rows[0],
         on_rows[1],
         np.zeros(count, dtype=np.int64),
@@ -189,17 +205,16 @@ def _side_by_side(gram: HostGram, tasks: Sequence[Task]) -> tuple[Batch, Answers
     return batch, found
 
 
-def _answer(task: Task, batch: Batch, found: Answers, k: int) -> Answer:
+def _solution(watch: Watch, batch: Batch, found: Answers, k: int) -> Solution:
     """Take the answer to one problem out."""
     own = slice(batch.offset[k], batch.offset[k + 1])
     on = slice(batch.row_offset[k], batch.row_offset[k + 1])
     code, steps = int(found.code[k]), int(found.steps[k])
     status = Status.CONVERGED if code == CONVERGED else Status.STALLED
-    if code == PAUSED and 0 <= task.allowed <= steps:
+    if code == PAUSED and watch.left(0) <= steps:
         status = Status.MAX_ITER
-    solution = Solution(found.beta[own], steps, status)
     account = Account(*found.account[k].tolist())
-    return Answer(solution, found.coef[on], found.decision[on], account)
+    return Solution(found.beta[own], steps, status, found.decision[on], account=account)
 
 
 def _shared(gram: HostGram, problems: int, entries: int, workers: Workers) -> Values | None:

@@ -40,7 +40,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from maxmargin.backends.cpu.smo import CONVERGED, MISSING, PAUSED, STUCK, smo_steps
+from maxmargin.backends.cpu.dual.kkt import levels_and_violation
+from maxmargin.backends.cpu.dual.smo import smo_steps
+from maxmargin.backends.cpu.dual.steps import CONVERGED, PAUSED, ROWS, STUCK
 from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.duals import DualProblem
@@ -161,7 +163,7 @@ class SMORun(DualRun):
             if stuck or (proven and pace.hopeless):
                 self.status = Status.STALLED
                 return
-            if code == MISSING:
+            if code == ROWS:
                 gram.require(self.state.rows_to_fetch(needed))
             elif took < _SLICE_SECONDS and allowed == slice_steps:
                 slice_steps *= 2
@@ -296,14 +298,7 @@ class _State:
 
     def violation(self) -> float:
         """Largest violation of a pair, or of one variable where there is no constraint."""
-        score = self.score()
-        rises = np.where(self.may_rise, score, -np.inf)
-        falls = np.where(self.may_fall, -score, -np.inf)
-        if not self.n_groups:
-            return float(max(rises.max(), falls.max(), 0.0))
-        member = self.problem.group == np.arange(self.n_groups)[:, None]
-        wide = np.where(member, rises, -np.inf).max(1) + np.where(member, falls, -np.inf).max(1)
-        return float(max(wide.max(), 0.0))
+        return float(self._levels_and_violation()[1])
 
     def spread_over(self, beta: np.ndarray) -> np.ndarray:
         """Return these variables among all, given where the others are."""
@@ -314,19 +309,16 @@ class _State:
         return beta
 
     def gap(self) -> float:
-        """Duality gap at levels in the middle of what the groups allow."""
+        """Duality gap at the levels of the groups."""
         return self.problem.gap(self.beta, self.score())
 
     def score(self) -> np.ndarray:
-        """``v`` less the levels, in the middle of what the groups allow."""
-        score = self.v.copy()
-        for j in range(self.n_groups):
-            member = self.problem.group == j
-            highest = self.v[member & self.may_rise].max(initial=-np.inf)
-            lowest = self.v[member & self.may_fall].min(initial=np.inf)
-            ends = [end for end in (highest, lowest) if np.isfinite(end)]
-            score[member] -= np.mean(ends) if ends else 0.0
-        return score
+        """``v`` less the levels of the groups."""
+        return self.v - self._levels_and_violation()[0][self.problem.group]
+
+    def _levels_and_violation(self) -> tuple[np.ndarray, float]:
+        given = self.problem.variables, self.n_groups, self.beta, self.v
+        return levels_and_violation(*given)
 
     def absorb(self, part: _State) -> _State:
         """Take a shrunk state's progress into this whole one, and return it."""

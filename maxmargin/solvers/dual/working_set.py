@@ -26,14 +26,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from maxmargin.backends import cpu
-from maxmargin.backends.cpu import steps as cpu_steps
-from maxmargin.backends.cpu.momentum import conjugate_pair_steps
+from maxmargin.backends.cpu.dual import steps as cpu_steps
+from maxmargin.backends.cpu.dual.kkt import KKTScan, kkt_scan
+from maxmargin.backends.cpu.dual.momentum import conjugate_steps
+from maxmargin.backends.cpu.dual.steps import PAUSED, Block
 from maxmargin.backends.interior_point import MOST_STEPS
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.duals import DualProblem
@@ -168,7 +169,7 @@ class _State:
         self.fresh = not self.decision.any()
         self.random = np.random.default_rng(0)
         size = len(problem)
-        self.variables, self.found = problem.variables, cpu_steps.KKTScan.empty(size)
+        self.variables, self.found = problem.variables, KKTScan.empty(size)
         memory = gram.memory - gram.float32_bytes - 8 * _VECTORS * size
         memory = max(memory - workers.count * 4 * cpu.TILE_BYTES, 0)
         side = max(self._side(_BLOCK_SHARE * memory), LEAST)
@@ -198,9 +199,7 @@ class _State:
 
     def kkt_scan(self) -> float:
         """Look at every variable; returns the largest violation."""
-        return cpu_steps.kkt_scan(
-            self.variables, self.n_groups, self.beta, self.decision, self.found
-        )
+        return kkt_scan(self.variables, self.n_groups, self.beta, self.decision, self.found)
 
     def select(self, tol: float) -> np.ndarray:
         """Choose the variables to solve for: all that are free, and some violators.
@@ -274,11 +273,11 @@ class _State:
     def _exchange(self, tol: float, violation: float, allowed: int, stopped: Stopped) -> int:
         """Select, block, solve, update; returns the steps."""
         chosen = self.chosen = self.select(tol)
-        inside = self._inside(chosen)
+        block = self._block(chosen)
         wanted = cpu_steps.wanted(tol, violation)
-        steps = inside.solve(self._block(chosen), wanted, allowed, stopped)
-        change = self.problem.orientation[chosen] * (inside.beta - self.beta[chosen])
-        self.beta[chosen] = inside.beta
+        steps = self._solve(block, wanted, allowed, stopped)
+        change = self.problem.orientation[chosen] * (block.beta - self.beta[chosen])
+        self.beta[chosen] = block.beta
         moved = np.flatnonzero(change)
         self._update(self.problem.gram_row[chosen[moved]], change[moved])
         self.pace.spent += len(chosen) * (steps + len(chosen)) + self.gram.n * len(moved)
@@ -370,39 +369,32 @@ class _State:
         linear = float(self.problem.linear @ self.beta)
         return quadratic + linear, abs(quadratic) + abs(linear)
 
-    def _block(self, chosen: np.ndarray) -> np.ndarray:
-        """Kernel values among the chosen variables, their orientation folded in."""
-        q = len(chosen)
+    def _block(self, chosen: np.ndarray) -> Block:
+        """Return the problem of the chosen variables alone, as the compiled steps take it."""
+        q, rows = len(chosen), self.problem.gram_row[chosen]
         if self._buffer.size < q * q:
             side = min(q + q // 4, self.largest)
             self._buffer = np.empty(side * side, dtype=np.float32)
         K = self._buffer[: q * q].reshape(q, q)
-        rows = self.problem.gram_row[chosen]
         cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
         cpu.finite(K[0], self.gram.kernel)
         if not self.same_orientation:
             K *= self.orientation[chosen]
             K *= self.orientation[chosen][:, None]
-        return K
+        score = self.found.v[chosen].astype(np.float32)
+        given = self.variables, self.n_groups, self.beta, K, self.diagonal[rows], score
+        return Block.among(chosen, *given)
 
-    def _inside(self, chosen: np.ndarray) -> _Inside:
-        """Return the problem of the chosen variables alone, as the compiled steps take it."""
-        problem, barred = self.problem, cpu_steps.BARRED
-        member = problem.group[chosen] == np.arange(max(self.n_groups, 1))[:, None]
-        if self.n_groups < 2:
-            member[:] = True
-        return _Inside(
-            slot=np.arange(len(chosen)),
-            diagonal=self.diagonal[problem.gram_row[chosen]],
-            score=self.found.v[chosen].astype(np.float32),
-            beta=self.beta[chosen],
-            lower=problem.lower[chosen],
-            upper=problem.upper[chosen],
-            rise=np.where(member & self.found.may_rise[chosen], np.float32(0), -barred),
-            fall=np.where(member & self.found.may_fall[chosen], np.float32(0), barred),
-            constrained=self.n_groups > 0,
-            patience=self._patience(len(chosen)),
-        )
+    def _solve(self, block: Block, wanted: float, allowed: int, stopped: Stopped) -> int:
+        """Take steps until no pair violates by more than ``wanted``, but not for ever."""
+        q = len(block.score)
+        steps, at_once, allowed = 0, max(_SLICE // q, 1), min(allowed, self._patience(q))
+        while True:
+            most = min(at_once, allowed - steps)
+            code, taken = conjugate_steps(self.n_groups > 0, block, np.float32(wanted), most)
+            steps += taken
+            if code != PAUSED or steps >= allowed or stopped():
+                return steps
 
     def _patience(self, q: int) -> int:
         """Steps in a block before Newton steps are tried: they must be worth a new decision."""
@@ -450,47 +442,6 @@ class _State:
         if len(slots):
             store.place(new[kept], slots)
         return kept, slots
-
-
-@dataclass
-class _Inside:
-    """The problem of some variables alone, in the arrays that the compiled steps change."""
-
-    slot: np.ndarray
-    diagonal: np.ndarray
-    score: np.ndarray
-    beta: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    rise: np.ndarray
-    fall: np.ndarray
-    constrained: bool
-    patience: int
-
-    def solve(self, K: np.ndarray, wanted: float, allowed: int, stopped: Stopped) -> int:
-        """Take steps until no pair violates by more than ``wanted``, but not for ever."""
-        advance: Any = cpu_steps.pair_steps
-        if len(self.rise) == 1:  # a step along two groups at once would not be one of either
-            advance = partial(conjugate_pair_steps, self.constrained)
-        steps, at_once = 0, max(_SLICE // len(self.score), 1)
-        allowed = min(allowed, self.patience)
-        while True:
-            code, taken = advance(
-                K,
-                self.slot,
-                self.diagonal,
-                self.score,
-                self.beta,
-                self.lower,
-                self.upper,
-                self.rise,
-                self.fall,
-                np.float32(wanted),
-                min(at_once, allowed - steps),
-            )
-            steps += taken
-            if code != cpu_steps.PAUSED or steps >= allowed or stopped():
-                return steps
 
 
 def _highest(index: np.ndarray, score: np.ndarray, count: int) -> np.ndarray:

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numba.extending import overload
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu.rows import FAST, add, dot, rows_of
+from maxmargin.backends.cpu.linear.rows import FAST, add, dot, rows_of
 
 _ENTRIES = 1 << 25  # of the data that one compiled call looks at: some 0.05 s
 _MEASURED = 1 << 20  # of them that a measure looks at: about a millisecond

@@ -33,15 +33,13 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu.rows import add, dot, rows_of
+from maxmargin.backends.cpu.linear.losses import height, least
+from maxmargin.backends.cpu.linear.rows import add, dot, rows_of
 from maxmargin.certificate import RiskCertificate
-from maxmargin.risk import L2, LinearSolution, RegularisedRisk
+from maxmargin.risk import L2, LinearSolution, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.driver import Run, Watch
-from maxmargin.solvers.risk.cache import RiskCache
-from maxmargin.solvers.risk.dual_variable import height, least
-from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
-from maxmargin.solvers.risk.softmax import SoftmaxRisk
+from maxmargin.solvers.driver import Watch
+from maxmargin.solvers.risk.run import RiskCache, RiskMethod, RiskRun
 
 _BEFORE = 5  # sweeps over the liveliest rows, before each over all that are chosen
 _FALLEN, _SMOOTHLY = 0.05, 0.01  # share of the gap at which to look again, with kinks and without
@@ -52,39 +50,7 @@ _LONG = 1 << 23  # entries of a sweep from which a call is for one of them: 0.01
 _STALE = 200  # looks in a row without a smaller gap
 
 
-@dataclass(frozen=True)
-class DualDescent(RiskMethod):
-    """Coordinate descent on the dual, for the l2 penalty.
-
-    The conjugate of the loss has a :class:`~maxmargin.losses.Shape`; the watch's seed is that of
-    the order of the rows.
-    """
-
-    def accepts(self, problem: Any) -> str | None:
-        """None for a loss whose conjugate is known, with the l2 penalty; else why not."""
-        if isinstance(problem, SoftmaxRisk):
-            return "Dual descent is for two classes: use solver='newton' or 'lbfgs' for several."
-        if problem.penalty != L2:
-            return (
-                "Dual descent takes the l2 penalty only; penalty='l1' is solved in the primal, by "
-                "solver='l1_descent', and none by solver='newton'."
-            )
-        if problem.loss.shape is None:
-            return f"Dual descent needs the conjugate of the loss; {problem.loss!r} has no shape."
-        return None
-
-    def begin(
-        self,
-        problem: RegularisedRisk,
-        watch: Watch,
-        start: LinearSolution | None = None,
-        cache: RiskCache | None = None,
-    ) -> Run:
-        """Begin from an earlier answer, or from zero."""
-        return DualDescentRun(problem, watch, start, cache)
-
-
-class DualDescentRun(RiskRun):
+class DualDescentRun(RiskRun[RegularisedRisk]):
     """Dual descent at work; a step is as many visits of rows as there are rows."""
 
     def __init__(
@@ -171,6 +137,30 @@ class DualDescentRun(RiskRun):
             self.state.look()
             self.moved = True
         return super().solution(status)
+
+
+@dataclass(frozen=True)
+class DualDescent(RiskMethod):
+    """Coordinate descent on the dual, for the l2 penalty.
+
+    The conjugate of the loss has a :class:`~maxmargin.losses.Shape`; the watch's seed is that of
+    the order of the rows.
+    """
+
+    run = DualDescentRun
+
+    def accepts(self, problem: Any) -> str | None:
+        """None for a loss whose conjugate is known, with the l2 penalty; else why not."""
+        if isinstance(problem, SoftmaxRisk):
+            return "Dual descent is for two classes: use solver='newton' or 'lbfgs' for several."
+        if problem.penalty != L2:
+            return (
+                "Dual descent takes the l2 penalty only; penalty='l1' is solved in the primal, by "
+                "solver='l1_descent', and none by solver='newton'."
+            )
+        if problem.loss.shape is None:
+            return f"Dual descent needs the conjugate of the loss; {problem.loss!r} has no shape."
+        return None
 
 
 class _State:

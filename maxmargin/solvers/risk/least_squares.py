@@ -1,6 +1,6 @@
 """Least squares by a factorisation, and by conjugate gradients.
 
-With weights ``s`` of the rows, and both sides standardised (:mod:`maxmargin.solvers.risk.columns`),
+With weights ``s`` of the rows, and both sides standardised (:mod:`maxmargin.risk.standardised`),
 
     minimise  sum_i s_i (x_i . w + b - y_i)^2      that is      X' S (X w + b - y) = 0
 
@@ -34,17 +34,13 @@ import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular, svd, svdvals
 from scipy.optimize import nnls
 
-from maxmargin.losses import Squared
+from maxmargin.risk.standardised import SquaredError
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
-from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.stochastic import SQUARED, RowLoss
 
 _BLOCK = 1 << 17  # entries that are factorised at a time: they fit in a core's cache
 _SHORTEST = 3  # rows of a block for each of its columns, at least
 _ACTIVE_SETS = 30  # for each column, that nonnegative coefficients may take
-_FIRST_STEP = 0.5  # of sgd, over the curvature and the number of columns
-_LOSS = Squared()
 _ROUNDING = 4.0  # roundings of the data below which a singular value counts as zero
 
 
@@ -58,38 +54,6 @@ class LeastSquares:
     status: Status
     rank: int | None = None
     singular: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class SquaredError:
-    """The mean of the squared residuals, as a function of (m, d + 1) standardised weights.
-
-    The last column is the intercept's. ``target`` is of shape (n, m), and of mean zero where the
-    columns are centred.
-    """
-
-    columns: Columns
-    target: np.ndarray
-    intercept: bool
-    alpha: float = 0.0  # it has no penalty
-
-    def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
-        """Value and gradient, of all targets together."""
-        losses, gradient = self.each(V)
-        return float(losses.sum()), gradient
-
-    def each(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Value of each target, and the gradient."""
-        residual = self.columns.values(V[:, :-1]) + V[:, -1] - self.target
-        slope = self.columns.weight[:, None] * _LOSS.slope(residual)
-        gradient = self.columns.transpose_product(slope)
-        gradient = np.column_stack([gradient, slope.sum(axis=0) * self.intercept])
-        return self.columns.weight @ _LOSS.value(residual), gradient
-
-    def rows(self) -> RowLoss:
-        """Return the loss of one row, for stochastic descent."""
-        curvature = float(_LOSS.curvature(np.zeros(1))[0])
-        return RowLoss(SQUARED, self.target, curvature, _FIRST_STEP)
 
 
 class LeastSquaresMethod(Method[SquaredError, LeastSquares]):
@@ -111,6 +75,7 @@ class Factorisation(LeastSquaresMethod):
     Examples
     --------
     >>> import numpy as np
+    >>> from maxmargin.risk.standardised import Columns, SquaredError
     >>> columns = Columns(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]), np.ones(3))
     >>> error = SquaredError(columns, np.array([[1.0], [2.0], [3.0]]), intercept=True)
     >>> solution = Factorisation().solve(error)
@@ -130,6 +95,7 @@ class NonnegativeLeastSquares(LeastSquaresMethod):
     Examples
     --------
     >>> import numpy as np
+    >>> from maxmargin.risk.standardised import Columns, SquaredError
     >>> columns = Columns(np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]]), np.ones(3))
     >>> error = SquaredError(columns, np.array([[0.0], [0.0], [3.0]]), intercept=True)
     >>> NonnegativeLeastSquares().solve(error).coef.round(12)
@@ -261,6 +227,7 @@ class ConjugateGradients(LeastSquaresMethod):
     Examples
     --------
     >>> import numpy as np
+    >>> from maxmargin.risk.standardised import Columns, SquaredError
     >>> columns = Columns(np.array([[-1.0], [1.0]]), np.ones(2))
     >>> error = SquaredError(columns, np.array([[-3.0], [3.0]]), intercept=True)
     >>> ConjugateGradients().solve(error).coef

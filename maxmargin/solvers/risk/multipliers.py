@@ -24,60 +24,20 @@ import numpy as np
 
 from maxmargin.certificate import RiskCertificate
 from maxmargin.losses import Shape
-from maxmargin.risk import L2, LinearSolution, RegularisedRisk
+from maxmargin.risk import L2, LinearSolution, Losses, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.driver import Run, Watch
-from maxmargin.solvers.risk.cache import RiskCache
-from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
-from maxmargin.solvers.risk.softmax import SoftmaxRisk
-from maxmargin.solvers.risk.surrogate import from_sample, many
+from maxmargin.solvers.risk.newton_steps import NewtonSteps
+from maxmargin.solvers.risk.run import RiskMethod, RiskRun
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
 _WHOLE = 0.9  # of a Newton step: the next centre is due
 _EASY, _HARD, _FACTOR = 2, 5, 2.0  # steps, up to and from which the width changes by this factor
 _STALE = 60  # centres in a row without a smaller gap
 _KNOWN = 16.0  # times as wide it begins where the slopes of an earlier answer are known
-_SHARE = 16  # of the rows, that it begins with where they are many
 _ZONE = 4.0  # spreads over which a kink is rounded at first
 
 
-@dataclass(frozen=True)
-class Multipliers(RiskMethod):
-    """The method of multipliers, for a loss with kinks and the l2 penalty.
-
-    The conjugate of the loss is a quadratic on a bounded interval.
-    """
-
-    def accepts(self, problem: Any) -> str | None:
-        """None for a loss with kinks; else why not."""
-        if isinstance(problem, SoftmaxRisk) or problem.loss.smooth:
-            return (
-                "The method of multipliers is for losses with kinks, and this one is smooth: use "
-                "solver='newton' or 'auto'."
-            )
-        shape = problem.loss.shape
-        if shape is None or shape.entropy or not np.isfinite(shape.low):
-            return (
-                "The method of multipliers needs a loss whose conjugate is a quadratic on a "
-                f"bounded interval; {problem.loss!r} is not such a loss."
-            )
-        if problem.penalty != L2:
-            return "The method of multipliers takes the l2 penalty only."
-        return None
-
-    def begin(
-        self,
-        problem: RegularisedRisk,
-        watch: Watch,
-        start: LinearSolution | None = None,
-        cache: RiskCache | None = None,
-    ) -> Run:
-        """Begin from an earlier answer, or from what a part of the rows says."""
-        return MultipliersRun(problem, watch, start, cache)
-
-
-class MultipliersRun(RiskRun):
+class MultipliersRun(RiskRun[RegularisedRisk]):
     """The method of multipliers at work; a step is one of Newton's."""
 
     envelope: Losses | None = None
@@ -88,9 +48,7 @@ class MultipliersRun(RiskRun):
         """Newton's steps on the smooth losses, then the next centre."""
         risk, start, shape = self.risk, self.start, self.risk.loss.shape
         assert shape is not None  # accepts
-        if start is None and many(risk):
-            yield from from_sample(self, Multipliers(), _SHARE)
-        elif start is None:
+        if start is None:
             self.stand(_constant(risk))
         newton = self.newton = NewtonSteps(risk, self.theta, self.cache)
         width = _first_width(risk, shape, newton.f)
@@ -142,6 +100,33 @@ class MultipliersRun(RiskRun):
         if self.best is not None and not self._nearer():
             self.stand(*self.best)
         return super().solution(status)
+
+
+@dataclass(frozen=True)
+class Multipliers(RiskMethod):
+    """The method of multipliers, for a loss with kinks and the l2 penalty.
+
+    The conjugate of the loss is a quadratic on a bounded interval.
+    """
+
+    run = MultipliersRun
+
+    def accepts(self, problem: Any) -> str | None:
+        """None for a loss with kinks; else why not."""
+        if isinstance(problem, SoftmaxRisk) or problem.loss.smooth:
+            return (
+                "The method of multipliers is for losses with kinks, and this one is smooth: use "
+                "solver='newton' or 'auto'."
+            )
+        shape = problem.loss.shape
+        if shape is None or shape.entropy or not np.isfinite(shape.low):
+            return (
+                "The method of multipliers needs a loss whose conjugate is a quadratic on a "
+                f"bounded interval; {problem.loss!r} is not such a loss."
+            )
+        if problem.penalty != L2:
+            return "The method of multipliers takes the l2 penalty only."
+        return None
 
 
 def _constant(risk: RegularisedRisk) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Newton's method for smooth losses: few passes over the data, a linear system for each.
 
-Many rows are first looked at as :mod:`maxmargin.solvers.risk.surrogate` does, with the curvature of
-a part of them. What that leaves, and everything where rows are few, is done by Newton's own steps
-(:mod:`maxmargin.solvers.risk.newton_steps`).
+Many rows are first looked at as :mod:`maxmargin.solvers.risk.subsampled_newton` does, with the
+curvature of a part of them. What that leaves, and everything where rows are few or classes several,
+is done by Newton's own steps (:mod:`maxmargin.solvers.risk.newton_steps`).
 """
 
 from __future__ import annotations
@@ -13,19 +13,68 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.risk import LinearSolution
+from maxmargin.backends.threads import StoppedError
+from maxmargin.risk import Losses, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.driver import Run, Watch
-from maxmargin.solvers.risk.cache import RiskCache
-from maxmargin.solvers.risk.newton_steps import Losses, NewtonSteps
-from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
-from maxmargin.solvers.risk.softmax import SoftmaxRisk
-from maxmargin.solvers.risk.softmax_newton import SoftmaxNewtonRun
-from maxmargin.solvers.risk.surrogate import by_part, from_sample, many
+from maxmargin.solvers.risk.newton_steps import NewtonSteps
+from maxmargin.solvers.risk.run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.subsampled_newton import by_part, from_sample, many
 
 _FINER = 0.03  # from one look at the gap to the next, what a step may leave
 _LEAST = 1e-15  # over the objective: what a step leaves below it is rounding
 _STEPS = 1000  # between two looks at the gap, at most
+
+
+class NewtonRun(RiskRun):
+    """Newton's method at work; a step is a pass over the data."""
+
+    newton: NewtonSteps | None = None
+
+    def steps(self) -> Generator[None, None, None]:
+        """By a part of the rows where they are many, then by all."""
+        if isinstance(self.risk, RegularisedRisk) and many(self.risk):
+            if not self.risk.penalty.none:
+                converged = yield from by_part(self, Newton())
+                if converged:
+                    return
+            elif self.start is None:
+                yield from from_sample(self, Newton())
+        yield from self._by_all_rows()
+
+    def _by_all_rows(self) -> Generator[None, None, None]:
+        risk, tol = self.risk, self.watch.tol
+        newton = NewtonSteps(risk, self.theta, self.cache, stopped=self.watch.stopped)
+        losses = Losses(risk) if isinstance(risk, RegularisedRisk) else risk
+        self.newton = newton
+        enough = _FINER * tol if newton.few else tol  # a step is soon taken, there
+        while True:
+            for _ in range(_STEPS):
+                try:
+                    newton.take(losses)
+                except StoppedError:
+                    yield  # the driver knows why
+                    continue
+                self.n_iter += 1
+                self.stand(newton.theta)
+                if not newton.left > enough * newton.objective:
+                    break
+                yield
+            self.stand(newton.theta, newton.predicted())
+            if self.certificate.converged:
+                return
+            if enough < _LEAST:
+                self.status = Status.STALLED
+                return
+            yield
+            enough *= _FINER
+            newton.objective = abs(self.certificate.primal)
+
+    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
+        """Slopes of the losses at the weights, and those that the last step has predicted."""
+        points = super().dual_points(f)
+        if self.newton is not None and self.newton.model is not None:
+            points.append(self.newton.predicted())
+        return points
 
 
 @dataclass(frozen=True)
@@ -46,6 +95,8 @@ class Newton(RiskMethod):
     array([0.67, 0.  ])
     """
 
+    run = NewtonRun
+
     def accepts(self, problem: Any) -> str | None:
         """None for a smooth risk; else why not."""
         if isinstance(problem, SoftmaxRisk):
@@ -61,58 +112,3 @@ class Newton(RiskMethod):
                 "it knows: use solver='multipliers', or the square of the loss."
             )
         return None
-
-    def begin(
-        self,
-        problem: Any,
-        watch: Watch,
-        start: LinearSolution | None = None,
-        cache: RiskCache | None = None,
-    ) -> Run:
-        """Begin from an earlier answer, or from what a part of the rows says."""
-        if isinstance(problem, SoftmaxRisk):
-            return SoftmaxNewtonRun(problem, watch, start)
-        return NewtonRun(problem, watch, start, cache)
-
-
-class NewtonRun(RiskRun):
-    """Newton's method at work; a step is a pass over the data."""
-
-    newton: NewtonSteps | None = None
-
-    def steps(self) -> Generator[None, None, None]:
-        """By a part of the rows where they are many, then by all."""
-        if many(self.risk) and not self.risk.penalty.none:
-            converged = yield from by_part(self, Newton())
-            if converged:
-                return
-        elif many(self.risk) and self.start is None:
-            yield from from_sample(self, Newton())
-        yield from self._by_all_rows()
-
-    def _by_all_rows(self) -> Generator[None, None, None]:
-        newton, rows = NewtonSteps(self.risk, self.theta, self.cache), Losses(self.risk)
-        self.newton, tol = newton, self.watch.tol
-        enough = _FINER * tol if newton.few else tol  # a step is soon taken, there
-        while True:
-            for _ in range(_STEPS):
-                newton.take(rows)
-                self.n_iter += 1
-                self.stand(newton.theta)
-                if not newton.left > enough * newton.objective:
-                    break
-                yield
-            self.stand(newton.theta, newton.predicted())
-            if self.certificate.converged:
-                return
-            if enough < _LEAST:
-                self.status = Status.STALLED
-                return
-            yield
-            enough *= _FINER
-            newton.objective = abs(self.certificate.primal)
-
-    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
-        """Slopes of the losses at the weights, and those that the last step has predicted."""
-        predicted = [] if self.newton is None else [self.newton.predicted()]
-        return [*super().dual_points(f), *predicted]

@@ -1,11 +1,12 @@
 """Newton's steps on a penalty plus a sum over rows, cut short where they go too far.
 
-    minimise  1/2 ||w||^2 + tilt . theta + sum_i v_i(f_i),      (Z' D Z + I) step = -gradient
+    minimise  R(w) + tilt . theta + sum_i v_i(f_i),      (Z' D Z + l2 I) step = -gradient
 
-with ``D`` the curvatures. Up to some thousand features the matrix is made and factorised, from the
-last one where few curvatures have changed; beyond, conjugate gradients need only products with the
-data. Where a step goes too far, up again, the slope along it says where to stop, and costs no
-product.
+with ``D`` the curvatures, numbers or for a softmax a small matrix for each row. Up to some thousand
+weights the matrix is made and factorised, from the last one where few curvatures have changed;
+beyond, conjugate gradients need only products with the data. Where a step goes too far, up again,
+the slope along it says where to stop, and costs no product. With an l1 penalty, and for a softmax,
+it is halved until the objective falls as promised.
 
 References: Keerthi and DeCoste, JMLR 6, 2005 (squared hinge); Lin, Weng and Keerthi, JMLR 9, 2008
 (conjugate gradients); seeds 001 and 004 (logistic regression).
@@ -19,44 +20,28 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.linear import LOOPED
-from maxmargin.backends.cpu.losses import RowLosses, reach, slopes, slopes_and_curvatures
-from maxmargin.backends.cpu.newton import newton_step
-from maxmargin.backends.systems import DIRECT
-from maxmargin.risk import RegularisedRisk
-from maxmargin.solvers.risk.cache import RiskCache
+from maxmargin.backends.cpu.linear.newton import newton_step
+from maxmargin.backends.systems import DIRECT, solved
+from maxmargin.risk import Losses, Penalty, Risk
+from maxmargin.risk.base import LossModel
+from maxmargin.risk.regularised import RowModel
+from maxmargin.solvers.risk.run import RiskCache
 
 _FORCING = 0.1  # residual of conjugate gradients, over the gradient
 _NOTHING = 1e-20  # promise, over the objective, of a step whose matrix is rounding: not taken
 _FEW, _SAME = 0.5, 1e-12  # share of curvatures that may differ from the last, and by how much
-
-
-class Losses:
-    """The losses of a risk as functions of the values; with a width, held near some slopes."""
-
-    def __init__(
-        self, risk: RegularisedRisk, centre: np.ndarray | None = None, width: float = np.inf
-    ) -> None:
-        if risk.loss.shape is None or (risk.loss.shape.entropy and width < np.inf):
-            raise ValueError(
-                f"Newton's steps need the conjugate of a loss as a shape, and hold only quadratic "
-                f"ones near slopes; {risk.loss!r} is not such a loss."
-            )
-        shape = tuple(map(float, risk.loss.shape))  # an integer would be compiled for anew
-        centre = np.zeros(risk.n) if centre is None else centre
-        self.rows = RowLosses(risk.y, risk.cost, risk.of_margins, shape, centre, 1.0 / width)
-
-    def slopes(self, f: np.ndarray) -> np.ndarray:
-        """Slopes along the margins or residuals."""
-        return slopes(self.rows, f)
-
-    def slope_and_curvature(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Slopes and curvatures along f, times the costs."""
-        return slopes_and_curvatures(self.rows, f)
-
-    def reach(self, f: np.ndarray, along: np.ndarray, *others: float) -> tuple[float, float]:
-        """How far to go along a step, and the slope there."""
-        return reach(self.rows, f, along, *others)
+_ENOUGH, _HALVINGS = 1e-4, 40  # share of its promise that a halved step keeps, and how often
+_ROUNDINGS = 8  # of the objective, by which it may seem to rise
+_FACES, _INNER = 100, 200  # of a model with an l1 penalty: faces, and sweeps for each
+_TURNS = 3  # faces after each other, before coordinates are looked at again
+_WORK = 50_000_000  # products of these sweeps at most: a compiled call must not take long
+EXACT = 1e-13  # of what a model has gained, by its last sweep, at best
+_FLOOR = 1e-13  # curvature of a column, over what it would be about zero, that is rounding
+_SINGULAR = (
+    1e-12  # of the largest curvature of intercepts: what all classes have in common has none
+)
 
 
 class NewtonSteps:
@@ -64,12 +49,14 @@ class NewtonSteps:
 
     Parameters
     ----------
-    risk : RegularisedRisk
+    risk : Risk
     theta : array
         Where to begin.
     cache : RiskCache
     tilt : array, optional
         A linear term.
+    stopped : callable, optional
+        Asked before every part of a matrix; then ``StoppedError`` is raised.
 
     Attributes
     ----------
@@ -81,23 +68,27 @@ class NewtonSteps:
 
     def __init__(
         self,
-        risk: RegularisedRisk,
+        risk: Risk,
         theta: np.ndarray,
         cache: RiskCache,
         tilt: np.ndarray | None = None,
+        stopped: Callable[[], Any] = lambda: None,
     ) -> None:
-        self.risk, self.design, self.cache = risk, risk.design, cache
-        self.tilt = np.zeros(len(theta)) if tilt is None else tilt
-        self.direct = risk.design.width <= DIRECT
-        self.few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
+        self.risk, self.design, self.cache, self.stopped = risk, risk.design, cache, stopped
+        self.tilt = np.zeros(theta.shape) if tilt is None else tilt
+        self.ridge = risk.penalty.l2 * risk.penalised
+        self.direct = theta.size <= DIRECT
+        few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
+        self.few = few and theta.ndim == 1 and not risk.penalty.l1
         self.theta = theta
         if theta.any():
             self.f = cache.values(risk, theta)
             self.objective = abs(risk.primal(theta, self.f))
         else:
-            self.f, self.objective = np.zeros(risk.n), risk.nothing
+            self.f, self.objective = np.zeros((*theta.shape[:-1], risk.n)).T, risk.nothing
         self.length, self.promise, self.end = 1.0, np.inf, np.inf  # of the last step
-        self.model: tuple[np.ndarray, ...] = ()  # slopes, curvatures, and values along it
+        self.model: LossModel | None = None  # of the last step, and the values along it
+        self.along = np.zeros_like(self.f)
 
     @property
     def left(self) -> float:
@@ -108,27 +99,27 @@ class NewtonSteps:
         return self.promise if self.length < 1 else min(self.promise, abs(self.end))
 
     def descend(
-        self, rows: Losses, enough: float, most: int, stopped: Callable[[], Any] = lambda: None
+        self, losses: Losses, enough: float, most: int, stopped: Callable[[], Any] = lambda: None
     ) -> None:
         """Step until one leaves no more than is enough, or often enough, or until stopped."""
         for _ in range(most):
             if stopped():
                 return
-            self.take(rows)
+            self.take(losses)
             if not self.left > enough:
                 return
 
-    def take(self, rows: Losses) -> None:
-        """Take a step."""
-        if not (self.few and self._taken_at_once(rows)):
-            self._take(rows)
+    def take(self, losses: Losses | Risk) -> None:
+        """Take a step on some losses: those of the risk, or smooth ones near them."""
+        if not (self.few and isinstance(losses, Losses) and self._taken_at_once(losses)):
+            self._take(losses)
 
-    def _taken_at_once(self, rows: Losses) -> bool:
+    def _taken_at_once(self, losses: Losses) -> bool:
         """Take a step in one compiled call, unless its matrix is singular."""
-        theta, f, length, end, promise, *model = newton_step(
+        theta, f, length, end, promise, slope, curvature, along = newton_step(
             self.design.X,
             self.design.constant,
-            rows.rows,
+            losses.rows,
             self.risk.penalised,
             self.tilt,
             self.theta,
@@ -138,28 +129,43 @@ class NewtonSteps:
         if promise > 0:
             self.theta, self.f, self.length, self.end = theta, f, length, end
         if promise >= 0:
-            self.promise, self.model = promise, tuple(model)
+            self.promise, self.along = promise, along
+            self.model = RowModel(self.design, slope, curvature)
         return promise >= 0
 
-    def _take(self, rows: Losses) -> None:
+    def _take(self, losses: Losses | Risk) -> None:
         """Take a step, if it promises anything."""
-        slope, curvature = rows.slope_and_curvature(self.f)
-        step, promise = self._step(slope, curvature)
-        if _NOTHING * self.objective < promise < np.inf:
-            along = self._go(rows, step, promise)
+        penalty, theta = self.risk.penalty, self.theta
+        model = losses.model(self.f)
+        gradient, pull = self.design.combination(model.slope), self.ridge * theta + self.tilt
+        step = self.step_of(model, gradient, pull)
+        promise = -float(np.vdot(gradient + pull, step))
+        self.model = model
+        if penalty.l1 or not isinstance(losses, Losses):
+            grown = self.risk.penalised * (np.abs(theta + step) - np.abs(theta))
+            self._halve(step, promise - penalty.l1 * float(grown.sum()))
+        elif _NOTHING * self.objective < promise < np.inf:
+            self.promise, self.along = promise, self.design.values(step)
+            base, bend = float(pull @ step), float(self.ridge * step @ step)
+            self.length, self.end = losses.reach(self.f, self.along, base, bend, promise)
+            self.theta, self.f = theta + self.length * step, self.f + self.length * self.along
         else:
-            along, promise = np.zeros(self.risk.n), 0.0
-        self.model, self.promise = (slope, curvature, along), promise
+            self.promise, self.along = 0.0, np.zeros_like(self.f)
 
-    def _step(self, slope: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, float]:
-        """Newton's step, and by how much it would fall if the slope stayed as it is."""
-        penalised, design = self.risk.penalised, self.design
-        gradient = design.combination(slope) + penalised * self.theta + self.tilt
-        if self.direct:
-            step = -_solved(self._gram(curvature), penalised, gradient)
-        else:
-            step = self._by_conjugate_gradients(curvature, gradient)
-        return step, -float(gradient @ step)
+    def step_of(self, model: LossModel, gradient: np.ndarray, pull: np.ndarray) -> np.ndarray:
+        """Newton's step, from a model of the losses, their gradient and that of all else."""
+        penalty, shape = self.risk.penalty, gradient.shape
+        if penalty.l1:
+            penalised = np.broadcast_to(self.risk.penalised, shape).ravel()
+            matrix, theta = model.matrix(self.stopped), self.theta.ravel()
+            return model_step(matrix, gradient.ravel(), theta, penalised, penalty).reshape(shape)
+        if not self.direct:
+            return self._by_conjugate_gradients(model, gradient + pull)
+        if isinstance(model, RowModel):
+            return -_solved(self._gram(model.curvature), self.ridge, gradient + pull)
+        matrix = model.matrix(self.stopped)
+        matrix.flat[:: len(matrix) + 1] += np.broadcast_to(self.ridge, shape).ravel()
+        return -solved(matrix, (gradient + pull).ravel()).reshape(shape)
 
     def _gram(self, curvature: np.ndarray) -> np.ndarray:
         """Matrix of the curvatures: the last one and what has changed, where that is little."""
@@ -179,19 +185,17 @@ class NewtonSteps:
         self.cache.gram = total, curvature, matrix
         return matrix
 
-    def _by_conjugate_gradients(self, curvature: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    def _by_conjugate_gradients(self, model: LossModel, gradient: np.ndarray) -> np.ndarray:
         """Solve for the step, to a part of the gradient."""
-        step, residual = np.zeros(len(gradient)), -gradient
+        step, residual = np.zeros_like(gradient), -gradient
         size = float(np.linalg.norm(residual))
         direction, squared = residual.copy(), size**2
-        for _ in range(len(step)):
-            values = self.design.values(direction)
-            product = self.design.combination(curvature * values)
-            product += (self.risk.penalised + 1e-12) * direction
-            length = squared / float(direction @ product)
+        for _ in range(step.size):
+            product = model.product(direction) + (self.ridge + 1e-12) * direction
+            length = squared / float(np.vdot(direction, product))
             step += length * direction
             residual -= length * product
-            before, squared = squared, float(residual @ residual)
+            before, squared = squared, float(np.vdot(residual, residual))
             if squared**0.5 <= _FORCING * size:
                 break
             direction = residual + (squared / before) * direction
@@ -204,21 +208,25 @@ class NewtonSteps:
         the model becomes exact, even where the step itself had to be cut short. What the conjugate
         does not allow is cut off.
         """
-        slope, curvature, along = self.model
-        low, high = self.risk.loss.slopes
-        s = self.risk.slopes(-slope - curvature * along)
-        return np.maximum(np.minimum(s, high), low)  # np.clip takes longer, on few rows
+        assert self.model is not None  # there was a step
+        return self.risk.allowed(self.risk.slopes(-self.model.after(self.along)))
 
-    def _go(self, rows: Losses, step: np.ndarray, promise: float) -> np.ndarray:
-        """Go along a step until it hardly falls any more; returns the values along it."""
-        along = self.design.values(step)
-        penalised = self.risk.penalised
-        base = float((penalised * self.theta + self.tilt) @ step)
-        curvature = float(penalised * step @ step)
-        self.length, self.end = rows.reach(self.f, along, base, curvature, promise)
-        self.theta = self.theta + self.length * step
-        self.f = self.f + self.length * along
-        return along
+    def _halve(self, step: np.ndarray, promise: float) -> None:
+        """Go along a step, halved until the objective falls as promised; or nowhere."""
+        risk, value, length = self.risk, self.risk.primal(self.theta, self.f), 1.0
+        self.promise, self.along = 0.0, self.design.values(step)
+        # what a value is off by rounding must not shorten steps: the bound still gets better
+        slack = _ROUNDINGS * np.finfo(np.float64).eps * abs(value)
+        for _ in range(_HALVINGS):
+            theta, f = self.theta + length * step, self.f + length * self.along
+            if risk.primal(theta, f) <= value - _ENOUGH * length * promise + slack:
+                self.theta, self.f, self.length, self.end = theta, f, length, np.inf
+                self.promise = max(promise, 0.0)
+                if not risk.penalty.l1:
+                    slope = -np.vdot(risk.beta(risk.slopes_at(f)), self.along)
+                    self.end = float(slope + np.vdot(self.ridge * theta + self.tilt, step))
+                return
+            length *= 0.5
 
 
 def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -236,3 +244,132 @@ def _solved(matrix: np.ndarray, diagonal: np.ndarray, right: np.ndarray) -> np.n
         if not failed:
             return x
         ridge = max(100.0 * ridge, 1e-13 * scale)
+
+
+def model_step(
+    matrix: np.ndarray,
+    gradient: np.ndarray,
+    theta: np.ndarray,
+    penalised: np.ndarray,
+    penalty: Penalty,
+    exact: float = EXACT,
+) -> np.ndarray:
+    """Step to the minimum of ``gradient . d + d' matrix d / 2`` plus the penalty on ``theta + d``.
+
+    Weights that are not ``penalised``, the intercepts, are solved for first: what is left are
+    columns about their means, which coordinates can go along however far from zero the data are.
+    The last sweep gains no more than an ``exact`` part of what all have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.risk import L1
+    >>> from maxmargin.solvers.risk.newton_steps import model_step
+    >>> model_step(np.eye(2), np.array([-3.0, 0.5]), np.zeros(2), np.ones(2), L1)
+    array([2., 0.])
+    """
+    floor = _FLOOR * np.diag(matrix) + 1e-300
+    held, free = np.flatnonzero(penalised), np.flatnonzero(penalised == 0)
+    if not len(free):
+        return _by_faces(matrix, gradient, theta, penalty, floor, exact)
+    across, corner = matrix[np.ix_(free, held)], matrix[np.ix_(free, free)]
+    inverse = np.linalg.pinv(corner, rcond=_SINGULAR, hermitian=True)
+    shift = inverse @ across
+    step = np.empty(len(theta))
+    step[held] = _by_faces(
+        matrix[np.ix_(held, held)] - shift.T @ across,
+        gradient[held] - gradient[free] @ shift,
+        theta[held],
+        penalty,
+        floor[held],
+        exact,
+    )
+    step[free] = -inverse @ (gradient[free] + across @ step[held])
+    return step
+
+
+def _by_faces(
+    matrix: np.ndarray,
+    gradient: np.ndarray,
+    theta: np.ndarray,
+    penalty: Penalty,
+    floor: np.ndarray,
+    exact: float,
+) -> np.ndarray:
+    """Step to the minimum of the model: by coordinates, and along faces where these crawl.
+
+    The part of the penalty that is smooth belongs to the model.
+    """
+    l1, l2 = penalty.l1, penalty.l2
+    if l2:
+        matrix = matrix.copy()
+        matrix.flat[:: len(matrix) + 1] += l2
+    step, slope, total = np.zeros(len(theta)), gradient + l2 * theta, 0.0
+    sweeps = max(min(_INNER, _WORK // max(len(theta) ** 2, 1)), 1)
+    for _ in range(_FACES):
+        gained, last = _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, total, exact)
+        total += gained
+        if last <= exact * total:
+            break
+        for _ in range(_TURNS):
+            if not _along_face(matrix, slope, theta, step, l1, floor):
+                break
+    return step
+
+
+def _along_face(
+    matrix: np.ndarray,
+    slope: np.ndarray,
+    theta: np.ndarray,
+    step: np.ndarray,
+    l1: float,
+    floor: np.ndarray,
+) -> bool:
+    """Go to the minimum with the signs as they are; changes step and slope.
+
+    Weights that would change their sign end at zero: all of them at once where that lowers the
+    model, otherwise the first ones that meet it, where the step ends. Returns whether there were
+    any.
+    """
+    w = theta + step
+    face = np.flatnonzero(w)
+    inside = matrix[np.ix_(face, face)] + np.diag(floor[face])
+    change = -solved(inside, slope[face] + l1 * np.sign(w[face]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meets = np.where(change * w[face] < 0, -w[face] / change, np.inf)
+    for length in (1.0, min(1.0, float(meets.min(initial=1.0)))):
+        at_zero = meets <= length
+        moved = np.where(at_zero, -w[face], length * change)
+        turned = matrix[:, face] @ moved
+        grown = l1 * float((np.abs(w[face] + moved) - np.abs(w[face])).sum())
+        if float(moved @ (slope[face] + 0.5 * turned[face])) + grown <= 0:
+            break
+    step[face] = np.where(at_zero, -theta[face], step[face] + moved)
+    slope += turned
+    return bool(at_zero.any())
+
+
+@njit(cache=True, nogil=True)
+def _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, before, exact):
+    """Minimise over each coordinate in turn; changes step and slope.
+
+    Returns what was gained, twice, in all and by the last sweep; ``before`` is what was gained
+    before.
+    """
+    width, total, gained = len(theta), 0.0, 0.0
+    for _ in range(sweeps):
+        gained = 0.0
+        for j in range(width):
+            second, w = max(matrix[j, j], floor[j]), theta[j] + step[j]
+            target, cut = w - slope[j] / second, l1 / second
+            target = target - cut if target > cut else (target + cut if target < -cut else 0.0)
+            change = target - w
+            if change != 0:
+                step[j] = target - theta[j]
+                for k in range(width):
+                    slope[k] += change * matrix[j, k]
+                gained += second * change * change
+        total += gained
+        if gained <= exact * (before + total):
+            break
+    return total, gained

@@ -7,7 +7,7 @@ In the lambda form, mean loss plus ``lam ||w||^2``, the t-th row takes the weigh
 with L a part of the loss's largest curvature along a row of mean length. The step is implicit, with
 the slope of the loss at its end: none goes beyond the minimum of its row's own loss, however large
 eta is, so that steps are long on short rows (text) and safe on long ones. For a loss whose
-conjugate has a shape it is one variable of the dual (:mod:`maxmargin.solvers.risk.dual_variable`);
+conjugate has a shape it is one variable of the dual (:mod:`maxmargin.backends.cpu.linear.losses`);
 of the hinge, passive-aggressive learning with steps that shrink. The weights are shrunk after every
 few rows.
 
@@ -32,14 +32,11 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu.rows import add, dot, rows_of
-from maxmargin.risk import L2, LinearSolution, RegularisedRisk
+from maxmargin.backends.cpu.linear.losses import least
+from maxmargin.backends.cpu.linear.rows import add, dot, rows_of
+from maxmargin.risk import L2, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.driver import Run, Watch
-from maxmargin.solvers.risk.cache import RiskCache
-from maxmargin.solvers.risk.dual_variable import least
-from maxmargin.solvers.risk.risk_run import RiskMethod, RiskRun
-from maxmargin.solvers.risk.softmax import SoftmaxRisk
+from maxmargin.solvers.risk.run import RiskMethod, RiskRun
 
 _ROWS, _CALL = 64, 1 << 12  # rows from one average to the next, and between two looks at the clock
 _HELD = 0.2  # of the largest curvature along a row: what holds back the first steps
@@ -226,35 +223,7 @@ def _implicit_softmax(f, own, q, p):
     p /= p.sum()
 
 
-@dataclass(frozen=True)
-class Pegasos(RiskMethod):
-    """Stochastic steps and the average of the weights (Pegasos), for the l2 penalty.
-
-    The conjugate of the loss has a shape. It is never exact; the watch's seed is that of the rows.
-    """
-
-    def accepts(self, problem: Any) -> str | None:
-        """None for a loss whose conjugate is known, with the l2 penalty; else why not."""
-        if isinstance(problem, SoftmaxRisk):
-            return "solver='sgd' is for two classes: use solver='newton' or 'lbfgs' for several."
-        if problem.penalty != L2:
-            return "solver='sgd' takes its steps from the penalty, which has to be the l2 one."
-        if problem.loss.shape is None:
-            return f"solver='sgd' needs the conjugate of the loss; {problem.loss!r} has no shape."
-        return None
-
-    def begin(
-        self,
-        problem: RegularisedRisk,
-        watch: Watch,
-        start: LinearSolution | None = None,
-        cache: RiskCache | None = None,
-    ) -> Run:
-        """Begin from an earlier answer, or from zero."""
-        return PegasosRun(problem, watch, start, cache)
-
-
-class PegasosRun(RiskRun):
+class PegasosRun(RiskRun[RegularisedRisk]):
     """Pegasos at work; a step is a pass over the rows."""
 
     def steps(self) -> Generator[None, None, None]:
@@ -275,3 +244,23 @@ class PegasosRun(RiskRun):
             self.n_iter += 1
             yield
         self.status = Status.STALLED
+
+
+@dataclass(frozen=True)
+class Pegasos(RiskMethod):
+    """Stochastic steps and the average of the weights (Pegasos), for the l2 penalty.
+
+    The conjugate of the loss has a shape. It is never exact; the watch's seed is that of the rows.
+    """
+
+    run = PegasosRun
+
+    def accepts(self, problem: Any) -> str | None:
+        """None for a loss whose conjugate is known, with the l2 penalty; else why not."""
+        if isinstance(problem, SoftmaxRisk):
+            return "solver='sgd' is for two classes: use solver='newton' or 'lbfgs' for several."
+        if problem.penalty != L2:
+            return "solver='sgd' takes its steps from the penalty, which has to be the l2 one."
+        if problem.loss.shape is None:
+            return f"solver='sgd' needs the conjugate of the loss; {problem.loss!r} has no shape."
+        return None

@@ -1,6 +1,6 @@
 """Stochastic gradient descent: one row at a time, with a shrinking step, and averaged.
 
-For ``f(x) = sum_j v_j (x_j - mean_j) / scale_j + c`` (:mod:`maxmargin.solvers.risk.columns`) and a
+For ``f(x) = sum_j v_j (x_j - mean_j) / scale_j + c`` (:mod:`maxmargin.risk.standardised`) and a
 loss of the values f at a row, with slope ``l`` and a curvature of at most ``h``,
 
     for each row, in random order:
@@ -31,32 +31,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.compiled import njit
+from maxmargin.risk.standardised import SIGMOID, SQUARED, Columns
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Method, Run, Watch
-from maxmargin.solvers.risk.columns import Columns
-from maxmargin.solvers.risk.gradient_descent import DIVERGED, Descent, DescentRun
+from maxmargin.solvers.risk.descent import DIVERGED, Descent, DescentRun
 
-SQUARED, SIGMOID, COMPETING = range(3)
 _DECAY = 0.75
 _SLICE = 1 << 22  # products in one call: less than a tenth of a second
-
-
-@dataclass(frozen=True)
-class RowLoss:
-    """A loss as the compiled loop knows it.
-
-    ``kind`` is SQUARED (``target`` (n, m): numbers), SIGMOID (``target`` (n, 1): -1 or +1) or
-    COMPETING (``target`` (n, 1): the class); the last two have a ``steepness``, and the last one
-    the ``eta`` of :class:`maxmargin.linear.mce.MCEClassifier`. ``curvature`` bounds the second
-    derivative by the values; the first step is ``first`` over it and over ``d + 1``.
-    """
-
-    kind: int
-    target: np.ndarray
-    curvature: float
-    first: float
-    steepness: float = 1.0
-    eta: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +55,7 @@ class StochasticDescent(Method[Any, Descent]):
     --------
     >>> import numpy as np
     >>> from maxmargin.solvers.driver import Watch
-    >>> from maxmargin.solvers.risk.least_squares import SquaredError
+    >>> from maxmargin.risk.standardised import Columns, SquaredError
     >>> columns = Columns(np.array([[-1.0], [1.0]]), np.ones(2))
     >>> error = SquaredError(columns, np.array([[-3.0], [3.0]]), intercept=True)
     >>> watch = Watch(tol=1e-3, max_iter=1000)
@@ -97,8 +78,6 @@ class StochasticDescent(Method[Any, Descent]):
 
     def begin(self, problem: Any, watch: Watch, start: np.ndarray | None = None) -> Run:
         """Begin at a point of shape (m, d + 1), the last column being c."""
-        if start is None:
-            raise ValueError("A descent needs a point to start from.")
         return StochasticDescentRun(problem, watch, start, self.step_size)
 
 
@@ -106,14 +85,14 @@ class StochasticDescentRun(DescentRun):
     """Stochastic descent at work; it is at the average of its points."""
 
     def __init__(
-        self, function: Any, watch: Watch, start: np.ndarray, step_size: float | None
+        self, function: Any, watch: Watch, start: np.ndarray | None, step_size: float | None
     ) -> None:
         super().__init__(function, watch, start)
         self.columns, self.loss = function.columns, function.rows()
         first = self.loss.first / (self.loss.curvature * (self.columns.X.shape[1] + 1))
-        self.first = step_size or first
+        self.step_size = step_size or first
         self.rows = _Rows.of(self.columns, function.intercept)
-        self.state, self.within_pass = _State.at(start, self.rows), False
+        self.state, self.within_pass = _State.at(self.place[0], self.rows), False
         self.random = np.random.default_rng(watch.seed)
 
     def steps(self) -> Generator[None, None, None]:
@@ -123,22 +102,22 @@ class StochasticDescentRun(DescentRun):
             passes = self.n_iter + 1
             if _power_of_two(passes):
                 state.begin()
-            yield from self._pass(state, self.random.permutation(n), self.first / passes**_DECAY)
+            yield from self._pass(
+                state, self.random.permutation(n), self.step_size / passes**_DECAY
+            )
             average = state.average(self.rows)
             value, gradient = self.function(average)
             if not value <= DIVERGED * max(self.curve[0], 1.0):
                 self.status = Status.STALLED
                 return
-            self.n_iter = passes
-            self.stand(average, value, gradient)
+            self.move((average, value, gradient))
             yield
 
     def solution(self, status: Status) -> Descent:
         """Return the average, also that of a pass that was not to be ended."""
         if self.within_pass:
             average = self.state.average(self.rows)
-            self.stand(average, *self.function(average))
-            self.n_iter += 1
+            self.move((average, *self.function(average)))
         return super().solution(status)
 
     def _pass(self, state: _State, order: np.ndarray, eta: float) -> Generator[None, None, None]:

@@ -1,0 +1,242 @@
+"""The numbers of a certificate (:mod:`maxmargin.certificate`): sums and extremes of one pass each.
+
+Compiled, so that a solver of many small problems can account for each as soon as it is solved.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from maxmargin.backends.compiled import njit
+from maxmargin.backends.cpu.dual.kkt import (
+    levels_of,
+    nothing_seen,
+    score_of,
+    take_note,
+    widest_pair,
+)
+
+SUMMED = 512  # terms of a product with the matrix that are summed at a time
+RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
+_FEW, _HALVINGS = 0.1, 64  # of the rows, and of the largest value among the others
+_EPS = 2.0**-52
+
+
+class KKTState(NamedTuple):
+    """What one look at every variable tells.
+
+    ``levels`` has an entry for each group. ``size`` is ``sum_i |beta_i| sqrt(K_ii)``: the length
+    that w would have if nothing in it cancelled. ``drift`` is what the constraints of the groups
+    are off, or may be by rounding, times their levels.
+    """
+
+    levels: np.ndarray
+    violation: float
+    squared_norm: float
+    linear: float
+    infeasibility: float
+    size: float
+    drift: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def kkt_state(variables, n_groups, beta, start, decision, diagonal):
+    """Weigh a point of a dual problem, given its decision ``D = K coef`` in float64."""
+    groups = max(n_groups, 1)
+    seen = nothing_seen(n_groups)
+    drift = np.zeros(groups)
+    amount = np.zeros(groups)
+    coef = np.zeros(decision.shape[0])
+    cost = np.zeros(decision.shape[0])  # of the two variables of a row, which may cancel
+    outside = 0.0
+    for t in range(beta.shape[0]):
+        a = beta[t]
+        row = variables.gram_row[t]
+        g = variables.group[t] if n_groups > 0 else 0
+        v = score_of(variables, decision, t)
+        take_note(seen, g, t, v, a < variables.upper[t], a > variables.lower[t])
+        drift[g] += a - start[t]
+        amount[g] += abs(a)
+        coef[row] += variables.orientation[t] * a
+        cost[row] += a * variables.linear[t]
+        outside = max(outside, variables.lower[t] - a, a - variables.upper[t])
+    squared_norm = 0.0
+    linear = 0.0
+    size = 0.0
+    for i in range(decision.shape[0]):
+        linear += cost[i]
+        if coef[i] != 0.0:
+            squared_norm += coef[i] * decision[i]
+            size += abs(coef[i]) * math.sqrt(abs(diagonal[i]))
+    violation, _ = widest_pair(seen, n_groups)
+    levels = levels_of(seen, n_groups)[:n_groups]
+    off = 0.0
+    for g in range(n_groups):
+        outside = max(outside, abs(drift[g]))
+        off += (abs(drift[g]) + 2.0**-51 * amount[g]) * abs(levels[g])
+    return KKTState(levels, violation, squared_norm, linear, outside, size, off)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gap(variables, beta, decision, levels, error):
+    """``sum_t r_t b_t - min(r_t lower_t, r_t upper_t)`` with r the gradient plus the level.
+
+    Also how much larger it may be where each entry of the decision may be off by its ``error``.
+    """
+    total = 0.0
+    doubt = 0.0
+    for t in range(beta.shape[0]):
+        offset = levels[variables.group[t]] if levels.shape[0] > 0 else 0.0
+        residual = variables.orientation[t] * decision[variables.gram_row[t]] + variables.linear[t]
+        residual += offset
+        off = error[variables.gram_row[t]] + 2.0 * _EPS * (abs(variables.linear[t]) + abs(offset))
+        above = beta[t] - variables.lower[t]
+        below = variables.upper[t] - beta[t]
+        term = max(residual * above, -residual * below, 0.0)
+        total += term
+        doubt += max((residual + off) * above, (off - residual) * below, 0.0) - term
+    return total, doubt
+
+
+class Readings(NamedTuple):
+    """What the levels of the groups say about a machine, as weights of theirs: see DualProblem."""
+
+    bias_weights: np.ndarray
+    margin_weights: np.ndarray
+    tube_weights: np.ndarray
+
+
+class Account(NamedTuple):
+    """What is known of a point of a dual problem, all in numbers: see Certificate and Evaluation.
+
+    ``noise`` is the rounding of a decision value at the support vectors, where the margin is not
+    fixed; ``size`` and ``drift`` are those of :class:`KKTState`.
+    """
+
+    primal: float
+    dual: float
+    gap: float
+    relative_gap: float
+    rounding: float
+    violation: float
+    infeasibility: float
+    bias: float
+    margin: float
+    tube: float
+    squared_norm: float
+    noise: float
+    size: float
+    drift: float
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def weigh(variables, n_groups, readings, beta, start, coef, decision, diagonal, rounding):
+    """Account for a point, given its decision ``D = K coef`` in float64.
+
+    ``rounding`` is that of a kernel value (``Gram.rounding``). The formula of the gap is at the top
+    of :mod:`maxmargin.certificate`.
+    """
+    known = kkt_state(variables, n_groups, beta, start, decision, diagonal)
+    levels = known.levels
+    tube = reading(readings.tube_weights, levels, 0.0)
+    if tube < 0.0:  # it cannot be narrower than nothing: that is rounding
+        weights = readings.tube_weights
+        length = 0.0
+        for g in range(levels.shape[0]):
+            length += weights[g] * weights[g]
+        for g in range(levels.shape[0]):
+            levels[g] -= tube * (weights[g] / length)
+        tube = reading(readings.tube_weights, levels, 0.0)
+    error = errors(coef, decision, diagonal, known.size, rounding)
+    dual = -(0.5 * known.squared_norm + known.linear)
+    between, doubt = gap(variables, beta, decision, levels, error)
+    primal = dual + between
+    doubt += known.drift + _EPS * (abs(primal) + abs(dual))
+    noise = 0.0  # only a margin that is not fixed is compared with it
+    if readings.margin_weights.shape[0] > 0:
+        noise = _noise(variables, beta, diagonal, known.size)
+    return Account(
+        primal,
+        dual,
+        between,
+        relative(between + doubt, primal, dual),
+        doubt,
+        known.violation,
+        known.infeasibility,
+        reading(readings.bias_weights, levels, 0.0),
+        reading(readings.margin_weights, levels, 1.0),
+        tube,
+        known.squared_norm,
+        noise,
+        known.size,
+        known.drift,
+    )
+
+
+@njit(cache=True, nogil=True)
+def reading(weights, levels, fixed):
+    """Read one number off the levels; without weights it is fixed."""
+    if weights.shape[0] == 0:
+        return fixed
+    total = 0.0
+    for g in range(levels.shape[0]):
+        total += weights[g] * levels[g]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def errors(coef, decision, diagonal, size, rounding):
+    """Bound on the rounding of each entry of ``K coef``: of the kernel's values, and of the sum.
+
+    A sum is one of at most ``SUMMED`` terms at a time.
+    """
+    terms = 0.0
+    for i in range(coef.shape[0]):
+        terms += coef[i] != 0.0
+    roundings = rounding + min(terms, SUMMED) + terms / SUMMED + 2.0
+    out = np.empty(decision.shape[0])
+    for i in range(decision.shape[0]):
+        out[i] = _EPS * (roundings * size * math.sqrt(abs(diagonal[i])) + abs(decision[i]))
+    return out
+
+
+@njit(cache=True, nogil=True)
+def relative(gap, primal, dual):
+    """Gap over the larger objective."""
+    scale = max(abs(primal), abs(dual))
+    if not gap > 0.0:
+        return 0.0
+    return gap / scale if scale > 0.0 and gap < np.inf else np.inf
+
+
+@njit(cache=True, nogil=True)
+def _noise(variables, beta, diagonal, size):
+    """Rounding of a decision value ``sum_t o_t b_t K_tx`` at the support vectors.
+
+    At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
+    few rows with huge values do not count.
+    """
+    count = 0
+    longest = 0.0
+    common = 0.0
+    total = 0.0
+    for t in range(beta.shape[0]):
+        own = abs(diagonal[variables.gram_row[t]])
+        total += abs(beta[t])
+        if beta[t] != 0.0:
+            longest = max(longest, own)
+        if variables.upper[t] > variables.lower[t]:
+            common = max(common, own)
+            count += 1
+    for _ in range(_HALVINGS):  # to what most rows are below
+        above = 0
+        for t in range(beta.shape[0]):
+            own = abs(diagonal[variables.gram_row[t]])
+            above += variables.upper[t] > variables.lower[t] and own > 0.5 * common
+        if above > _FEW * count:
+            break
+        common *= 0.5
+    return RESOLVED * _EPS * max(size * math.sqrt(longest), common * total)

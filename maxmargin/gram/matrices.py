@@ -1,0 +1,110 @@
+"""Whole kernel matrices of one data set, one after the other, their primitives computed once.
+
+Squared distances, for example, are the same for every gamma: kept in a matrix of their own, they
+make each next RBF matrix a matter of one exponential an entry.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from maxmargin.backends import cpu
+from maxmargin.backends.program import Program
+from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
+from maxmargin.kernels import Kernel, Precomputed
+from maxmargin.kernels.base import Validity
+
+
+class Matrices:
+    """Matrices of several kernels over the same points.
+
+    Parameters
+    ----------
+    X : validated data
+    dtype : float32 or float64
+        Of the values; products and distances are taken in float64 in any case.
+    workers : Workers
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.kernels import RBF
+    >>> from maxmargin.gram.matrices import Matrices
+    >>> matrices = Matrices(np.array([[0.0], [1.0]]), np.float32)
+    >>> matrices.prepare([RBF(gamma=1.0), RBF(gamma=2.0)], memory=1 << 20)
+    >>> matrices.of(RBF(gamma=2.0)).round(3)
+    array([[1.   , 0.135],
+           [0.135, 1.   ]], dtype=float32)
+    """
+
+    def __init__(self, X: Any, dtype: Any, workers: Workers = ALONE) -> None:
+        self.X, self.dtype, self.workers = X, np.dtype(dtype), workers
+        self.n = X.shape[0] if hasattr(X, "shape") else len(X)
+        self._values: list[np.ndarray] = []
+        self._kept: tuple[Program, np.ndarray, np.ndarray] | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one matrix."""
+        return self.dtype.itemsize * self.n**2
+
+    @on_one_blas_thread
+    def prepare(self, kernels: list[Kernel], memory: int) -> None:
+        """Compute the primitives that kernels share, where there are several and room for it.
+
+        They must be resolved, and made of the same primitives. Without ``memory`` for these, each
+        kernel's matrix computes them anew.
+        """
+        program = kernels[0].lower()
+        self._kept = None
+        wanted = len(program.primitives) * self.nbytes
+        if len(kernels) < 2 or wanted > memory or program.calls_python:
+            return
+        points = cpu.Operand.prepare(program, self.X, shared=True)
+        kept = np.empty((len(program.primitives), self.n, self.n), dtype=self.dtype)
+        for k, primitive in enumerate(program.primitives):
+            alone = Program()
+            alone.push(primitive.kind, primitive.view, primitive.function)
+            seen = cpu.Operand([points.primitives[k]], np.empty((0, self.n)), self.n)
+            cpu.kernel_square(alone, seen, np.arange(self.n), kept[k], self.workers)
+        self._kept = program, kept, points.factors.astype(self.dtype)
+
+    @on_one_blas_thread
+    def of(self, kernel: Kernel, place: int = 0) -> np.ndarray:
+        """Return the matrix of a resolved kernel; it lasts until the next one at its place."""
+        while len(self._values) <= place:
+            self._values.append(np.empty((self.n, self.n), dtype=self.dtype))
+        program, values = kernel.lower(), self._values[place]
+        if self._kept is not None and shares_primitives(program, self._kept[0]):
+            _, kept, factors = self._kept
+
+            def fill(part: slice) -> None:
+                cpu.kernel_values(program, kept[:, part], factors[:, part], factors, values[part])
+
+            step = cpu.PANEL_ROWS
+            parts = [slice(first, first + step) for first in range(0, self.n, step)]
+            self.workers.map(fill, parts)
+        else:
+            points = cpu.Operand.prepare(program, self.X)
+            workers = ALONE if program.calls_python else self.workers
+            cpu.kernel_square(program, points, np.arange(self.n), values, workers)
+        return values
+
+
+def shares_primitives(first: Program, second: Program) -> bool:
+    """Whether two programmes start from the same numbers."""
+    return first.primitives == second.primitives and first.factors == second.factors
+
+
+class Resident(Precomputed):
+    """Values that were computed from a kernel: what its construction proves stays known."""
+
+    def __init__(self, known: Validity = Validity.UNPROVEN) -> None:
+        self.known = known
+
+    @property
+    def validity(self) -> Validity:
+        """That of the kernel whose values these are."""
+        return self.known

@@ -1,0 +1,392 @@
+"""Kernels that compare the words of two sequences: exactly, with mismatches, gaps or substitutions.
+
+Each counts words of a fixed length, wherever they are, and hands the count of a word on to some
+features; the kernel is the product of the features.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from itertools import combinations, product
+from math import comb
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.backends.cpu.strings import counted, similar_words, words
+from maxmargin.backends.data import as_table
+from maxmargin.backends.strings import Strings
+from maxmargin.kernels.base import finite_number
+from maxmargin.kernels.sequences.alphabet import Alphabet, sequences_of
+from maxmargin.kernels.sequences.base import (
+    FeatureKernel,
+    check_columns,
+    check_unknown,
+    count,
+    looked_up,
+)
+from maxmargin.kernels.sequences.substitutions import substitution_scores
+
+_AT_ONCE = 1 << 26  # features of words that are held at a time, at most
+
+
+class WordKernel(FeatureKernel):
+    """A kernel that is made of the words of one length in a sequence.
+
+    ``phi(x) = sum over the words u of x of phi(u)``.
+    """
+
+    k: int
+    alphabet: str = "protein"
+    unknown: str
+    both_strands: bool = False
+
+    @property
+    def _alphabet(self) -> Alphabet:
+        """The characters."""
+        return Alphabet.of(self.alphabet)
+
+    @property
+    def _length(self) -> int:
+        """Characters of a word."""
+        return count("k", self.k)
+
+    @property
+    def _n_features(self) -> int:
+        """Number of features: by default, one for each word."""
+        return self._alphabet.size**self._length
+
+    def feature_names(self, columns: Iterable[int]) -> list[str]:
+        """Return the words that some columns count."""
+        return [self._alphabet.word(column, self._length) for column in columns]
+
+    @abstractmethod
+    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """``(indptr, columns)``: the features that each of some words counts for, once each."""
+
+    def _check(self) -> None:
+        """Refuse parameters that cannot be."""
+        alphabet = self._alphabet
+        check_unknown(self.unknown)
+        if self.both_strands and not alphabet.complements:
+            raise ValueError(
+                "both_strands counts the reverse complement as well, which only alphabet='dna' "
+                f"and 'rna' have, not {alphabet.name or alphabet.letters!r}."
+            )
+        check_columns(max(self._n_features, alphabet.size**self._length), self, alphabet)
+
+    def _read(self, X: Any) -> tuple[Strings, np.ndarray]:
+        """Sequences as numbers, and the word at each place, (strands, places)."""
+        self._check()
+        k, alphabet = self._length, self._alphabet
+        why = f" (the length of a word), so that {self!r} finds nothing in them to compare"
+        texts = sequences_of(X, self, k, why)
+        strings = alphabet.encode(texts, check_unknown(self.unknown))
+        strands = (False, True) if self.both_strands else (False,)
+        found = [words(*strings, k, alphabet.size, reverse) for reverse in strands]
+        return strings, np.stack(found)
+
+    def _features(self, X: np.ndarray) -> sp.csr_array:
+        strings, found = self._read(X)
+        indptr, numbers, counts = counted(found, strings.begin)
+        distinct, place = np.unique(numbers, return_inverse=True)
+        begin, columns = self._features_of_words(distinct)
+        used, columns = np.unique(columns, return_inverse=True)
+        ones = np.ones(len(columns))
+        occurrences = sp.csr_array((counts, place, indptr), shape=(len(strings), len(distinct)))
+        of_words = sp.csr_array((ones, columns, begin), shape=(len(distinct), len(used)))
+        features = occurrences @ of_words
+        features.sort_indices()
+        parts = features.data, used[features.indices], features.indptr
+        return sp.csr_array(parts, shape=(len(strings), self._n_features))
+
+    def position_values(self, X: Any, columns: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+        """``weights . phi(x)`` by positions, in equal shares over the characters of a word."""
+        strings, found = self._read(as_table(X))
+        distinct, place = np.unique(found, return_inverse=True)
+        known = distinct[distinct >= 0]
+        begin, features = self._features_of_words(known)
+        parts = np.concatenate([[0.0], np.cumsum(looked_up(features, columns, weights))])
+        of_words = np.zeros(len(distinct))
+        of_words[distinct >= 0] = np.diff(parts[begin]) / self._length
+        shares = of_words[place.reshape(found.shape)].sum(axis=0)
+        values = np.zeros(len(strings.codes))
+        for offset in range(self._length):  # no word reaches beyond its sequence
+            values[offset:] += shares[: len(values) - offset]
+        return np.split(values, strings.begin[1:-1])
+
+    def _refuse_many(self, words: int, each: int) -> None:
+        if words * each > _AT_ONCE:
+            raise ValueError(
+                f"{self!r} makes {each:,} features of each of {words:,} different words, more than "
+                "can be held: use shorter words or fewer mismatches, or pass fewer sequences at a "
+                "time."
+            )
+
+
+class Spectrum(WordKernel):
+    """The spectrum kernel: how many words of length k two sequences have in common.
+
+    ``k(x, z) = sum over words u of (count of u in x) * (count of u in z)``.
+
+    Parameters
+    ----------
+    k : int, default=3
+        Length of the words.
+    alphabet : {"dna", "rna", "protein", "latin1"} or str of the characters, default="dna"
+        In the first three, small letters are capital ones.
+    unknown : {"error", "skip"}, default="error"
+        Whether characters outside the alphabet are refused, or words with such a character left
+        out, as is usual for the N of a genome.
+    both_strands : bool, default=False
+        Count the words of the reverse complement as well (DNA and RNA).
+
+    References
+    ----------
+    Leslie, Eskin, Noble, The spectrum kernel: a string kernel for SVM protein classification, 2002.
+
+    Examples
+    --------
+    >>> from maxmargin import SVC
+    >>> from maxmargin.kernels import Spectrum
+    >>> Spectrum(k=2)(["ACAC", "CACA", "GGGG"])
+    array([[5., 4., 0.],
+           [4., 5., 0.],
+           [0., 0., 9.]])
+    >>> SVC(kernel=Spectrum(2)).fit(["ACAC", "CACA", "GGTT", "TTGG"], [0, 0, 1, 1]).predict(["TTG"])
+    array([1])
+    """
+
+    def __init__(
+        self,
+        k: int = 3,
+        alphabet: str = "dna",
+        unknown: str = "error",
+        both_strands: bool = False,
+    ) -> None:
+        self.k = k
+        self.alphabet = alphabet
+        self.unknown = unknown
+        self.both_strands = both_strands
+        self._check()
+
+    def _features(self, X: np.ndarray) -> sp.csr_array:
+        strings, found = self._read(X)
+        indptr, numbers, counts = counted(found, strings.begin)
+        return sp.csr_array((counts, numbers, indptr), shape=(len(strings), self._n_features))
+
+    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.arange(len(numbers) + 1), numbers
+
+
+class Mismatch(WordKernel):
+    """The mismatch kernel: words of length k in common, up to m different characters in each.
+
+    ``phi_v(x)`` is the number of words of x that differ from v in at most m places.
+
+    Parameters
+    ----------
+    k : int, default=5
+    m : int, default=1
+        Mismatches, fewer than k.
+    alphabet, unknown, both_strands
+        As in :class:`Spectrum`.
+
+    References
+    ----------
+    Leslie, Eskin, Weston, Noble, Mismatch string kernels for SVM protein classification, NIPS 2002.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Mismatch
+    >>> Mismatch(k=2, m=1)(["AC", "AG", "TT"])
+    array([[7., 4., 2.],
+           [4., 7., 2.],
+           [2., 2., 7.]])
+    """
+
+    def __init__(
+        self,
+        k: int = 5,
+        m: int = 1,
+        alphabet: str = "dna",
+        unknown: str = "error",
+        both_strands: bool = False,
+    ) -> None:
+        self.k = k
+        self.m = m
+        self.alphabet = alphabet
+        self.unknown = unknown
+        self.both_strands = both_strands
+        self._check()
+
+    def _check(self) -> None:
+        if count("m", self.m, 0) >= self._length:
+            raise ValueError(
+                f"m must be below k: with m={self.m} mismatches in words of k={self.k} characters "
+                "all words are alike."
+            )
+        super()._check()
+
+    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        k, size = self._length, self._alphabet.size
+        each = sum(comb(k, j) * (size - 1) ** j for j in range(self.m + 1))
+        self._refuse_many(len(numbers), each)
+        powers = size ** np.arange(k - 1, -1, -1)
+        letters = numbers[:, None] // powers % size
+        columns = np.empty((len(numbers), each), dtype=np.int64)
+        last = 0
+        for mismatches in range(self.m + 1):
+            for places in combinations(range(k), mismatches):
+                for steps in product(range(1, size), repeat=mismatches):
+                    changed = numbers.copy()
+                    for place, step in zip(places, steps, strict=True):
+                        old = letters[:, place]
+                        changed += ((old + step) % size - old) * powers[place]
+                    columns[:, last] = changed
+                    last += 1
+        return np.arange(len(numbers) + 1) * each, columns.ravel()
+
+
+class GappedKmer(WordKernel):
+    """The gapped k-mer kernel: k characters in common at the same places of a window.
+
+    A feature is a choice of k places of the window and k characters there; two windows with d
+    different characters have ``C(window - d, k)`` features in common.
+
+    Parameters
+    ----------
+    window : int, default=8
+        Length of the words, with their gaps: the l of the reference.
+    k : int, default=5
+        Places that must agree; the other ``window - k`` are gaps.
+    alphabet, unknown, both_strands
+        As in :class:`Spectrum`.
+
+    References
+    ----------
+    Ghandi, Lee, Mohammad-Noori, Beer, Enhanced regulatory sequence prediction using gapped k-mer
+    features, PLoS Computational Biology 10, 2014 (gkm-SVM).
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import GappedKmer
+    >>> GappedKmer(window=3, k=2)(["ACG", "ATG"])
+    array([[3., 1.],
+           [1., 3.]])
+    """
+
+    def __init__(
+        self,
+        window: int = 8,
+        k: int = 5,
+        alphabet: str = "dna",
+        unknown: str = "error",
+        both_strands: bool = False,
+    ) -> None:
+        self.window = window
+        self.k = k
+        self.alphabet = alphabet
+        self.unknown = unknown
+        self.both_strands = both_strands
+        self._check()
+
+    def _check(self) -> None:
+        if count("k", self.k) > count("window", self.window):
+            raise ValueError(
+                f"k={self.k} places of a window must agree, and it has window={self.window}: "
+                "choose k of at most that."
+            )
+        super()._check()
+
+    @property
+    def _length(self) -> int:
+        return int(self.window)
+
+    @property
+    def _n_features(self) -> int:
+        return comb(self.window, self.k) * self._alphabet.size**self.k
+
+    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        size, each = self._alphabet.size, comb(self.window, self.k)
+        self._refuse_many(len(numbers), each)
+        letters = numbers[:, None] // size ** np.arange(self.window - 1, -1, -1) % size
+        powers = size ** np.arange(self.k - 1, -1, -1)
+        columns = np.empty((len(numbers), each), dtype=np.int64)
+        for choice, places in enumerate(combinations(range(self.window), self.k)):
+            columns[:, choice] = letters[:, places] @ powers + choice * size**self.k
+        return np.arange(len(numbers) + 1) * each, columns.ravel()
+
+    def feature_names(self, columns: Iterable[int]) -> list[str]:
+        """Return the words that some columns count, with dots for gaps: ``AC..G``."""
+        choices = list(combinations(range(self.window), self.k))
+        names = []
+        for column in columns:
+            choice, number = divmod(int(column), self._alphabet.size**self.k)
+            name = ["."] * self.window
+            for place, letter in zip(
+                choices[choice], self._alphabet.word(number, self.k), strict=True
+            ):
+                name[place] = letter
+            names.append("".join(name))
+        return names
+
+
+class Substitution(WordKernel):
+    """Protein words in common up to substitutions that evolution makes often: by BLOSUM62.
+
+    ``phi_v(x)`` is the number of words u of x with ``sum_i s(u_i, v_i) >= threshold``: v is in the
+    neighbourhood of u that a BLAST search looks for.
+
+    Parameters
+    ----------
+    k : int, default=3
+    threshold : float, default=11.0
+        The lower, the more words are alike; words whose score with themselves is below it count
+        for nothing.
+    matrix : {"blosum62"} or dict of (letter, letter) to score, default="blosum62"
+    unknown : {"error", "skip"}, default="error"
+        As in :class:`Spectrum`: what the matrix has no score for.
+
+    References
+    ----------
+    Leslie, Kuang, Fast string kernels using inexact matching for protein sequences, JMLR 5, 2004
+    (the substitution kernel, which bounds log-probabilities in place of scores); Altschul et al.,
+    Basic local alignment search tool, 1990.
+
+    Examples
+    --------
+    >>> from maxmargin.kernels import Spectrum, Substitution
+    >>> proteins = ["MKWV", "MRWI", "GGPP"]  # K and R are alike, and so are V and I
+    >>> Spectrum(2, alphabet="protein")(proteins)[0]
+    array([3., 0., 0.])
+    >>> Substitution(2, threshold=7.0)(proteins)[0]
+    array([46., 44.,  0.])
+    """
+
+    def __init__(
+        self,
+        k: int = 3,
+        threshold: float = 11.0,
+        matrix: Any = "blosum62",
+        unknown: str = "error",
+    ) -> None:
+        self.k = k
+        self.threshold = threshold
+        self.matrix = matrix
+        self.unknown = unknown
+        self._check()
+
+    def _check(self) -> None:
+        finite_number("threshold", self.threshold)
+        super()._check()
+
+    @property
+    def _alphabet(self) -> Alphabet:
+        return substitution_scores(self.matrix)[0]
+
+    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        _, scores = substitution_scores(self.matrix)
+        return similar_words(numbers, self._length, scores, float(self.threshold))

@@ -1,0 +1,245 @@
+"""Regularised risk: loss on the data plus a penalty on the weights, and how far from the least.
+
+With values ``f = Z theta`` (:class:`~maxmargin.backends.cpu.linear.Design`) and costs ``c_i``,
+
+    minimise  P(theta) = R(w) + sum_i c_i V_i(f_i),      R(w) = l1 ||w||_1 + l2/2 ||w||^2.
+
+Any slopes ``s_i`` in the domain of the conjugates give ``beta_i``, minus the cost times the slope
+along ``f_i``, and
+
+    D(s) = -R*(Z' beta) - sum_i c_i V_i*(s_i)   <=  min P
+
+``R*`` counts what of an entry is above l1, squared, over ``2 l2``; with l2 = 0 there must be none.
+``P - D`` is the duality gap: the certificate. An intercept without a penalty asks for
+``sum_i beta_i = 0``; with one it is a weight more, on a column of a constant (LIBLINEAR's problem).
+Without any penalty ``R*`` is zero at zero only, and the condition is ``Z' beta = 0``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from maxmargin.backends.cpu.linear import Design
+from maxmargin.backends.systems import DIRECT, solved, solved_by_products
+from maxmargin.certificate import ROUNDING, RiskCertificate
+from maxmargin.risk.penalty import Penalty
+from maxmargin.solution import Status
+
+
+@dataclass(frozen=True)
+class LinearSolution:
+    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended."""
+
+    theta: np.ndarray
+    s: np.ndarray
+    n_iter: int
+    status: Status
+    certificate: RiskCertificate
+
+
+class LossModel(Protocol):
+    """The losses of all rows as quadratics at some values: what a step of Newton's goes by."""
+
+    @property
+    def slope(self) -> np.ndarray:
+        """Slopes along the values, times the costs."""
+
+    def matrix(self, stopped: Callable[[], Any] = ...) -> np.ndarray:
+        """Second derivatives by the weights; asks before every part of it whether to stop."""
+
+    def product(self, step: np.ndarray) -> np.ndarray:
+        """The matrix times a step, without the matrix."""
+
+    def after(self, along: np.ndarray) -> np.ndarray:
+        """Slopes along the values, times the costs, where these have changed by ``along``."""
+
+
+class Risk(ABC):
+    """A problem of this kind over some rows.
+
+    Parameters
+    ----------
+    design : Design
+        The rows, with the intercept's column.
+    cost : float array (n,)
+        Non-negative.
+    penalty : Penalty
+    penalised_intercept : bool
+        Whether the intercept's weight is penalised like the others.
+    """
+
+    def __init__(
+        self, design: Design, cost: np.ndarray, penalty: Penalty, penalised_intercept: bool
+    ) -> None:
+        self.design, self.cost, self.penalty = design, cost, penalty
+        self.penalised = np.full(design.width, 0.0 if penalty.none else 1.0)
+        if design.constant and not penalised_intercept:
+            self.penalised[-1] = 0.0
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.design.n
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+
+    @cached_property
+    def total_cost(self) -> float:
+        """Sum of the costs."""
+        return float(self.cost.sum())
+
+    @property
+    def free_intercept(self) -> bool:
+        """Whether there is an intercept without a penalty."""
+        return bool(self.design.constant) and not self.penalised[-1]
+
+    @property
+    @abstractmethod
+    def nothing(self) -> float:
+        """Objective of zero weights."""
+
+    @property
+    @abstractmethod
+    def max_curvature(self) -> float:
+        """Curvature that the loss has where it is bent most; one where it has kinks."""
+
+    @cached_property
+    def rounding(self) -> float:
+        """Size below which an objective is rounding; without a penalty it may go to zero itself."""
+        loss = 0.0 if self.penalty.none else self.nothing
+        return max(ROUNDING * loss, np.finfo(np.float64).tiny)
+
+    @abstractmethod
+    def with_cost(self, cost: np.ndarray) -> Risk:
+        """Return the same problem with other costs."""
+
+    def times(self, factor: float) -> Any:
+        """Return the problem at costs so many times as large."""
+        return self.with_cost(factor * self.cost)
+
+    # -- primal --------------------------------------------------------------------------------
+
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        """``Z theta``."""
+        return self.design.values(theta)
+
+    def norm(self, theta: np.ndarray) -> float:
+        """``R``."""
+        return self.penalty.value(self.penalised * theta)
+
+    @abstractmethod
+    def empirical(self, f: np.ndarray) -> float:
+        """Sum of the losses at values f, each times its cost."""
+
+    def primal(self, theta: np.ndarray, f: np.ndarray | None = None) -> float:
+        """``P``."""
+        f = self.values(theta) if f is None else f
+        return self.norm(theta) + self.empirical(f)
+
+    def loss_gradient(self, theta: np.ndarray, f: np.ndarray | None = None) -> np.ndarray:
+        """Gradient of the sum of the losses; where one has a kink, from the right."""
+        f = self.values(theta) if f is None else f
+        return -self.design.combination(self.beta(self.slopes_at(f)))
+
+    def smooth_gradient(self, theta: np.ndarray, f: np.ndarray) -> np.ndarray:
+        """Gradient of all but the l1 penalty."""
+        return self.loss_gradient(theta, f) + self.penalty.l2 * (self.penalised * theta)
+
+    @abstractmethod
+    def slopes_at(self, f: np.ndarray) -> np.ndarray:
+        """Slopes of the losses at values f."""
+
+    @abstractmethod
+    def model(self, f: np.ndarray) -> LossModel:
+        """Quadratic model of the losses at values f."""
+
+    def same_for_all(self, theta: np.ndarray) -> np.ndarray:
+        """Return the weights without what changes no value and no penalty."""
+        return theta
+
+    # -- dual ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def beta(self, s: np.ndarray) -> np.ndarray:
+        """Minus the cost times the slope along the values."""
+
+    @abstractmethod
+    def slopes(self, beta: np.ndarray) -> np.ndarray:
+        """Slopes of given ``beta``; zero where a row costs nothing."""
+
+    @abstractmethod
+    def allowed(self, s: np.ndarray) -> np.ndarray:
+        """Return the nearest slopes that are in the domain of the conjugates."""
+
+    @abstractmethod
+    def feasible(self, s: np.ndarray) -> np.ndarray:
+        """Return slopes near these that meet the constraint of an intercept without a penalty."""
+
+    @abstractmethod
+    def conjugates(self, s: np.ndarray, beta: np.ndarray) -> float:
+        """Sum of the losses' conjugates, each times its cost; infinite outside their domain."""
+
+    def dual(self, s: np.ndarray, combined: np.ndarray | None = None) -> float:
+        """``D`` at slopes that are feasible; ``combined`` is ``Z' beta`` where it is known.
+
+        Where that is longer than the l1 penalty allows, or would like, shorter slopes are better:
+        zero is in the domain.
+        """
+        beta = self.beta(s)
+        combined = self.design.combination(beta) if combined is None else combined
+        held = self.penalised * combined
+        excess = self.penalty.excess(held)
+        if excess > 1 and not self.penalty.l2:
+            return -self.conjugates(s / excess, beta / excess)
+        dual = -self.penalty.conjugate(held) - self.conjugates(s, beta)
+        if excess > 1:
+            dual = max(dual, -self.conjugates(s / excess, beta / excess))
+        return dual
+
+    def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
+        """Lower bound on all objectives, from slopes of an answer with values f."""
+        return self._free_bound(theta, f) if self.penalty.none else self.dual(self.feasible(s))
+
+    def _free_bound(self, theta: np.ndarray, f: np.ndarray) -> float:
+        """Lower bound where no weight has a penalty.
+
+        A Newton step along the tangents of the slopes meets the condition to rounding, and what is
+        left of it counts against the bound. Where it leaves the domain of the conjugates, as for
+        classes that can be separated, slopes of zero remain: no loss is negative.
+        """
+        model = self.model(f)
+        gradient = self.design.combination(model.slope)
+        if gradient.size <= DIRECT:
+            step = solved(model.matrix(), gradient.ravel())
+        else:
+            step = solved_by_products(
+                lambda v: model.product(v.reshape(gradient.shape)).ravel(), gradient.ravel()
+            )
+        s = self.slopes(-model.after(-self.values(step.reshape(gradient.shape))))
+        combined = self.design.combination(self.beta(s))
+        left = float(np.linalg.norm(combined)) * float(np.linalg.norm(theta))
+        return max(self.dual(s, combined) - left, -self.conjugates(0.0 * s, 0.0 * s))
+
+    def certificate(
+        self,
+        theta: np.ndarray,
+        s: np.ndarray,
+        status: Status,
+        tol: float,
+        f: np.ndarray | None = None,
+    ) -> RiskCertificate:
+        """Recompute both objectives of an answer from the data, or from its values f."""
+        f = self.values(theta) if f is None else f
+        primal = self.primal(theta, f)
+        if self.penalty.none and primal <= np.finfo(np.float64).tiny:
+            return RiskCertificate.unattained(max(primal, 0.0), status, tol)
+        return RiskCertificate.of(primal, self.bound(theta, f, s), self.rounding, status, tol)

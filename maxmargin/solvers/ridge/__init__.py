@@ -1,0 +1,1 @@
+"""Methods for the linear system of kernel ridge regression, and for its whole path."""

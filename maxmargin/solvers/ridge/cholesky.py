@@ -1,0 +1,108 @@
+"""Ridge regression by Cholesky's factorisation, in ``n^3 / 3`` operations and one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.backends.dense import BlockCholesky, NotPositiveError
+from maxmargin.backends.threads import StoppedError, Workers
+from maxmargin.solution import Status
+from maxmargin.solvers.driver import Measure, Method, Run, Watch
+from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
+
+_CORRECTIONS = 3  # of the solution from its residual, at most
+_BETTER = 0.5  # of the residual before: otherwise a correction is rounding
+
+
+@dataclass(frozen=True)
+class Cholesky(Method[RidgeSystem, RidgeSolution]):
+    """Cholesky's factorisation of the system's matrix; a step is a block of columns.
+
+    Stopped, it has the exact solution for the unknowns that it has come to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import Gram
+    >>> from maxmargin.kernels import Linear
+    >>> from maxmargin.solvers.ridge.problem import RidgeProblem
+    >>> gram = Gram.of(np.array([[1.0], [2.0]]), Linear())
+    >>> problem = RidgeProblem(gram, np.array([[1.0], [2.0]]), alpha=5.0, weight=np.ones(2))
+    >>> Cholesky().solve(problem).b
+    array([[0.1],
+           [0.2]])
+    """
+
+    def accepts(self, problem: RidgeSystem) -> str | None:
+        """None where the matrix has room; else a sentence."""
+        wanted = 8 * problem.n**2
+        if wanted <= problem.memory:
+            return None
+        return (
+            f"A matrix of {problem.n} rows and columns takes {wanted / 2**20:,.0f} MB, and "
+            f"{problem.memory / 2**20:,.0f} MB are allowed: raise cache_size, or use solver='cg', "
+            "which does without the matrix."
+        )
+
+    def begin(self, problem: RidgeSystem, watch: Watch) -> Run:
+        """Begin with the first columns."""
+        return CholeskyRun(problem, watch)
+
+
+class CholeskyRun(Run):
+    """Cholesky's factorisation at work."""
+
+    words = "rows left {violation:.2g}"
+
+    def __init__(self, problem: RidgeSystem, watch: Watch) -> None:
+        self.problem, self.watch = problem, watch
+        self.factor: BlockCholesky | None = None
+
+    def measure(self) -> Measure:
+        """Share of the rows that are left."""
+        return Measure(1.0 if self.factor is None else 1.0 - self.factor.done / self.problem.n)
+
+    def steps(self) -> Generator[None, None, None]:
+        """One block of columns after the other."""
+        problem = self.problem
+        try:
+            factor = self._prepared()
+            while factor.done < problem.n:
+                factor.advance()
+                self.n_iter += 1
+                yield
+        except NotPositiveError as error:
+            raise ValueError(problem.refusal(error.row)) from None
+        except StoppedError:
+            yield  # to the driver, which knows why
+
+    def _prepared(self) -> BlockCholesky:
+        """Compute the matrix of the system, as far as nobody wants it to end."""
+        problem = self.problem
+        workers = Workers(self.watch.workers.count, self.watch.stopped)
+        A = problem.matrix(workers)
+        self.factor = BlockCholesky(A, np.full(problem.n, problem.alpha), workers)
+        return self.factor
+
+    def solution(self, status: Status) -> RidgeSolution:
+        """Return the solution for the rows that are done, corrected from its residual."""
+        problem = self.problem
+        b, residual = np.zeros_like(problem.right), problem.right
+        factor = self.factor
+        if factor is not None and factor.done:
+            seen = factor.done
+            for _ in range(1 + _CORRECTIONS):
+                after = b.copy()
+                after[:seen] += factor.solve(residual[:seen])
+                left = problem.right - factor.product(after) - problem.alpha * after
+                if not np.linalg.norm(left[:seen]) < _BETTER * np.linalg.norm(residual[:seen]):
+                    break
+                b, residual = after, left
+        words = "cholesky" if status is Status.CONVERGED else f"cholesky, of {self._seen()} rows"
+        return RidgeSolution(problem, b, residual, max(self.n_iter, 1), status, words)
+
+    def _seen(self) -> int:
+        return 0 if self.factor is None else self.factor.done

@@ -1,0 +1,289 @@
+"""Linear ridge regression, in its features or in its rows.
+
+    minimise  J(w, c) = 1/2 sum_i s_i (w . x_i + c - t_i)^2 + lambda/2 |w|^2
+
+The intercept c is not regularised: it is the mean of the targets less that of the values, and
+leaves Z, the rows less their mean (all means with the weights s). There are M unknowns or N,
+whichever are fewer (S = diag(s)):
+
+    primal   (Z'S Z + lambda I) w = Z'S t                  M x M
+    dual     (S^(1/2) Z Z' S^(1/2) + lambda I) b = S^(1/2) t,    w = Z'S^(1/2) b      N x N
+
+The bounds of the dual are those of :mod:`maxmargin.solvers.ridge.problem`. A residual of the primal
+is minus the gradient, and J is its least value plus ``g'(Z'S Z + lambda I)^-1 g / 2`` exactly, so
+that
+
+    gap = |g|^2 / (2 lambda),       |w - w*| <= |g| / lambda.
+
+Reference: seed 001, "Dual representations: Analysis"; Hoerl and Kennard, Technometrics 12, 1970.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.backends.cpu.linear import Design
+from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.gram import Definiteness, Spectrum
+from maxmargin.solvers.ridge.problem import RidgeSystem
+
+_EPS = float(np.finfo(np.float64).eps)
+_RANK = 200  # columns of a preconditioner: products with the data cost little
+_ROWS = 1024  # rows that a thread takes at a time
+
+
+class CentredRows:
+    """Rows Z: those of X less their mean, times the roots of their weights. X stays as it is.
+
+    Parameters
+    ----------
+    X : array or CSR of shape (n, d)
+    target : float array (n, m)
+    weight : float array (n,)
+        Positive.
+    centre : bool
+        Without it, means count as zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin.solvers.ridge.linear import CentredRows
+    >>> rows = CentredRows(np.array([[1.0], [3.0]]), np.array([[0.0], [2.0]]), np.ones(2), True)
+    >>> rows.mean, rows.values(np.array([[1.0]])), rows.target
+    (array([2.]), array([[-1.],
+           [ 1.]]), array([[-1.],
+           [ 1.]]))
+    """
+
+    def __init__(self, X: Any, target: np.ndarray, weight: np.ndarray, centre: bool) -> None:
+        self.X = X
+        self.n, self.width = X.shape
+        self.root = np.sqrt(weight)[:, None]
+        self.mean, self.target_mean = np.zeros(self.width), np.zeros(target.shape[1])
+        if centre:
+            share = weight / weight.sum()
+            self.mean = Design(X, 0.0).combination(share)
+            self.target_mean = share @ target
+        self.target = self.root * (target - self.target_mean)
+        self.squares = np.einsum("ij,ij->j", self.target, self.target)
+
+    def values(self, w: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``Z w`` for w (d, m)."""
+        values = Design(self.X, 0.0, workers).values(np.ascontiguousarray(w.T))
+        return self.root * (values - self.mean @ w)
+
+    def combination(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``Z' b`` for b (n, m)."""
+        beta = self.root * b
+        sums = Design(self.X, 0.0, workers).combination(beta).T
+        return sums - np.outer(self.mean, beta.sum(axis=0))
+
+    def dense(self, some: Any) -> np.ndarray:
+        """Return some rows of Z, written out."""
+        rows = self.X[some]
+        rows = rows.toarray() if sp.issparse(rows) else rows
+        return self.root[some] * (rows - self.mean)
+
+    def columns(self, some: np.ndarray) -> np.ndarray:
+        """Return some columns of Z, written out."""
+        columns = self.X[:, some]
+        columns = columns.toarray() if sp.issparse(columns) else columns
+        return self.root * (columns - self.mean[some])
+
+    def slices(self) -> list[slice]:
+        """Stretches of the rows."""
+        return [slice(first, min(first + _ROWS, self.n)) for first in range(0, self.n, _ROWS)]
+
+    @cached_property
+    def row_squares(self) -> np.ndarray:
+        """Squared lengths of Z's rows."""
+        return np.concatenate([_squares(self.dense(part), 1) for part in self.slices()])
+
+    @cached_property
+    def column_squares(self) -> np.ndarray:
+        """Squared lengths of Z's columns."""
+        return np.sum([_squares(self.dense(part), 0) for part in self.slices()], axis=0)
+
+
+@dataclass(frozen=True)
+class LinearSystem(RidgeSystem):
+    """What both forms share; ``room`` are bytes for the matrix."""
+
+    data: CentredRows
+    alpha: float
+    room: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes for the matrix."""
+        return self.room
+
+    @abstractmethod
+    def weights(self, b: np.ndarray) -> np.ndarray:
+        """Weights of the features (d, m)."""
+
+    @property
+    def rank(self) -> int:
+        """A fixed number: products with the data cost little."""
+        return _RANK
+
+    @property
+    def spectrum(self) -> Definiteness | Spectrum:
+        """Products of rows are positive semidefinite."""
+        return Definiteness.PROVEN
+
+    def rounding(self, b: np.ndarray) -> np.ndarray:
+        """Bound on the length of what rounding adds to each residual."""
+        n, d = self.data.n, self.data.width
+        square = float(self.data.row_squares.sum() + self._means())
+        return (
+            _EPS
+            * ((n + d) ** 0.5 + 4.0)
+            * (square * np.linalg.norm(b, axis=0) + np.linalg.norm(self.right, axis=0))
+        )
+
+    def _means(self) -> float:
+        """Squared size of what is subtracted from the rows."""
+        return float((self.data.root**2).sum() * (self.data.mean @ self.data.mean))
+
+    def refusal(self, row: int | None = None) -> str:
+        """Say that alpha is below rounding."""
+        return (
+            f"alpha={self.alpha:g} is below the rounding of products of these data, which are up "
+            f"to {float(self.diagonal.max()):.3g}: raise alpha, scale the columns, or take "
+            "LinearRegression, which has the solution for alpha=0."
+        )
+
+
+class PrimalSystem(LinearSystem):
+    """The unknowns are the weights w of the features."""
+
+    @cached_property
+    def right(self) -> np.ndarray:
+        """``Z'S t``."""
+        return self.data.combination(self.data.target)
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """Length of a gradient whose gap is the objective of zero weights."""
+        size = np.sqrt(self.alpha * self.data.squares)
+        return np.where(size > 0, size, 1.0)
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Squared lengths of the columns."""
+        return self.data.column_squares
+
+    def matrix(self, workers: Workers = ALONE) -> np.ndarray:
+        """``Z'Z``, by stretches of rows."""
+        data, count = self.data, workers.count
+        if sp.issparse(data.X):
+            scaled = sp.csr_array(data.X).multiply(data.root).tocsr()
+            square = np.asarray((scaled.T @ scaled).toarray(), dtype=np.float64)
+            return square - float((data.root**2).sum()) * np.outer(data.mean, data.mean)
+
+        def total(share: list[slice]) -> np.ndarray:
+            out = np.zeros((data.width, data.width))
+            for part in share:
+                workers.check()
+                rows = data.dense(part)
+                out += rows.T @ rows
+            return out
+
+        shares = [data.slices()[k::count] for k in range(count)]
+        return np.sum(workers.map(total, [share for share in shares if share]), axis=0)
+
+    def rows(self, some: np.ndarray) -> np.ndarray:
+        """Products of some columns with all."""
+        columns = self.data.columns(some)
+        return self.data.combination(columns).T
+
+    def product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``(Z'Z + alpha I) b``."""
+        values = self.data.values(b, workers)
+        return self.data.combination(values, workers) + self.alpha * b
+
+    def weights(self, b: np.ndarray) -> np.ndarray:
+        """Weights of the features (d, m)."""
+        return b
+
+    def objectives(self, b: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """J of each output, and its gap."""
+        gap = 0.5 * np.einsum("ij,ij->j", residual, residual) / self.alpha
+        return 0.5 * (self.data.squares - np.einsum("ij,ij->j", b, self.right + residual)), gap
+
+    def bounds(self, length: float) -> tuple[float, float, float]:
+        """Gap, and the error of w, which are the coefficients."""
+        return 0.5 * length**2 / self.alpha, length / self.alpha, length / self.alpha
+
+
+class DualSystem(LinearSystem):
+    """The unknowns are coefficients of the rows."""
+
+    @property
+    def right(self) -> np.ndarray:
+        """``S^(1/2) t``."""
+        return self.data.target
+
+    @cached_property
+    def size(self) -> np.ndarray:
+        """Length of the targets."""
+        size = np.sqrt(self.data.squares)
+        return np.where(size > 0, size, 1.0)
+
+    @property
+    def diagonal(self) -> np.ndarray:
+        """Squared lengths of the rows."""
+        return self.data.row_squares
+
+    def matrix(self, workers: Workers = ALONE) -> np.ndarray:
+        """``Z Z'``."""
+        data = self.data
+        if sp.issparse(data.X):
+            X = sp.csr_array(data.X).astype(np.float64)
+            K = (X @ X.T).toarray()
+            onto = X @ data.mean
+            K += data.mean @ data.mean - onto[:, None] - onto
+            K *= data.root
+            K *= data.root.T
+            return K
+        Z, K = data.dense(slice(None)), np.empty((data.n, data.n))
+
+        def fill(part: slice) -> None:
+            np.matmul(Z[part], Z.T, out=K[part])
+
+        workers.map(fill, data.slices())
+        return K
+
+    def rows(self, some: np.ndarray) -> np.ndarray:
+        """Products of some rows with all."""
+        return self.data.values(self.data.dense(some).T).T
+
+    def product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``(Z Z' + alpha I) b``."""
+        w = self.data.combination(b, workers)
+        return self.data.values(w, workers) + self.alpha * b
+
+    def weights(self, b: np.ndarray) -> np.ndarray:
+        """Weights of the features (d, m)."""
+        return self.data.combination(b)
+
+    def objectives(self, b: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """J of each output, and its gap."""
+        gap = 0.5 * np.einsum("ij,ij->j", residual, residual)
+        return gap + 0.5 * self.alpha * np.einsum("ij,ij->j", b, self.right + residual), gap
+
+    def bounds(self, length: float) -> tuple[float, float, float]:
+        """Gap, and the error of w, which are the coefficients."""
+        norm = 0.5 * length / self.alpha**0.5
+        return 0.5 * length**2, norm, norm
+
+
+def _squares(rows: np.ndarray, axis: int) -> np.ndarray:
+    return np.einsum("ij,ij->i" if axis else "ij,ij->j", rows, rows)

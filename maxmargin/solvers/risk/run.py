@@ -1,0 +1,177 @@
+"""What the methods for regularised risks have in common: a duality gap at every weight."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import LinearSolution, RegularisedRisk, Risk, RiskEvaluation
+from maxmargin.solution import Status
+from maxmargin.solvers.driver import NO_LIMIT, Measure, Method, Run, Watch
+
+AnyRisk = TypeVar("AnyRisk", bound=Risk)
+
+
+@dataclass
+class RiskCache:
+    """What was found out about a risk, and is of use at costs in proportion to its own.
+
+    A run has one of its own; a path of costs and the search for a norm hand theirs from run to run.
+
+    Attributes
+    ----------
+    known_values : tuple, optional
+        The weights that values were made for last, and the values.
+    known_evaluation, part, gram : tuple, optional
+        The sum of the costs that it was made for, with the last evaluation of all rows; the part of
+        the rows that was drawn last; the curvatures and their matrix that were made last.
+    """
+
+    known_values: tuple[np.ndarray, np.ndarray] | None = None
+    known_evaluation: tuple[float, RiskEvaluation] | None = None
+    part: tuple[float, Any] | None = None
+    gram: tuple[float, np.ndarray, np.ndarray] | None = None
+
+    def values(self, risk: Risk, theta: np.ndarray) -> np.ndarray:
+        """``Z theta``, or what is known of it."""
+        known = self.known_values
+        if known is None or not (known[0] is theta or np.array_equal(known[0], theta)):
+            self.known_values = known = theta.copy(), risk.values(theta)
+        return known[1]
+
+    def evaluate(self, risk: RegularisedRisk, theta: np.ndarray) -> RiskEvaluation:
+        """Read every row once, or not at all where it was done at these weights last."""
+        if self.known_evaluation is not None:
+            total, known = self.known_evaluation
+            if np.array_equal(known.theta, theta):
+                return known.times(risk.total_cost / total)
+        evaluation = risk.evaluate(theta)
+        self.known_evaluation = risk.total_cost, evaluation
+        return evaluation
+
+
+class RiskRun(Run, Generic[AnyRisk]):
+    """A run that knows weights, and what they prove.
+
+    Attributes
+    ----------
+    theta : float array
+        The weights, the intercept's last.
+    s : float array or None
+        Slopes of the losses that stand for the dual; None as long as nobody has asked.
+    """
+
+    words = "pass {steps}, relative gap {violation:.2g}"
+    theta: np.ndarray
+    s: np.ndarray | None = None
+    _certificate: RiskCertificate | None = None
+
+    def __init__(
+        self,
+        risk: AnyRisk,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> None:
+        self.risk, self.watch, self.start = risk, watch, start
+        self.cache = RiskCache() if cache is None else cache
+        self.stand(np.zeros(risk.shape) if start is None else start.theta)
+
+    def stand(
+        self,
+        theta: np.ndarray,
+        s: np.ndarray | None = None,
+        certificate: RiskCertificate | None = None,
+    ) -> None:
+        """Have these weights from now on, with slopes and a certificate where they are known."""
+        self.theta, self.s, self._certificate = theta, s, certificate
+
+    @property
+    def certificate(self) -> RiskCertificate:
+        """Both objectives at the weights as they are, recomputed from the data; only once."""
+        if self._certificate is None:
+            self._certificate = self._judged()
+        return self._certificate
+
+    def _judged(self) -> RiskCertificate:
+        """Recompute both objectives, with a status of "converged" where the gap allows it."""
+        f = self.cache.values(self.risk, self.theta)
+        if self.s is not None:
+            return self._judged_by(self.s, f)
+        judged = [(self._judged_by(s, f), s) for s in self.dual_points(f)]
+        certificate, self.s = min(judged, key=lambda pair: pair[0].gap)
+        return certificate
+
+    def _judged_by(self, s: np.ndarray, f: np.ndarray) -> RiskCertificate:
+        return self.risk.certificate(self.theta, s, Status.CONVERGED, self.watch.tol, f)
+
+    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
+        """Slopes that may prove how good weights with values f are: of the losses there."""
+        return [self.risk.slopes_at(f)]
+
+    def value_and_gradient(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Objective at some weights, and the gradient of what is smooth of it.
+
+        The weights are remembered, and not to be changed later.
+        """
+        f = self.risk.values(theta)
+        self.cache.known_values = theta, f
+        return self.risk.primal(theta, f), self.risk.smooth_gradient(theta, f)
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The weights."""
+        return self.theta
+
+    def measure(self) -> Measure:
+        """Both objectives and the relative gap."""
+        certificate = self.certificate
+        return Measure(
+            certificate.relative_gap, certificate.primal, certificate.dual, certificate.gap
+        )
+
+    def solution(self, status: Status) -> LinearSolution:
+        """Return the weights with their certificate; only that says whether they have converged."""
+        certificate = self.certificate
+        if status is not Status.CONVERGED:
+            certificate = certificate.ended(status)
+        s = np.empty(0) if self.s is None else self.s
+        theta = self.risk.same_for_all(self.theta)
+        return LinearSolution(theta, s, self.n_iter, certificate.status, certificate)
+
+    def follow(self, inner: RiskRun) -> Generator[None, None, None]:
+        """Let a run on a smaller problem go on to its end, and have its weights meanwhile."""
+        while inner.status is None and self.watch.left(inner.n_iter):
+            inner.advance(NO_LIMIT)
+            self.stand(inner.theta)
+            yield
+
+
+class RiskMethod(Method[Any, LinearSolution]):
+    """A method that minimises a regularised risk, until the relative duality gap is ``tol``."""
+
+    run: ClassVar[type[RiskRun]]
+
+    def begin(
+        self,
+        problem: Any,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> Run:
+        """Begin from an earlier answer where there is one.
+
+        Parameters
+        ----------
+        problem : RegularisedRisk or SoftmaxRisk
+        watch : Watch
+            A step is a pass over the data.
+        start : LinearSolution, optional
+        cache : RiskCache, optional
+            From a run on the same problem at other costs.
+        """
+        return self.run(problem, watch, start, cache)

@@ -1,0 +1,196 @@
+"""One machine for several classes at once: Crammer and Singer's, Weston and Watkins'."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.svm
+from scipy.optimize import LinearConstraint, minimize
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
+
+from maxmargin import SVC, Gram, NuSVC, SVCSearchCV, Trace
+from maxmargin.bounds import leave_one_out
+from maxmargin.duals.direct import DirectProblem
+from maxmargin.kernels import RBF, Linear
+from maxmargin.multiclass import CrammerSinger, SchemeClassifier, WestonWatkins
+from maxmargin.solvers import SMO, RowDescent, Watch
+from maxmargin.solvers.dual.direct import solve_directly
+
+FORMS = ["crammer_singer", "weston_watkins"]
+
+
+def data(load, n=None):
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X)[:n], y[:n]
+
+
+def primal(values, squares, y, cost, form):
+    """The machine's objective, written out."""
+    margins = 1 + values - values[np.arange(len(y)), y][:, None]
+    margins[np.arange(len(y)), y] = 0
+    margins = np.maximum(margins, 0)
+    losses = margins.max(axis=1) if form == "crammer_singer" else margins.sum(axis=1)
+    return 0.5 * squares + float(cost @ losses)
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_digits])
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_the_linear_machine_is_liblinears(load, C):
+    X, y = data(load, 500)
+    X, y = (X, y) if load is load_digits else data(load)
+    weight = np.linspace(0.5, 2.0, len(y))
+    options = {"C": C, "multi_class": "crammer_singer", "tol": 1e-6, "max_iter": 10**5}
+    theirs = sklearn.svm.LinearSVC(random_state=0, **options).fit(X, y, weight)
+    model = SVC(kernel="linear", C=C, multiclass="crammer_singer", tol=1e-4).fit(X, y, weight)
+    W = np.column_stack([theirs.coef_, theirs.intercept_])
+    best = primal(theirs.decision_function(X), (W**2).sum(), y, C * weight, "crammer_singer")
+    certificate = model.certificate_
+    assert certificate.converged
+    assert certificate.dual - certificate.rounding <= best * (1 + 1e-9)
+    assert certificate.primal <= best + certificate.gap + certificate.rounding + 1e-4 * best
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=5e-3 * np.abs(theirs.coef_).max())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kernel", [RBF(0.3), Linear()])
+def test_certificates_say_what_is_true(form, bias, kernel):
+    X, y = data(load_wine)
+    C = 5.0
+    model = SVC(kernel=kernel, C=C, multiclass=form, fit_intercept=bias, tol=1e-5).fit(X, y)
+    coef = np.zeros((3, len(y)))
+    coef[:, model.support_] = model.dual_coef_
+    K = kernel(X) + bias
+    values, squares = (coef @ K).T, np.einsum("ki,ij,kj", coef, K, coef)
+    certificate = model.certificate_
+    np.testing.assert_allclose(model.decision_function(X), values, atol=1e-9)
+    expected = primal(values, squares, y, np.full(len(y), C), form)
+    assert certificate.primal == pytest.approx(expected, rel=1e-10)
+    others = np.ones((3, len(y)), dtype=bool)
+    others[y, np.arange(len(y))] = False
+    assert certificate.dual == pytest.approx(-0.5 * squares - coef[others].sum(), rel=1e-10)
+    assert 0 <= certificate.gap <= 1e-3 * certificate.primal
+    np.testing.assert_allclose(coef.sum(axis=0), 0, atol=1e-12)
+    assert (coef[others] <= 0).all()
+    assert (coef[others] >= -C).all()
+    if form == "crammer_singer":
+        assert coef[~others].max() <= C
+    np.testing.assert_allclose(
+        model.slack_.sum(), (certificate.primal - 0.5 * squares) / C, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_general_solver_finds_nothing_better(form):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(14, 2)), np.arange(14) % 3
+    cost = rng.uniform(0.2, 3.0, size=14)
+    K = RBF(0.5)(X) + 1
+    own = np.zeros((14, 3), dtype=bool)
+    own[np.arange(14), y] = True
+    most = cost if form == "crammer_singer" else 2 * cost
+    bounds = [(0, most[i]) if own[i, k] else (-cost[i], 0) for i in range(14) for k in range(3)]
+
+    def objective(b):
+        b = b.reshape(14, 3)
+        return 0.5 * np.einsum("ik,ij,jk", b, K, b) + b[~own].sum()
+
+    sums = LinearConstraint(np.kron(np.eye(14), np.ones(3)), 0, 0)
+    start = np.zeros(42)
+    found = minimize(
+        objective, start, bounds=bounds, constraints=sums, options={"ftol": 1e-12, "maxiter": 500}
+    )
+    problem = DirectProblem(y, 3, cost, form == "weston_watkins", bias=True)
+    watch = Watch(tol=1e-8)
+    answer = solve_directly(problem.over(Gram.of(X, RBF(0.5))), RowDescent(), watch)
+    assert answer.certificate.converged
+    assert -answer.certificate.dual <= found.fun + 1e-7
+    assert answer.certificate.gap <= 1e-6
+    # a start that belongs to other costs is brought back, and leads to the same answer
+    again = DirectProblem(y, 3, 0.5 * cost, form == "weston_watkins", bias=True)
+    near = solve_directly(
+        again.started_near(answer.b).over(Gram.of(X, RBF(0.5))), RowDescent(), watch
+    )
+    far = solve_directly(again.over(Gram.of(X, RBF(0.5))), RowDescent(), watch)
+    assert near.certificate.dual == pytest.approx(far.certificate.dual, abs=1e-7)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_large_costs_and_sets_larger_than_memory(form):
+    X, y = data(load_digits)
+    model = SVC(C=1000, gamma=0.02, multiclass=form, cache_size=2).fit(X, y)  # sets of 360 rows
+    assert model.certificate_.converged
+    assert model.score(X, y) == 1.0
+    roomy = SVC(C=1000, gamma=0.02, multiclass=form).fit(X, y)
+    mine, theirs = model.certificate_, roomy.certificate_
+    assert mine.dual <= theirs.primal
+    assert theirs.dual <= mine.primal
+    sparse = clone(roomy).fit(sp.csr_array(X), y)
+    np.testing.assert_allclose(sparse.decision_function(X), roomy.decision_function(X), atol=2e-2)
+
+
+def test_manners():
+    X, y = data(load_wine)
+    names = np.array(["c", "a", "b"])[y]
+    model = SVC(multiclass="crammer_singer").fit(X, names)
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    assert model.score(X, names) > 0.99
+    values = model.decision_function(X)
+    assert values.shape == (len(y), 3)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[values.argmax(axis=1)])
+    trace = Trace()
+    clone(model).set_params(callback=trace, multiclass=WestonWatkins(3)).fit(X, y)
+    assert trace.records[0][-1].violation <= 1e-3
+    assert trace.records[0][-1].gap >= 0
+    again = clone(model).set_params(warm_start=True).fit(X, y)
+    steps = again.n_iter_.sum()
+    assert steps > 0
+    assert again.fit(X, y).n_iter_.sum() < 0.1 * steps
+    with pytest.warns(UserWarning, match="max_iter=3"):
+        stopped = SVC(multiclass="crammer_singer", max_iter=3).fit(X, y)
+    assert stopped.fit_status_ == 1
+    assert stopped.certificate_.dual <= model.certificate_.primal
+    two = SVC(multiclass="crammer_singer").fit(X, y == 1)  # two classes: the one machine
+    np.testing.assert_array_equal(two.dual_coef_, SVC().fit(X, y == 1).dual_coef_)
+    calibrated = CalibratedClassifierCV(SVC(multiclass="crammer_singer"), ensemble=False)
+    assert calibrated.fit(X, y).score(X, y) > 0.97
+
+
+def test_searches_fit_them_one_by_one():
+    X, y = data(load_wine)
+    made = lambda n_classes: CrammerSinger(n_classes)  # noqa: E731 - a factory, not a class
+    grid = {"C": [0.1, 1.0], "multiclass": ["crammer_singer", CrammerSinger, made, "ovr"]}
+    search = SVCSearchCV(SVC(), grid, cv=3).fit(X, y)
+    said = [search.sharing_.why(k) or "" for k in range(8)]
+    assert ["one problem for all classes" in why for why in said] == [True, True, True, False] * 2
+    scores = search.cv_results_["mean_test_score"]
+    assert scores[0] == scores[1] == scores[2]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (SVC(multiclass="crammer_singer", probability=True), "CalibratedClassifierCV"),
+        (SVC(multiclass="crammer_singer", C=np.inf), "needs a finite C"),
+        (SVC(multiclass="weston_watkins", solver="smo"), "for machines for two classes"),
+        (SVC(multiclass="weston_watkins", solver=SMO()), "for machines for two classes"),
+        (SVC(multiclass="weston_watkins", checkpoint="f"), "warm_start"),
+        (SVC(solver=RowDescent()), "several classes at once"),
+        (NuSVC(multiclass="crammer_singer", nu=0.1), "use SVC"),
+        (SchemeClassifier(SVC(), multiclass="crammer_singer"), "machine of its own"),
+    ],
+)
+def test_what_they_do_not_have(model, message):
+    X, y = data(load_iris)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+
+
+def test_no_bounds_and_no_balance():
+    X, y = data(load_iris)
+    with pytest.raises(ValueError, match="unanimous"):
+        leave_one_out(SVC(multiclass="crammer_singer").fit(X, y))
+    with pytest.raises(ValueError, match="class_weight"):
+        CrammerSinger(3, balanced=True)

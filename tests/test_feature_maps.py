@@ -1,0 +1,198 @@
+"""Feature maps: products of features are the kernel, exactly or as nearly as is said."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import (
+    ExplicitFeatures,
+    KernelRidge,
+    LinearSVC,
+    Nystroem,
+    RandomFourier,
+    Ridge,
+)
+from maxmargin.kernels import (
+    RBF,
+    GaussianBasis,
+    Laplacian,
+    Linear,
+    Polynomial,
+    PolynomialBasis,
+    QuadraticForm,
+    Sigmoid,
+    SigmoidBasis,
+    exp,
+    explicit_features,
+    polynomial_columns,
+    quadratic_features,
+)
+
+X = np.random.default_rng(0).normal(size=(12, 3))
+A = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 1.0]])
+EXACT = [
+    Linear(),
+    Linear() + 2.5,
+    3 * Linear(),
+    Polynomial(3, coef0=2.0, gamma=0.5),
+    Polynomial(4, coef0=0.0),
+    (Linear() + 1) ** 3,
+    Linear().polynomial([1.0, 0.0, 2.0]),
+    QuadraticForm(A),
+    Linear().on([0, 2]) + 0.5 * Polynomial(2),
+    Polynomial(2).on([0]) * (Linear().on([1, 2]) + 1),
+    Linear().conformal(lambda points: 1.0 + points[:, 0] ** 2),
+    Polynomial(2).normalized(),
+    Linear().after(quadratic_features),
+]
+
+
+@pytest.mark.parametrize("kernel", EXACT, ids=str)
+def test_features_of_every_rule(kernel):
+    phi = explicit_features(kernel, X)
+    np.testing.assert_allclose(phi @ phi.T, kernel(X), atol=1e-10)
+    fitted = ExplicitFeatures(kernel).fit(X)
+    assert fitted.approximation_error_ < 1e-12
+    np.testing.assert_array_equal(fitted.transform(X), phi)
+
+
+def test_the_lectures_maps():
+    np.testing.assert_allclose(explicit_features(Linear() + 9, [[1.0, 2.0]]), [[1.0, 2.0, 3.0]])
+    square = explicit_features(Linear() ** 2, X)
+    np.testing.assert_allclose(square, quadratic_features(X))  # (x1^2, sqrt(2) x1 x2, x2^2)
+    for n, M in ((2, 2), (3, 4), (10, 3)):
+        some = np.ones((1, n))
+        assert explicit_features(Polynomial(M), some).shape[1] == polynomial_columns(n, M)
+    x, sigma = np.array([[0.7]]), 1.3
+    series = [np.exp(-0.49 / (2 * sigma**2)) * 0.7**k / sigma**k for k in range(5)]
+    series = np.array(series) / np.sqrt([1.0, 1.0, 2.0, 6.0, 24.0])
+    np.testing.assert_allclose(explicit_features(RBF(sigma=sigma), x, cut=4)[0], series[::-1])
+
+
+@pytest.mark.parametrize("kernel", [RBF(gamma=0.2), exp(0.5 * Linear()), RBF(0.1) * Linear()])
+def test_a_longer_series_is_nearer(kernel):
+    errors = [ExplicitFeatures(kernel, cut=cut).fit(X).approximation_error_ for cut in (1, 4, 12)]
+    assert errors[0] > 2 * errors[1] > 20 * errors[2]
+
+
+def test_features_that_cannot_be_written_out():
+    with pytest.raises(ValueError, match="cut="):
+        explicit_features(RBF(), X)
+    with pytest.raises(ValueError, match="negative weight"):
+        explicit_features(Linear() + -1, X)
+    with pytest.raises(ValueError, match="Nystroem"):
+        explicit_features(Laplacian(), X)
+    with pytest.raises(ValueError, match="use the kernel itself"):
+        explicit_features(Polynomial(9), np.ones((1, 50)))
+    with pytest.raises(ValueError, match="Nystroem takes any"):
+        RandomFourier(Polynomial()).fit(X)
+
+
+@pytest.mark.parametrize("basis", [PolynomialBasis(5), GaussianBasis(7), SigmoidBasis(7)])
+def test_kernels_from_basis_functions(basis):
+    x = np.linspace(-1, 1, 9)[:, None]
+    kernel = basis.kernel
+    by_hand = sum(np.outer(f, f) for f in basis(x).T)
+    np.testing.assert_allclose(kernel(x), by_hand, atol=1e-12)
+    assert kernel.validity == "valid"
+    model = KernelRidge(0.1, kernel=kernel).fit(x, np.sin(3 * x[:, 0]))
+    primal = Ridge(0.1, fit_intercept=False).fit(basis(x), np.sin(3 * x[:, 0]))
+    np.testing.assert_allclose(model.predict(x), primal.predict(basis(x)), atol=1e-8)
+    with pytest.raises(ValueError, match="on a line"):
+        basis(X)
+
+
+DIGITS, LABELS = load_digits(return_X_y=True)
+DIGITS = DIGITS / 16.0
+
+
+@pytest.mark.parametrize("landmarks", ["pivots", "uniform"])
+@pytest.mark.parametrize("kernel", [RBF(0.05), Polynomial(2), Laplacian(0.02)], ids=str)
+def test_nystroem_is_exact_at_its_landmarks(kernel, landmarks):
+    some = DIGITS[:300]
+    model = Nystroem(kernel, n_components=60, landmarks=landmarks, random_state=0).fit(some)
+    phi, K = model.transform(some), kernel(some)
+    at = model.component_indices_
+    np.testing.assert_allclose(phi[at] @ phi.T, K[at], atol=1e-6 * K.max())
+    left = np.diag(K) - np.einsum("ij,ij->i", phi, phi)
+    assert left.min() > -1e-6 * K.max()  # a projection is never longer
+    rest = np.setdiff1d(np.arange(300), at)
+    error = np.linalg.norm(phi[rest] @ phi[rest].T - K[np.ix_(rest, rest)])
+    assert model.approximation_error_ == pytest.approx(
+        error / np.linalg.norm(K[np.ix_(rest, rest)]), rel=1e-6
+    )
+    sparse = model.transform(sp.csr_array(some))
+    np.testing.assert_allclose(sparse, phi, atol=1e-7)
+
+
+def test_more_columns_are_nearer_and_more_than_the_rank_are_not_made():
+    errors = [
+        Nystroem(RBF(0.05), n_components=m, random_state=0).fit(DIGITS[:600]).approximation_error_
+        for m in (20, 80, 300)
+    ]
+    assert errors[0] > 1.5 * errors[1] > 2.25 * errors[2]
+    with pytest.warns(UserWarning, match="rank 3 here"):
+        model = Nystroem(Linear(), n_components=10).fit(X)
+    assert model.transform(X).shape == (12, 3)
+    assert list(model.get_feature_names_out()) == ["nystroem0", "nystroem1", "nystroem2"]
+
+
+@pytest.mark.parametrize(
+    "kernel", [RBF(0.3), Laplacian(0.2), 2 * RBF(0.1) * Laplacian(0.1), RBF(0.1) ** 2], ids=str
+)
+def test_random_fourier_features_are_the_kernel_in_the_mean(kernel):
+    errors = []
+    for m in (200, 20_000):
+        model = RandomFourier(kernel, n_components=m, random_state=0).fit(X)
+        phi = model.transform(X)
+        np.testing.assert_allclose(np.einsum("ij,ij->i", phi, phi), kernel.diag(X))
+        errors.append(model.approximation_error_)
+    odd = RandomFourier(kernel, n_components=20_001, random_state=0).fit(X)
+    assert odd.transform(X).shape == (12, 20_001)
+    assert odd.approximation_error_ < 0.03
+    assert errors[1] < 0.03
+    assert 4 < errors[0] / errors[1] < 25  # ten, but for chance
+
+
+def test_linear_machines_reach_what_kernels_do():
+    train, test = slice(None, 1200), slice(1200, None)
+    for features in (Nystroem(RBF(0.05), n_components=400, random_state=0),):
+        machine = make_pipeline(features, LinearSVC()).fit(DIGITS[train], LABELS[train])
+        assert machine.score(DIGITS[test], LABELS[test]) > 0.93
+    some = DIGITS[:200]
+    ridge = make_pipeline(Nystroem(RBF(0.05), n_components=200), Ridge(0.1, fit_intercept=False))
+    ridge.fit(some, LABELS[:200])
+    exact = KernelRidge(0.1, kernel=RBF(0.05)).fit(some, LABELS[:200])
+    np.testing.assert_allclose(ridge.predict(DIGITS[:400]), exact.predict(DIGITS[:400]), atol=1e-4)
+
+
+def test_a_precomputed_matrix_and_an_indefinite_kernel():
+    with pytest.raises(ValueError, match="needs points"):
+        Nystroem("precomputed").fit(np.eye(3))
+    with pytest.warns(UserWarning, match="rank"):
+        Nystroem(Sigmoid(1.0, -1.0), n_components=12).fit(X)
+
+
+@parametrize_with_checks(
+    [
+        Nystroem(n_components=2, random_state=0),
+        RandomFourier(n_components=4, random_state=0),
+        ExplicitFeatures(Polynomial(2)),
+    ]
+)
+@pytest.mark.filterwarnings("ignore:The kernel's values have rank")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_page_runs(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "features.md").read_text(encoding="utf-8")
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "features.md", "exec"), {})
+    assert "Nystroem" in capsys.readouterr().out
