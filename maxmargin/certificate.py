@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from maxmargin.gram.spectrum import Definiteness, Spectrum
+from maxmargin.gram.spectrum import Definiteness, Spectrum, known_definiteness
 from maxmargin.solution import Status
 
 ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero

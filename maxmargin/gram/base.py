@@ -15,7 +15,7 @@ from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.program import FUNCTION, PRECOMPUTED, Program
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.backends.views import Views
-from maxmargin.gram.spectrum import Definiteness, Spectrum
+from maxmargin.gram.spectrum import Definiteness, Spectrum, known_definiteness
 from maxmargin.kernels.base import Kernel, Validity
 
 if TYPE_CHECKING:

@@ -61,6 +61,11 @@ class Spectrum:
         return self.__dict__
 
 
+def known_definiteness(spectrum: Spectrum | Definiteness) -> Definiteness:
+    """What a spectrum, or what is known without one, says of the matrix."""
+    return spectrum.definiteness if isinstance(spectrum, Spectrum) else spectrum
+
+
 @on_one_blas_thread
 def _indefinite(K: np.ndarray) -> bool:
     """Whether a symmetric matrix has a negative eigenvalue, beyond rounding.

@@ -47,7 +47,7 @@ class Labels:
         self.scheme = as_scheme(multiclass, len(self.classes))
         if self.scheme.direct:
             raise ValueError(
-                f"{self.scheme!r} is one problem for all classes, which only a fit of its own solves."
+                f"{self.scheme!r} is one problem for all classes: only a fit of its own solves it."
             )
         self.tasks = self.scheme.tasks(self.index)
         self.sign, self.n_problems = self.scheme.sign, len(self.tasks)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from maxmargin.certificate import Certificate
-from maxmargin.gram import Definiteness, Spectrum
+from maxmargin.gram.spectrum import Definiteness, Spectrum, known_definiteness
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
