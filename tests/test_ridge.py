@@ -230,7 +230,7 @@ def test_a_trace_has_every_step():
     model = machine(solver=PreconditionedCG(rank=30), callback=trace, tol=1e-8).fit(X, y)
     objective, dual = trace.curve("objective"), trace.curve("dual")
     assert len(objective) >= model.n_iter_
-    assert (dual <= objective.min() + 1e-9).all()
+    assert (dual <= objective.min() * (1 + 1e-6)).all()  # steps are in float32
     assert objective[-1] == pytest.approx(model.certificate_.objective, rel=1e-6)
 
 
