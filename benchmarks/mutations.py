@@ -3,8 +3,9 @@
     python benchmarks/mutations.py [--only 01,17] [--jobs 2]
 
 Each mutant is one edit of one file, in a copy of the project; the tests that should notice run
-there until the first failure, and the test that failed once more without the mistake. Who changes a file that a mutant names gets an error here, and says
-the mistake anew. Results go to ``results/mutations.md``.
+there until the first failure, and the test that failed once more without the mistake. Who changes
+a file that a mutant names gets an error here, and says the mistake anew. Results go to
+``results/mutations.md``.
 """
 
 from __future__ import annotations
