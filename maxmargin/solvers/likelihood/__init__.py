@@ -1,0 +1,16 @@
+"""Gaussian processes: the likelihood of a kernel's numbers, and its maximum."""
+
+from maxmargin.solvers.likelihood.ascent import Ascent, AverageInformation
+from maxmargin.solvers.likelihood.certificate import LikelihoodCertificate
+from maxmargin.solvers.likelihood.problem import Evaluation, MarginalLikelihood
+from maxmargin.solvers.likelihood.starts import Search, maximise
+
+__all__ = [
+    "Ascent",
+    "AverageInformation",
+    "Evaluation",
+    "LikelihoodCertificate",
+    "MarginalLikelihood",
+    "Search",
+    "maximise",
+]
