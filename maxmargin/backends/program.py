@@ -171,7 +171,7 @@ class Program:
 
         Constants, coefficients, the factors of stretched columns, and those of programmes inside.
         """
-        parts = [[step[3] for step in self.code], self.coefficients]
+        parts: list[Any] = [[step[3] for step in self.code], self.coefficients]
         parts += [primitive.stretch for primitive in self.primitives]
         parts += [f.function.numbers for f in self.factors if isinstance(f.function, Program)]
         return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
@@ -187,9 +187,7 @@ class Program:
             (p.kind, p.view[:-1] if p.stretch else p.view, len(p.stretch), p.function)
             for p in self.primitives
         ]
-        factors = [
-            f.function._form if isinstance(f.function, Program) else f for f in self.factors
-        ]
+        factors = [f.function._form if isinstance(f.function, Program) else f for f in self.factors]
         code = [step[:3] for step in self.code]
         return code, len(self.coefficients), primitives, factors
 

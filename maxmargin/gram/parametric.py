@@ -8,6 +8,7 @@ are made tile by tile, used and forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ class GramAt:
 
         ``weights`` returns the rows of a symmetric W, up to the end of their own square.
         """
-        wanted = self.slopes.any(axis=0)
+        wanted = np.asarray(self.slopes.any(axis=0))
         by = cpu.Derivatives(self.program, wanted, self.gram.views, self.factors)
         count = int(wanted.sum())
 
@@ -181,5 +182,4 @@ def stripes(n: int) -> list[slice]:
 def _tiles(rows: slice) -> list[slice]:
     """Columns of the tiles of a stripe, left of its own square and this itself."""
     edges = [*range(0, rows.start, _WIDTH), rows.start, rows.stop]
-    pairs = zip(edges[:-1], edges[1:], strict=True)
-    return [slice(first, last) for first, last in pairs if first < last]
+    return [slice(first, last) for first, last in pairwise(edges) if first < last]

@@ -1,4 +1,4 @@
-"""Kernels that are functions of a distance: Gaussian (RBF), Laplacian, Matern, rational quadratic."""
+"""Kernels that are functions of a distance: Gaussian, Laplacian, Matern, rational quadratic."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The numbers of a kernel as one vector, on a logarithmic scale: what a likelihood is maximised over.
+"""The numbers of a kernel as one vector of logarithms: what a likelihood is maximised over.
 
-A number takes part by the logarithm of its size and keeps its sign; zero, which means that a term is
-not there, stays. Whole numbers (a degree) are part of the formula, and so are numbers that enter
+A number takes part by the logarithm of its size and keeps its sign; zero, which means that a term
+is not there, stays. Whole numbers (a degree) are part of the formula, and so are numbers that enter
 through a feature map or a recursion: what counts is found out by changing each number a little and
 looking whether the programme changes in nothing but its numbers.
 """
@@ -52,13 +52,14 @@ class Parameters:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from maxmargin.kernels import RBF, Polynomial
     >>> from maxmargin.kernels.parameters import Parameters
     >>> parameters = Parameters(2.0 * RBF(gamma=0.5) + Polynomial(degree=2, coef0=0.0))
     >>> parameters.names
     ['k1__constant', 'k1__gamma', 'k2__gamma']
-    >>> parameters.kernel_at(parameters.theta + 1.0)
-    5.43656 * RBF(gamma=1.3591409142295225) + Polynomial(degree=2, coef0=0.0, gamma=2.718281828459045)
+    >>> parameters.kernel_at(parameters.theta + np.log(2.0))
+    4 * RBF(gamma=1.0) + Polynomial(degree=2, coef0=0.0, gamma=2.0)
     """
 
     def __init__(self, kernel: Kernel, fixed: Collection[str] = ()) -> None:
@@ -134,9 +135,8 @@ def _numbers(kernel: Kernel) -> list[Number]:
             continue
         if _is_real(value):
             found.append(Number(name, None, float(value)))
-        elif isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1:
-            if any(_is_real(entry) for entry in value):
-                found += [Number(name, k, float(entry)) for k, entry in enumerate(value)]
+        elif isinstance(value, list | tuple | np.ndarray) and any(map(_is_real, value)):
+            found += [Number(name, k, float(entry)) for k, entry in enumerate(value)]
     return [number for number in found if number.value]
 
 

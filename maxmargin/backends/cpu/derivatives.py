@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin.backends import program as op
 from maxmargin.backends.compiled import njit
@@ -62,37 +63,49 @@ class Derivatives:
         self.operands = _operands(program)
         self.count = 0  # of what the compiled pass writes
         self._recipes: list[tuple[int, Any]] = []  # of each number: of what, and times what
-        self.places: list[np.ndarray] = []
-        rest = wanted
-        direct = len(program.code) + len(program.coefficients)
-        for part in (rest[: len(program.code)], rest[len(program.code) : direct]):
-            place = np.full(max(len(part), 1), -1)
-            for k in np.flatnonzero(part):
-                place[k] = self._new()
-                self._recipes.append((place[k], None))
-            self.places.append(place)
-        rest = rest[direct:]
-        place = np.full(max(len(program.primitives), 1), -1)
-        for k, primitive in enumerate(program.primitives):
-            part, rest = np.split(rest, [len(primitive.stretch)])
+        sizes = [len(program.code), len(program.coefficients)]
+        sizes += [len(primitive.stretch) for primitive in program.primitives]
+        constants, coefficients, *stretched, inside = np.split(wanted, np.cumsum(sizes))
+        self.places = [
+            self._in_code(constants),
+            self._in_code(coefficients),
+            self._in_columns(stretched, views),
+            self._in_lengths(inside, views),
+        ]
+
+    def _in_code(self, wanted: np.ndarray) -> np.ndarray:
+        """Places of numbers that stand in the code."""
+        places = np.full(max(len(wanted), 1), -1)
+        for k in np.flatnonzero(wanted):
+            places[k] = self._new()
+            self._recipes.append((self.count - 1, None))
+        return places
+
+    def _in_columns(self, wanted: list[np.ndarray], views: Views) -> np.ndarray:
+        """Places of primitives whose columns are stretched."""
+        places = np.full(max(len(wanted), 1), -1)
+        for k, (part, primitive) in enumerate(zip(wanted, self.program.primitives, strict=True)):
             if part.any():
-                place[k] = self._new()
+                places[k] = self._new()
                 X = views.seen(primitive.view).numbers
                 for d in np.flatnonzero(part):
-                    column = X[:, [d]].toarray()[:, 0] if hasattr(X, "tocsr") else X[:, d]
-                    times = _Column(primitive.kind, np.array(column), primitive.stretch[d])
-                    self._recipes.append((place[k], times))
-        self.places.append(place)
-        place = np.full(max(len(program.factors), 1), -1)
-        for k, factor in enumerate(program.factors):
+                    x = X[:, [d]].toarray()[:, 0] if sp.issparse(X) else np.array(X[:, d])
+                    times = _Column(primitive.kind, x, primitive.stretch[d])
+                    self._recipes.append((self.count - 1, times))
+        return places
+
+    def _in_lengths(self, wanted: np.ndarray, views: Views) -> np.ndarray:
+        """Places of factors that are lengths under a programme of their own."""
+        places = np.full(max(len(self.program.factors), 1), -1)
+        for k, factor in enumerate(self.program.factors):
             if isinstance(factor.function, Program):
-                part, rest = np.split(rest, [len(factor.function.numbers)])
+                part, wanted = np.split(wanted, [len(factor.function.numbers)])
                 if part.any():
-                    place[k] = self._new()
+                    places[k] = self._new()
                     slopes = diagonal_derivatives(factor.function, part, views)
-                    slopes *= -0.5 * factors[k] ** 2  # of the logarithm of k(x, x)^(-1/2)
-                    self._recipes += [(place[k], _Lengths(slope)) for slope in slopes]
-        self.places.append(place)
+                    slopes *= -0.5 * self.factors[k] ** 2  # of the logarithm of k(x, x)^(-1/2)
+                    self._recipes += [(self.count - 1, _Lengths(slope)) for slope in slopes]
+        return places
 
     def _new(self) -> int:
         self.count += 1

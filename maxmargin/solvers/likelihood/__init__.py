@@ -1,6 +1,6 @@
 """Gaussian processes: the likelihood of a kernel's numbers, and its maximum."""
 
-from maxmargin.solvers.likelihood.ascent import Ascent, AverageInformation
+from maxmargin.solvers.likelihood.ascent import Ascent, AverageInformation, Optimizer, l_bfgs_b
 from maxmargin.solvers.likelihood.certificate import LikelihoodCertificate
 from maxmargin.solvers.likelihood.problem import Evaluation, MarginalLikelihood
 from maxmargin.solvers.likelihood.starts import Search, maximise
@@ -11,6 +11,8 @@ __all__ = [
     "Evaluation",
     "LikelihoodCertificate",
     "MarginalLikelihood",
+    "Optimizer",
     "Search",
+    "l_bfgs_b",
     "maximise",
 ]

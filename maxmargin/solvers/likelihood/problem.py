@@ -14,8 +14,8 @@ with its gradient. One matrix is held, beside the kernel's products or distances
 
     A_ab = 1/2 sum_o q_oa' C^-1 q_ob,   q_oa = (dC/d theta_a) a_o,
 
-the *average information*, is next to free. It is the mean of the second derivatives of -log p and of
-their expectation, where second derivatives of C are left out, and never has a negative eigenvalue.
+the *average information*, is next to free. It is the mean of the second derivatives of -log p and
+of their expectation, where second derivatives of C are left out; no eigenvalue is negative.
 
 References: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 5.4;
 Gilmour, Thompson and Cullis, Biometrics 51, 1995 (average information).
@@ -122,8 +122,8 @@ class MarginalLikelihood:
         return (
             f"The covariance K + diag(alpha) + noise of the kernel {self.gram.parameters.kernel!r} "
             f"is not positive definite in float64{where}: rows that are equal or nearly, with too "
-            "little noise beside them, or a kernel that is not valid (check_valid(kernel, X) tells)."
-            " Raise alpha, begin with a larger noise_level, or take another kernel."
+            "little noise beside them, or a kernel that is not valid (check_valid(kernel, X) "
+            "tells). Raise alpha, begin with a larger noise_level, or take another kernel."
         )
 
 
@@ -196,17 +196,14 @@ def invert_lower(A: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
         before = A[own, : own.start].copy()
         inverse = np.tril(dtrtri(A[own, own], lower=1)[0])
 
-        def fill(
-            columns: slice, own: slice = own, before: np.ndarray = before, inverse=inverse
-        ) -> None:
-            first = columns.start
-            product = before[:, first:] @ A[first : own.start, columns]
-            A[own, columns] = -inverse @ product
+        def fill(columns: slice, own: slice = own, rows: tuple = (before, inverse)) -> None:
+            left, scale = rows
+            A[own, columns] = -scale @ (
+                left[:, columns.start :] @ A[columns.start : own.start, columns]
+            )
 
         edges = range(0, own.start, _COLUMNS)
         workers.map(fill, [slice(e, min(e + _COLUMNS, own.start)) for e in edges])
         A[own, own] = inverse
         A[own, own.stop :] = 0.0
     return A
-
-

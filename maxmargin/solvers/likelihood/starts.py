@@ -10,8 +10,8 @@ rows it takes a 64th; the top that an ascent finds there is near one of all rows
 3. otherwise those tops that are within ``3 sqrt(2 D)`` of the best, each once, ascend from there on
    all rows, the best first.
 
-A logarithm of a ratio of likelihoods whose mean is D varies by about sqrt(2 D) (exactly, for two
-Gaussian processes of the same covariance): that is what decides when m rows do not tell two tops
+The logarithm of a ratio of likelihoods whose mean is D varies by about sqrt(2 D) (exactly, for two
+Gaussians that differ in their means): that is what decides when m rows do not tell two tops
 apart.
 """
 
