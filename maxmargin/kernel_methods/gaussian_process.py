@@ -29,7 +29,14 @@ from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
 from maxmargin.gram import Gram
 from maxmargin.gram.parametric import ParametricGram
-from maxmargin.kernel_methods.posterior import Posterior
+from maxmargin.kernel_methods.posterior import Posterior, prior
+from maxmargin.kernel_methods.process_options import (
+    Targets,
+    box_of,
+    fixed_names,
+    known_noise,
+    warn_at_bounds,
+)
 from maxmargin.kernels import RBF, Kernel, as_kernel
 from maxmargin.kernels.parameters import Parameters
 from maxmargin.progress import Monitor, ProblemMonitor, watched
@@ -45,12 +52,11 @@ from maxmargin.solvers.likelihood import (
     Search,
     l_bfgs_b,
     maximise,
+    paired_rows,
 )
 from maxmargin.solvers.likelihood.problem import NOISE
 
 _SCREENED, _MOST, _SHARE = 1000, 1000, 4  # rows from which a part of them is tried first, and which
-_RANGE = 1e-5, 1e5  # of a parameter, as in scikit-learn; of a gamma, that of its length scale
-_RANGES = {"gamma": (0.5e-10, 0.5e10)}
 
 
 class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
@@ -62,8 +68,8 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
 
     ``mean(x) = k(x)' C^-1 t`` is :class:`~maxmargin.KernelRidge`'s answer, and its variance is
     ``k(x, x) + noise_level - k(x)' C^-1 k(x)``. Every number in the kernel, and the noise, are
-    those under which the targets are most likely; derivatives come from the kernel's programme, so that
-    this holds for every kernel and whatever is made of it.
+    those under which the targets are most likely; derivatives come from the kernel's programme, so
+    that this holds for every kernel and whatever is made of it.
 
     Parameters
     ----------
@@ -259,14 +265,15 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         """
         kernel = self._validated_kernel()
         X, y = self._validated(X, y, kernel, y_numeric=True, multi_output=True)
-        target = self._normalised(np.asarray(y, dtype=np.float64))
+        self._one_output = np.ndim(y) == 1
+        target, self._mean, self._deviation = Targets.of(y, self.normalize_y, self.n_targets)
         gram = self._gram(X, kernel)
         problem = self._posed(X, self.kernel_, target, self.noise_level)
-        bounds = self._bounds_of(problem.names)
+        bounds = box_of(self.bounds or {}, problem.names)
         with watched(
             self.time_limit, self.callback, self.verbose, 1, scikit_learn_listeners(self)
         ) as monitor:
-            found = self._searched(problem, bounds, monitor)
+            found = self._searched(gram, problem, bounds, monitor)
             try:
                 final = problem.at(found.best.theta, self._threads(problem))
             except NotPositiveError as error:
@@ -279,39 +286,11 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         self._warn(bounds)
         return self
 
-    def _normalised(self, y: np.ndarray) -> np.ndarray:
-        """Targets (n, m) with the mean and the deviation that is asked for."""
-        self._one_output = y.ndim == 1
-        target = y.reshape(len(y), -1)
-        outputs = target.shape[1]
-        if self.n_targets is not None and outputs != self.n_targets:
-            raise ValueError(
-                "The number of targets seen in `y` is different from the parameter `n_targets`. "
-                f"Got {outputs} != {self.n_targets}."
-            )
-        self._mean, self._deviation = np.zeros(outputs), np.ones(outputs)
-        if self.normalize_y:
-            spread = target.std(axis=0)
-            self._mean, self._deviation = target.mean(axis=0), np.where(spread > 0, spread, 1.0)
-        return (target - self._mean) / self._deviation
-
-    def _noise_of(self, target: np.ndarray) -> np.ndarray:
-        """Known variances of the noise, one for each row."""
-        alpha = np.asarray(self.alpha, dtype=np.float64)
-        if alpha.ndim and alpha.shape != (len(target),):
-            raise ValueError(
-                "alpha must be a scalar or an array with same number of entries as y. "
-                f"({alpha.shape} != {len(target)})"
-            )
-        if not (np.isfinite(alpha).all() and (alpha >= 0).all()):
-            raise ValueError("alpha holds variances of the noise: finite, and none below zero.")
-        return np.broadcast_to(alpha, len(target)).copy()
-
     def _posed(
         self, X: Any, kernel: Kernel, target: np.ndarray, noise: float | None
     ) -> MarginalLikelihood:
         """Return the likelihood of the targets as a function of what is free."""
-        n, alpha = len(target), self._noise_of(target)
+        n, alpha = len(target), known_noise(self.alpha, len(target))
         room = memory.budget(self.cache_size, 16 * n**2) - 8 * n**2
         if room < 0:
             raise ValueError(
@@ -319,32 +298,14 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
                 f"cache_size={self.cache_size!r} allows less: raise it, or take fewer rows "
                 "(KernelRidge needs no matrix in memory, and has no variances)."
             )
-        given = self.bounds or {}
         known = Parameters(kernel).names + ([] if noise is None else [NOISE])
-        for name, pair in given.items():
-            if name not in known:
-                raise ValueError(
-                    f"bounds has {name!r}, and there is no such parameter to maximise the "
-                    f"likelihood over; there are {known}."
-                )
-            if not _is_fixed(pair) and not _is_range(pair):
-                raise ValueError(
-                    f"bounds of {name!r} must be 'fixed' or two positive numbers, the lower one "
-                    f"first, got {pair!r}."
-                )
-        fixed = {name for name, pair in given.items() if _is_fixed(pair)}
+        fixed = fixed_names(self.bounds or {}, known)
         fixed |= {"gamma"} if self.kernel is None else set()
         gram = ParametricGram(X, kernel, room, fixed, Workers(thread_count(self.n_jobs)))
         return MarginalLikelihood(gram, target, alpha, noise, NOISE not in fixed)
 
-    def _bounds_of(self, names: list[str]) -> np.ndarray:
-        """Logarithms of the bounds of the free parameters, (p, 2)."""
-        usual = [_RANGES.get(name.rpartition("__")[2], _RANGE) for name in names]
-        pairs = [(self.bounds or {}).get(n, pair) for n, pair in zip(names, usual, strict=True)]
-        return np.log(np.array(pairs, dtype=np.float64).reshape(-1, 2))
-
     def _searched(
-        self, problem: MarginalLikelihood, bounds: np.ndarray, monitor: Monitor
+        self, gram: Gram, problem: MarginalLikelihood, bounds: np.ndarray, monitor: Monitor
     ) -> Search:
         """Find the parameters."""
         theta = problem.theta
@@ -360,13 +321,9 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         count = self._start_rows(len(problem.target))
         rows = None
         if count is not None and count < len(problem.target):
-            rows = np.sort(random.choice(len(problem.target), count, replace=False))
-        watch = Watch(
-            self.tol,
-            self.max_iter,
-            ProblemMonitor(monitor),
-            self._threads(problem),
-        )
+            rows = paired_rows(gram, count, random)
+        threads = self._threads(problem)
+        watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor), threads)
         method: Any = AverageInformation()
         if self.optimizer == "fmin_l_bfgs_b":
             method = l_bfgs_b(self.tol)
@@ -403,9 +360,8 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
             self._keep_support_vectors(X, np.arange(len(problem.target)))
             self.X_train_ = np.array(X) if self.kernel_.pairwise else self.support_vectors_
         else:
-            self.X_train_ = X
+            self.X_train_ = self.support_vectors_ = X
             self.support_ = np.arange(len(problem.target), dtype=np.int32)
-            self.support_vectors_ = np.empty((0, 0)) if self.kernel_.pairwise else X
 
     def _as_given(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self._one_output else values
@@ -430,7 +386,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
             gradient_norm=best.violation,
             solver=_SOLVERS.get(str(self.optimizer), "a given optimizer") + ", " + found.how,
             residual=float(np.linalg.norm(problem.target - product)) / size,
-            at_bounds=tuple(np.array(problem.names)[held]) if free else (),
+            at_bounds=tuple(np.array(problem.names, dtype=object)[held]) if free else (),
             free=free,
             status=best.status,
             tol=self.tol,
@@ -446,21 +402,8 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
                 max_iter=self.max_iter, time_limit=self.time_limit or 0.0, tol=self.tol
             )
             warn(f"{advice} The gradient is {certificate.violation:.2g}. See certificate_.")
-        names = list(self.parameters_)
-        for name in certificate.at_bounds:
-            k = names.index(name)
-            lowest = abs(self.theta_[k] - bounds[k, 0]) < abs(self.theta_[k] - bounds[k, 1])
-            which, other = ("lower", "Decreasing") if lowest else ("upper", "Increasing")
-            runaway = (
-                " Where noise_level goes to zero the likelihood may have no maximum: the targets "
-                "then have no noise, or repeat themselves."
-            )
-            warn(
-                f"The optimal value found for the parameter {name} is close to the specified "
-                f"{which} bound {np.exp(bounds[k, 0 if lowest else 1]):.3g}. {other} the bound "
-                f"(bounds={{{name!r}: ...}}) and calling fit again may find a better value."
-                + (runaway if name == NOISE and lowest else "")
-            )
+        theta = dict(zip(self.parameters_, self.theta_, strict=True))
+        warn_at_bounds(certificate.at_bounds, theta, bounds)
 
     @on_one_blas_thread
     def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
@@ -521,7 +464,8 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if not hasattr(self, "L_"):
-            return self._prior(X, return_std, return_cov)
+            noise, outputs = self.noise_level or 0.0, self.n_targets or 1
+            return prior(self._validated_kernel(), X, noise, outputs, return_std, return_cov)
         mean = self._as_given(self._expansion_at(X, self._expansion) * self._deviation + self._mean)
         if not return_std and not return_cov:
             return mean
@@ -534,21 +478,6 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         covariance[np.diag_indices_from(covariance)] += self.noise_level_
         each = covariance[..., None] * self._deviation**2
         return mean, each[..., 0] if self._one_output else each
-
-    def _prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
-        """Predict before any target is known."""
-        kernel, outputs = self._validated_kernel(), self.n_targets or 1
-        variance = kernel.diag(X) + (self.noise_level or 0.0)
-
-        def each(values: np.ndarray) -> np.ndarray:
-            return values if outputs == 1 else np.repeat(values[..., None], outputs, axis=-1)
-
-        mean = each(np.zeros(len(variance)))
-        if return_std:
-            return mean, each(np.sqrt(variance))
-        if return_cov:
-            return mean, each(kernel(X) + np.diag(np.full(len(variance), self.noise_level or 0.0)))
-        return mean
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draw targets at the rows of X from the process; before a fit, from the prior.
@@ -580,16 +509,3 @@ _SOLVERS = {
     "fmin_l_bfgs_b": "L-BFGS-B",
     "None": "none",
 }
-
-
-def _is_fixed(given: Any) -> bool:
-    return isinstance(given, str) and given == "fixed"
-
-
-def _is_range(given: Any) -> bool:
-    """Whether bounds are two positive numbers in their order."""
-    try:
-        low, high = given
-        return bool(0.0 < low <= high < np.inf)
-    except (TypeError, ValueError):
-        return False

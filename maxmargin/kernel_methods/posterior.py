@@ -83,3 +83,20 @@ class Posterior:
     def _parts(self) -> list[np.ndarray]:
         order = np.arange(self.left.n)
         return [order[k : k + _ROWS_AT_ONCE] for k in range(0, self.left.n, _ROWS_AT_ONCE)]
+
+
+def prior(
+    kernel: Kernel, X: Any, noise: float, outputs: int, return_std: bool, return_cov: bool
+) -> Any:
+    """Mean of targets before any is known, and their deviation or covariance if that is wanted."""
+    variance = kernel.diag(X) + noise
+
+    def each(values: np.ndarray) -> np.ndarray:
+        return values if outputs == 1 else np.repeat(values[..., None], outputs, axis=-1)
+
+    mean = each(np.zeros(len(variance)))
+    if return_std:
+        return mean, each(np.sqrt(variance))
+    if return_cov:
+        return mean, each(kernel(X) + noise * np.eye(len(variance)))
+    return mean

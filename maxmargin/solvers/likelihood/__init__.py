@@ -3,7 +3,7 @@
 from maxmargin.solvers.likelihood.ascent import Ascent, AverageInformation, Optimizer, l_bfgs_b
 from maxmargin.solvers.likelihood.certificate import LikelihoodCertificate
 from maxmargin.solvers.likelihood.problem import Evaluation, MarginalLikelihood
-from maxmargin.solvers.likelihood.starts import Search, maximise
+from maxmargin.solvers.likelihood.starts import Search, maximise, paired_rows
 
 __all__ = [
     "Ascent",
@@ -15,4 +15,5 @@ __all__ = [
     "Search",
     "l_bfgs_b",
     "maximise",
+    "paired_rows",
 ]
