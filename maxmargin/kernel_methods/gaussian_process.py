@@ -35,6 +35,7 @@ from maxmargin.kernel_methods.process_options import (
     box_of,
     fixed_names,
     known_noise,
+    rows_to_try,
     warn_at_bounds,
 )
 from maxmargin.kernels import RBF, Kernel, as_kernel
@@ -55,8 +56,6 @@ from maxmargin.solvers.likelihood import (
     paired_rows,
 )
 from maxmargin.solvers.likelihood.problem import NOISE
-
-_SCREENED, _MOST, _SHARE = 1000, 1000, 4  # rows from which a part of them is tried first, and which
 
 
 class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
@@ -318,10 +317,8 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         )
         starts = np.vstack([theta, drawn])
         monitor.problems = len(starts)
-        count = self._start_rows(len(problem.target))
-        rows = None
-        if count is not None and count < len(problem.target):
-            rows = paired_rows(gram, count, random)
+        count = rows_to_try(self.start_rows, self.optimizer, gram.n)
+        rows = paired_rows(gram, count, random) if count < gram.n else None
         threads = self._threads(problem)
         watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor), threads)
         method: Any = AverageInformation()
@@ -330,13 +327,6 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         elif callable(self.optimizer):
             method = Optimizer(self.optimizer)
         return maximise(problem, starts, bounds, method, watch, rows)
-
-    def _start_rows(self, n: int) -> int | None:
-        if self.start_rows != "auto":
-            return self.start_rows
-        if self.optimizer != "average_information" or n < _SCREENED:
-            return None
-        return min(n // _SHARE, _MOST)
 
     def _threads(self, problem: MarginalLikelihood) -> Workers:
         """Threads for tiles and starts; a Python function is called by one."""
@@ -348,9 +338,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         self.kernel_ = problem.kernel_at(theta)
         self.noise_level_ = final.noise
         self.theta_ = theta
-        values = [number.value for number in problem.gram.parameters.numbers] + [1.0]
-        signs = np.sign(values)[: len(theta)]
-        self.parameters_ = dict(zip(problem.names, (signs * np.exp(theta)).tolist(), strict=True))
+        self.parameters_ = problem.values_at(theta)
         self.log_marginal_likelihood_value_ = -final.value
         self.L_ = final.factor.A
         self._expansion = np.ascontiguousarray(final.coefficients.T)

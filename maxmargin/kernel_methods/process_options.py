@@ -11,6 +11,7 @@ from maxmargin.solvers.likelihood.problem import NOISE
 
 _RANGE = 1e-5, 1e5  # of a parameter, as in scikit-learn; of a gamma, that of its length scale
 _RANGES = {"gamma": (0.5e-10, 0.5e10)}
+_SCREENED, _SHARE, _MOST = 1000, 4, 1000  # rows from which a part of them is tried, and which part
 
 
 class Targets(NamedTuple):
@@ -71,6 +72,14 @@ def box_of(bounds: dict[str, Any], names: list[str]) -> np.ndarray:
     usual = {name: _RANGES.get(name.rpartition("__")[2], _RANGE) for name in names}
     pairs = [bounds.get(name, usual[name]) for name in names]
     return np.log(np.array(pairs, dtype=np.float64).reshape(-1, 2))
+
+
+def rows_to_try(start_rows: Any, optimizer: Any, n: int) -> int:
+    """How many rows all starts are tried on first; all n for none."""
+    if start_rows == "auto":
+        whole = n < _SCREENED or optimizer != "average_information"
+        return n if whole else min(n // _SHARE, _MOST)
+    return n if start_rows is None else min(start_rows, n)
 
 
 def warn_at_bounds(held: tuple[str, ...], theta: dict[str, float], box: np.ndarray) -> None:

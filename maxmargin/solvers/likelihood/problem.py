@@ -97,6 +97,11 @@ class MarginalLikelihood:
         """Return the kernel at some parameters."""
         return self.gram.parameters.kernel_at(theta[: len(self.gram.parameters.theta)])
 
+    def values_at(self, theta: np.ndarray) -> dict[str, float]:
+        """The parameters by name, with their signs."""
+        signs = np.sign([number.value for number in self.gram.parameters.numbers] + [1.0])
+        return dict(zip(self.names, (signs[: len(theta)] * np.exp(theta)).tolist(), strict=True))
+
     def noise_at(self, theta: np.ndarray) -> float:
         """Variance of the noise beside alpha."""
         return float(np.exp(theta[-1])) if self._has_noise else (self.noise or 0.0)
