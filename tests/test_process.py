@@ -1,7 +1,9 @@
 """Gaussian processes: derivatives of every kernel, scikit-learn's machine, likelihoods, bounds."""
 
+import re
 import signal
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -458,6 +460,13 @@ def test_points_are_copied_unless_asked_for():
     for copied in (True, False):
         model = process(copy_X_train=copied, optimizer=None).fit(X, y)
         assert np.shares_memory(model.X_train_, X) != copied
+
+
+def test_the_page_runs():
+    pytest.importorskip("matplotlib").use("Agg")
+    page = Path(__file__).parents[1] / "docs" / "gaussian_processes.md"
+    code = re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
+    exec(compile(code, str(page), "exec"), {})
 
 
 @parametrize_with_checks(
