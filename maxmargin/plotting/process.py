@@ -81,9 +81,8 @@ def plot_process(
         seen = model[:-1].transform(seen)
     mean, covariance = machine.predict(seen, return_cov=True)
     deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    text = "two deviations of a new target"
-    band = {"color": marks.BLUE, "alpha": 0.15, "linewidth": 0}
-    ax.fill_between(x, mean - 2 * deviation, mean + 2 * deviation, label=text, **band)
+    text, low, high = "two deviations of a new target", mean - 2 * deviation, mean + 2 * deviation
+    ax.fill_between(x, low, high, color=marks.BLUE, alpha=0.15, linewidth=0, label=text)
     noise = machine.noise_level_ * machine._deviation[0] ** 2
     covariance[np.diag_indices_from(covariance)] -= noise
     random = check_random_state(random_state)
