@@ -23,6 +23,7 @@ Gilmour, Thompson and Cullis, Biometrics 51, 1995 (average information).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -151,7 +152,7 @@ class Evaluation:
         half_log_det = float(np.log(A.diagonal()).sum())
         n_outputs = problem.target.shape[1]
         self.value = 0.5 * float(np.vdot(problem.target, self.coefficients))
-        self.value += n_outputs * (half_log_det + 0.5 * len(A) * np.log(2 * np.pi))
+        self.value += n_outputs * (half_log_det + 0.5 * len(A) * math.log(2 * math.pi))
         if not np.isfinite(self.value):
             raise NotPositiveError(len(A) - 1)
 
