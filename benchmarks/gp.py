@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 import warnings
@@ -136,7 +137,8 @@ def report(records: Records) -> str:
                 ]
             )
     parts = ["# Gaussian processes", "`python benchmarks/gp.py --data FOLDER`"]
-    parts += [in_words(records["machine"]), table(head, lines)]
+    said = f"{in_words(records['machine'])} Threads: {records['machine']['threads']}."
+    parts += [said, table(head, lines)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -154,7 +156,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     records = Records(options.output / "gp.json")
-    records["machine"] = environment()
+    records["machine"] = environment() | {"threads": os.environ.get("OPENBLAS_NUM_THREADS", "all")}
     for name in chosen(options.only, SETS, parser):
         records[f"{name} {options.rows} {options.restarts}"] = measured(name, options)
         records.save()

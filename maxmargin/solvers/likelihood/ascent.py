@@ -240,9 +240,8 @@ class AverageInformationRun(LikelihoodRun):
         along = vectors.T @ (self.gradient[free] / root)
         step = np.zeros(len(free))
         step[free] = -(vectors @ (along / (np.maximum(eigenvalues, 0.0) + damping))) / root
-        return np.clip(
-            step, -_LONGEST, _LONGEST
-        )  # each: one that hardly matters may want to go far
+        # each parameter by itself: one that hardly matters may want to go far
+        return np.clip(step, -_LONGEST, _LONGEST)
 
 
 class OptimizerRun(LikelihoodRun):

@@ -76,17 +76,19 @@ def maximise(
         else:
             said = f"{len(starts)} start(s) on all rows, {len(rows)} rows being too few"
         fit.problems += len(begin)
-    ended = []
+    ended: list[Ascent] = []
     for k, start in enumerate(begin):
-        if fit.stopped() is not None and screened:
+        if fit.stopped() is not None and (screened or ended):
             break
         own = replace(watch, monitor=ProblemMonitor(fit, len(screened) + k))
         ended.append(method.solve(problem, own, start=start, bounds=bounds))
         fit.finished()
     reached = [ascent for ascent in ended if np.isfinite(ascent.value)]
-    if reached:
-        return Search(min(reached, key=lambda ascent: ascent.value), said)
     stop = fit.stopped()
+    if reached:
+        if stop is not None and len(ended) < len(begin):
+            said += f", stopped after {len(ended)}"
+        return Search(min(reached, key=lambda ascent: ascent.value), said)
     if stop is None:
         raise ValueError(problem.refusal())
     known = [ascent for ascent in screened if np.isfinite(ascent.value)]
