@@ -34,8 +34,9 @@ class LinearSVC(RiskClassifier):
 
         minimise  1/2 sum_k (||w_k||^2 + b_k^2) + C sum_i s_i max(0, max_k r_ik)
 
-    or, after Weston and Watkins, with ``sum_k max(0, r_ik)``. :class:`~maxmargin.SVC` with the linear kernel solves the same. Their bias
-    counts in the norm, as a weight on a column of ``intercept_scaling``, one by default.
+    or, after Weston and Watkins, with ``sum_k max(0, r_ik)``. :class:`~maxmargin.SVC` with the
+    linear kernel solves the same. The bias counts in the norm, as a weight on a column of
+    ``intercept_scaling``, one by default.
 
     Parameters
     ----------

@@ -332,7 +332,8 @@ class LogisticRegression(RiskClassifier):
         """
         values = self._values(X)
         if values.shape[1] > 1 and self._asked != _SOFTMAX:
-            return np.log(self.predict_proba(X))
+            with np.errstate(divide="ignore"):  # a code may leave nothing for a class
+                return np.log(self.predict_proba(X))
         if values.shape[1] == 1:
             values = np.column_stack([np.zeros(len(values)), values])
         return values - np.logaddexp.reduce(values, axis=1)[:, None]

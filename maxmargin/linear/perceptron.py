@@ -51,7 +51,8 @@ from maxmargin.solvers.perceptron.state import LinearState, Penalty, starting_we
 class Perceptron(KernelPerceptron, LinearClassifier):
     """The perceptron, with a proof of what it did.
 
-    For two classes, or the tasks of a scheme, with labels ``y_i`` of -1 or +1: as long as a row has ``y_i (w . x_i + b) <= 0``,
+    For two classes, or a task of a scheme, with labels ``y_i`` of -1 or +1: as long as a row has
+    ``y_i (w . x_i + b) <= 0``,
 
         w <- w + eta0 y_i x_i,    b <- b + eta0 y_i.
 

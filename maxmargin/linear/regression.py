@@ -311,7 +311,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
 
     With more than two classes, one regression for each class against the rest, the largest value
     wins, or one for each task of a code that sees all classes. It is quick and has no parameter to
-    choose, but a point far on the right side of the boundary costs as much as one on the wrong side.
+    choose, but a point far on the right side of the boundary costs as much as one on the wrong.
 
     Parameters
     ----------
