@@ -32,7 +32,7 @@ import numpy as np
 
 from maxmargin.backends.cpu.linear.classes import (
     class_look,
-    class_sweep,
+    class_sweeps,
     csr_combinations,
     room_for,
     worth_visits,
@@ -44,12 +44,12 @@ from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.risk.run import RiskCache, RiskMethod, RiskRun
 
-_BEFORE = 10  # sweeps over the liveliest rows before each over all that are chosen
+_BEFORE = 5  # sweeps over the liveliest rows before each over all that are chosen; later twice
 _TURNS, _WHOLE = 6, 3  # sweeps over these until a look, and of which one is over all classes
-_FALLEN = 0.05  # share of the gap at which to look again
+_FALLEN = 0.02  # share of the gap at which to look again
 _REACH = 0.3  # of a margin: classes that are further from being in play are left out
 _STALE = 200  # looks in a row without a smaller gap
-_LONG = 1 << 22  # entries times classes of one compiled call: some hundredths of a second
+_LONG = 1 << 25  # entries times classes of one compiled call: some hundredths of a second
 
 
 class ClassDescentRun(RiskRun[DirectRisk]):
@@ -73,6 +73,7 @@ class ClassDescentRun(RiskRun[DirectRisk]):
             self.known, self.b = True, risk.beta(risk.allowed(start.s))
             self._make_weights()
         self.random = np.random.default_rng(watch.seed)
+        self.seed = self.random.integers(1, 1 << 63, size=1, dtype=np.uint64)
         self.order = np.flatnonzero(risk.cost > 0)
         self.moved, self.parts = np.zeros(n), np.zeros(n)
         self.on = np.ones((n, n_classes), dtype=bool)
@@ -92,7 +93,7 @@ class ClassDescentRun(RiskRun[DirectRisk]):
         tol, stale, least = self.watch.tol, 0, np.inf
         for turn in count():
             if turn or not self.known:  # an earlier answer is looked at first
-                yield from self._turns(lively=turn > 0)
+                yield from self._turns(_BEFORE * min(turn, 2))
             yield from self._look()
             if self.gap <= 0.999 * tol * self.objective:  # rounding must not matter
                 return
@@ -101,33 +102,41 @@ class ClassDescentRun(RiskRun[DirectRisk]):
                 break
         self.status = Status.STALLED
 
-    def _turns(self, lively: bool) -> Generator[None, None, None]:
+    def _turns(self, before: int) -> Generator[None, None, None]:
         """Visit the chosen rows until their parts of the gap have fallen, or often enough."""
         goal = max(_FALLEN * self.gap, self.watch.tol * self.objective)
         for turn in range(_TURNS):
-            for _ in range(_BEFORE * lively):
-                moved = self.moved[self.order]
-                some = self.order[moved >= moved.mean()] if moved.any() else moved[:0]
-                if not len(some):
-                    break
-                yield from self._sweep(some, whole=False)
-            part = yield from self._sweep(self.order, whole=turn % _WHOLE == 0)
+            if before:
+                yield from self._sweeps(before, lively=True)
+            part = yield from self._sweeps(1, whole=turn % _WHOLE == 0)
             self.order = self.order[self.moved[self.order] > 0]
             if part <= goal:
                 break
 
-    def _sweep(self, order: np.ndarray, whole: bool) -> Generator[None, None, float]:
-        """Visit rows in random order; returns the sum of their parts of the gap."""
-        order, gap = self.random.permutation(order), 0.0
+    def _sweeps(
+        self, times: int, whole: bool = False, lively: bool = False
+    ) -> Generator[None, None, float]:
+        """Visit the chosen rows some times; returns the sum of their parts of the gap."""
         whole |= self.risk.design.sparse
-        for first in range(0, len(order), self.at_once):
-            some = order[first : first + self.at_once]
-            room = self.norms, some, self.moved, self.on
-            gap += class_sweep(*self._problem, *room, whole, _REACH)
-            self.visits += len(some)
-            self.n_iter = min(-(-self.visits // self.risk.n), self.limit)
-            self.changed = True
-            yield
+        long = times * len(self.order) > self.at_once  # then a call is for a part of a sweep
+        for _ in range(times if long else 1):
+            order, gap = self.order, 0.0
+            if long and lively:
+                moved = self.moved[order]
+                order = order[moved >= moved.mean()]
+            if long:
+                order = self.random.permutation(order)
+            for first in range(0, len(order), self.at_once if long else len(order)):
+                some = order[first : first + self.at_once] if long else order
+                room = self.norms, some, self.moved, self.on, whole, _REACH, self.seed
+                part, visits = class_sweeps(
+                    self._problem, *room, 1 if long else times, lively and not long
+                )
+                gap += part
+                self.visits += visits
+                self.n_iter = min(-(-self.visits // self.risk.n), self.limit)
+                self.changed = True
+                yield
         return gap
 
     def _look(self) -> Generator[None, None, None]:
@@ -135,7 +144,7 @@ class ClassDescentRun(RiskRun[DirectRisk]):
         losses, n = 0.0, self.risk.n
         for start in range(0, n, self.at_once):
             stop = min(start + self.at_once, n)
-            losses += class_look(*self._problem, start, stop, self.parts)
+            losses += class_look(self._problem, start, stop, self.parts)
             if stop < n:
                 yield
         self.gap = max(float(self.parts.sum()), 0.0)

@@ -14,7 +14,7 @@ import numpy as np
 from numba.extending import overload
 
 from maxmargin.backends.compiled import INNER, njit
-from maxmargin.backends.cpu.linear.rows import FAST
+from maxmargin.backends.cpu.linear.rows import FAST, liveliest, shuffle
 
 _LANES = 4
 _NEAR = 1e-13  # of a row's cost: what is closer to a wall lies on it
@@ -181,15 +181,9 @@ def _solve_row(linear, inverse, on, own, cost, most, b, out):
         out[place] += rest
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def class_sweep(rows, W, bias, scale, b, y, cost, summed, norms, order, moved, on, whole, reach):
-    """Solve for the variables of each row in turn; changes W, bias, b, moved and on.
-
-    ``bias`` are the sums of the variables, which count ``scale`` times in the values. With
-    ``whole`` all classes are looked at, and those chosen (``on``) that come to within ``reach`` of
-    the ones in play; else only these. Returns the sum of what each row had as its part of the gap
-    when it was visited.
-    """
+@njit(cache=True, **INNER)
+def _sweep(rows, W, bias, scale, b, y, cost, summed, norms, order, moved, on, whole, reach):
+    """Visit each of some rows once; see :func:`class_sweeps`."""
     n_classes = b.shape[1]
     g, change = np.zeros(len(bias)), np.zeros(len(bias))
     linear, new, every = (
@@ -234,9 +228,30 @@ def class_sweep(rows, W, bias, scale, b, y, cost, summed, norms, order, moved, o
     return gap
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def class_sweeps(problem, norms, order, moved, on, whole, reach, seed, times, lively):
+    """Solve for the variables of each row in turn; changes W, bias, b, order, moved, on and seed.
+
+    So many times, for all rows of ``order`` or the liveliest of them, in random order. ``problem``
+    is ``rows, W, bias, scale, b, y, cost, summed``: ``bias`` are the sums of the variables, which
+    count ``scale`` times in the values. With ``whole`` all classes are looked at, and those chosen
+    (``on``) that come to within ``reach`` of the ones in play; else only these. Returns the sum of
+    what each row had as its part of the gap when it was visited last, and the number of visits.
+    """
+    rows, W, bias, scale, b, y, cost, summed = problem
+    room, gap, visits = np.empty(len(order), dtype=np.int64), 0.0, 0
+    for _ in range(times):
+        some = liveliest(order, moved, room) if lively else order
+        shuffle(some, seed)
+        gap = _sweep(rows, W, bias, scale, b, y, cost, summed, norms, some, moved, on, whole, reach)
+        visits += len(some)
+    return gap, visits
+
+
 @njit(cache=True, nogil=True)
-def class_look(rows, W, bias, scale, b, y, cost, summed, start, stop, parts):
+def class_look(problem, start, stop, parts):
     """Set each row's part of the duality gap; returns the sum of the losses, times the costs."""
+    rows, W, bias, scale, b, y, cost, summed = problem
     every, f, losses = np.ones(b.shape[1], dtype=np.bool_), np.zeros(len(bias)), 0.0
     for i in range(start, stop):
         dots(rows, i, W, every, f)
