@@ -130,7 +130,7 @@ def report(results: dict) -> str:
     parts = [
         "# Crammer and Singer's linear machine",
         "`python benchmarks/multiclass_linear.py --data FOLDER`",
-        f"{in_words(results['machine'])} CPU seconds of one thread, the best of some fits in turns, "
+        f"{in_words(results['machine'])} CPU seconds of one thread, best of some fits in turns, "
         "each library at its loosest tolerance within 1e-4 of the best objective.",
         table(header, lines),
         f"The smallest ratio is {worst:.2f}.",
