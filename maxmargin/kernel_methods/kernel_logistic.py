@@ -121,8 +121,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     True
     >>> model.predict_proba(X[:1]).round(1)
     array([[1., 0., 0.]])
-    >>> len(model.support_), len(SVC(gamma=0.5).fit(X, y).support_)
-    (150, 52)
+    >>> len(model.support_), len(SVC(gamma=0.5).fit(X, y).support_) < 50
+    (150, True)
     """
 
     dual_coef_: np.ndarray
