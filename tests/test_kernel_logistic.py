@@ -12,12 +12,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as Reference
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import SVC, KernelLogisticRegression, LogisticRegression, Trace
+from maxmargin import SVC, Gram, KernelLogisticRegression, LogisticRegression, Trace
 from maxmargin.kernels import RBF, Spectrum
 from maxmargin.multiclass import OneVsRest
 from maxmargin.progress import Monitor
+from maxmargin.solvers import KernelNewton, select_solver
 from maxmargin.solvers.logistic.likelihood import Likelihood
-from maxmargin.solvers.logistic.newton import KernelNewton
+from maxmargin.solvers.logistic.problem import LogisticProblem
 
 RANDOM = np.random.default_rng(0)
 X3, Y3 = load_iris(return_X_y=True)
@@ -263,7 +264,7 @@ def test_stopped_early_it_is_a_model(data):
         np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
-@pytest.mark.usefixtures("all_reports")
+@pytest.mark.usefixtures("all_reports", "heard")
 def test_interrupted_it_is_a_model():
     def press(progress):
         signal.raise_signal(signal.SIGINT)
@@ -292,9 +293,13 @@ def test_threads_change_nothing():
     np.testing.assert_allclose(one.dual_coef_, two.dual_coef_, atol=1e-6)
 
 
-def test_a_method_of_ones_own():
+def test_which_method():
     model = KernelLogisticRegression(solver=KernelNewton(rank=17)).fit(X2, Y2)
     assert "rank 17" in str(model.certificate_)
+    for n, factorised in ((500, True), (501, False)):
+        likelihood = Likelihood(np.arange(n) % 2, 2, np.ones(n))
+        problem = LogisticProblem(Gram.of(np.ones((n, 1)), RBF(1.0)), likelihood)
+        assert select_solver(problem).method.factorised == factorised
 
 
 @parametrize_with_checks(

@@ -1,7 +1,9 @@
 """Kernel PCA: scikit-learn's components, what certificates bound, pre-images, manners."""
 
+import re
 import signal
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -246,7 +248,7 @@ def all_reports(monkeypatch):
     monkeypatch.setattr(Monitor, "due", lambda monitor: bool(monitor.listeners))
 
 
-@pytest.mark.usefixtures("all_reports")
+@pytest.mark.usefixtures("all_reports", "heard")
 def test_stopped_early_it_has_components():
     options = {"n_components": 3, "kernel": RBF(5.0), "eigen_solver": "lanczos"}
     short = KernelPCA(max_iter=2, **options)
@@ -293,6 +295,12 @@ def test_centred_products(kept):
     np.testing.assert_allclose(products.rows(np.array([3, 7])), K[[3, 7]], atol=1e-10)
     plain = GramProducts(Gram.of(X, Linear()), kept)
     np.testing.assert_allclose(plain @ V, X @ (X.T @ V), atol=1e-10)
+
+
+def test_the_page_runs():
+    page = (Path(__file__).parents[1] / "docs" / "kernel_methods.md").read_text(encoding="utf-8")
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "kernel_methods.md", "exec"), {})
 
 
 @parametrize_with_checks(

@@ -21,13 +21,12 @@ from maxmargin.gram import Definiteness, Gram
 from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import Monitor, ProblemMonitor, watched
 from maxmargin.risk.penalty import cost_per_weight
-from maxmargin.solvers import Method, Watch
+from maxmargin.solvers import KernelNewton, Method, Watch, select_solver
 from maxmargin.solvers.logistic.likelihood import Likelihood
-from maxmargin.solvers.logistic.newton import KernelNewton, LogisticSolution
+from maxmargin.solvers.logistic.newton import LogisticSolution
 from maxmargin.solvers.logistic.problem import LogisticCertificate, LogisticProblem
 
 _METHODS = {"newton-cholesky": KernelNewton(factorised=True), "newton-cg": KernelNewton()}
-_FACTORISED = 500  # rows up to which a factorisation is quicker than pivots for one
 
 
 class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
@@ -315,12 +314,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             raise ValueError(problem.refusal())
         method = self.solver
         if isinstance(method, str):
-            small = len(rows) <= _FACTORISED and not gram.on_device
-            method = (
-                _METHODS["newton-cholesky" if small else "newton-cg"]
-                if method == "auto"
-                else _METHODS[method]
-            )
+            method = select_solver(problem).method if method == "auto" else _METHODS[method]
         count = 1 if gram.program.calls_python else thread_count(self.n_jobs)
         watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor, number), Workers(count))
         return method.solve(problem, watch)

@@ -24,8 +24,7 @@ from maxmargin.kernel_methods.preimages import fixed_points
 from maxmargin.kernels import RBF, Kernel, Scaled, as_kernel
 from maxmargin.kernels.base import Input
 from maxmargin.progress import ProblemMonitor, watched
-from maxmargin.solvers import Method, Watch
-from maxmargin.solvers.spectral.methods import BlockLanczos, DenseEigen
+from maxmargin.solvers import BlockLanczos, DenseEigen, Method, Watch
 from maxmargin.solvers.spectral.problem import SpectralProblem, SpectralSolution
 
 _OF_NAMED = {"gamma": None, "degree": 3, "coef0": 1}  # scikit-learn's defaults for this machine

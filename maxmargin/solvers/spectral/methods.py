@@ -26,7 +26,7 @@ from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.products import GramProducts
 from maxmargin.solvers.spectral.problem import SpectralProblem, SpectralSolution
 
-_MORE = 10  # columns of a block beyond those that are wanted
+_MORE = 10  # Ritz vectors beyond those that are wanted; columns, too, where passes are dear
 _SHARE = 0.5  # of the memory, for the Krylov space and its image
 _LEAST = 3  # blocks that the space has room for in any case
 _AHEAD = 0.5  # times tol: residual at which a run ends
@@ -171,14 +171,14 @@ class BlockLanczosRun(SpectralRun):
     def __init__(self, problem: SpectralProblem, watch: Watch, passes: int | None) -> None:
         super().__init__(problem, watch)
         self.passes = passes
-        self.width = min(problem.count + _MORE, problem.n)
+        self.width = self.columns = min(problem.count + _MORE, problem.n)
         room = int(_SHARE * problem.gram.memory / (16 * problem.n))
         self.most = min(max(room, _LEAST * self.width), problem.n)
 
     @property
     def described(self) -> str:
         """The method, in words."""
-        return f"block Lanczos, {self.n_iter} passes, blocks of {self.width}"
+        return f"block Lanczos, {self.n_iter} passes, blocks of {self.columns}"
 
     def steps(self) -> Generator[None, None, None]:
         """Add block after block until the Ritz vectors' residuals are small."""
@@ -188,7 +188,9 @@ class BlockLanczosRun(SpectralRun):
             random = np.random.default_rng(self.watch.seed)
             Q = np.empty((self.problem.n, 0))
             image, T, self.size = Q, np.empty((0, 0)), 0.0
-            block = self._orthonormal(random.normal(size=(self.problem.n, self.width)), Q)
+            if self.products.K is not None and self.passes is None:
+                self.columns = self.problem.count
+            block = self._orthonormal(random.normal(size=(self.problem.n, self.columns)), Q)
             best, waited = np.inf, 0
             while block.shape[1]:
                 new = self.products @ block
