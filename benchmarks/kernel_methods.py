@@ -100,7 +100,7 @@ def components(folder: Path | None) -> list[dict]:
     return found
 
 
-def neighbours(folder: Path | None, rows: int = 3000) -> list[dict]:
+def neighbours(folder: Path | None, rows: int = 2000) -> list[dict]:
     """Kernel logistic regression and the support vector machine at the same C and gamma."""
     found = []
     for name, gamma in SETS.items():

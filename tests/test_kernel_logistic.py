@@ -306,7 +306,6 @@ def test_which_method():
     [
         KernelLogisticRegression(gamma=0.5, tol=1e-20),
         KernelLogisticRegression(gamma=0.5, tol=1e-10, multiclass="ovr", solver="newton-cg"),
-        KernelLogisticRegression(kernel="linear", lam=0.01, tol=1e-20),
     ]
 )
 @pytest.mark.filterwarnings("ignore")

@@ -130,7 +130,8 @@ class DenseEigenRun(SpectralRun):
             self.below = float(values[0])
         else:
             values, vectors = eigh(matrix, overwrite_a=True, driver="evd")
-        self.values, self.vectors = values[::-1][:count], vectors[:, ::-1][:, :count]
+        self.values = values[::-1][:count].copy()
+        self.vectors = np.ascontiguousarray(vectors[:, ::-1][:, :count])
         self.n_iter = 1
 
 
