@@ -31,7 +31,7 @@ def column(y: Any) -> np.ndarray:
 
 def is_table(y: Any) -> bool:
     """Whether targets have more than one column: several outputs."""
-    shape = np.shape(y)
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
     return len(shape) == 2 and shape[1] > 1
 
 

@@ -170,7 +170,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
         self._refuse_contradictions()
-        several = {"multi_output": True} if is_table(y) else {}
+        several: dict[str, Any] = {"multi_output": True} if is_table(y) else {}
         X, y = self._validated(X, y, reset=reset, y_numeric=True, **several)
         weight = self._validated_weight(sample_weight, X)
         return X, np.asarray(y, dtype=np.float64).reshape(len(weight), -1), weight
