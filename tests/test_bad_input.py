@@ -47,7 +47,7 @@ def test_data_that_are_no_data(machine, points, message):
         (y[:-1], "inconsistent numbers of samples"),
         (np.where(np.arange(20) == 2, np.nan, 1.0), "NaN"),
         (None, "requires y to be passed"),
-        (np.ones((20, 2, 2)), "1d array"),
+        (np.ones((20, 2, 2)), "1d array|dim 3"),
     ],
 )
 def test_labels_that_are_no_labels(machine, labels, message):
