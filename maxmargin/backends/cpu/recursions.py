@@ -29,7 +29,7 @@ def _side_by_side(codes, begin, chosen, filling, letters):
 
 @njit(cache=True, nogil=True)
 def subsequences(codes, begin, rows, other_codes, other_begin, columns, k, decay, out):
-    """Write the subsequence kernel of string ``rows[i]`` and another, ``columns[i]``, to ``out[i]``.
+    """Write the subsequence kernel of string ``rows[i]`` and another, ``columns[i]``, for each i.
 
     ``inside[i, t]`` is K'_i(x[:s], z[:t]) of Lodhi et al. (2002), row by row of x.
     """

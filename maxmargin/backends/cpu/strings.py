@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
@@ -71,11 +73,12 @@ def counted(numbers, begin):
 
 
 @njit(cache=True, nogil=True)
-def similar_words(numbers, k, scores, threshold):
+def similar_words(numbers, k, scores, threshold, most):
     """All words whose similarity with a given one is at least a threshold, for each of ``numbers``.
 
     The similarity is ``sum_i scores[u_i, v_i]``. Returns CSR parts (indptr, words). A search
-    letter by letter, cut off where the best of what is left cannot reach the threshold.
+    letter by letter, cut off where the best of what is left cannot reach the threshold, and after
+    ``most`` words.
     """
     size = scores.shape[0]
     best = np.empty(size)
@@ -94,7 +97,7 @@ def similar_words(numbers, k, scores, threshold):
         for i in range(k - 1, -1, -1):
             reachable[i] = reachable[i + 1] + best[letters[i]]
         depth, chosen[0] = 0, -1
-        while depth >= 0:
+        while depth >= 0 and end <= most:
             chosen[depth] += 1
             if chosen[depth] == size:
                 depth -= 1
@@ -120,12 +123,14 @@ def similar_words(numbers, k, scores, threshold):
     return indptr, found[:end].copy()
 
 
-@intrinsic
-def _popcount(_, bits):
-    """Number of ones in a word of 64 bits."""
-    return types.int64(types.uint64), lambda context, builder, signature, arguments: builder.ctpop(
-        arguments[0]
+def _ones(_, bits):
+    """Number of ones in a word of 64 bits: one instruction."""
+    return types.int64(types.uint64), lambda context, builder, signature, words: builder.ctpop(
+        words[0]
     )
+
+
+_popcount: Any = intrinsic(_ones)
 
 
 @njit(cache=True, **INNER)
@@ -141,7 +146,7 @@ def _bit_planes(string, k, size, reverse, out):
     for j in range(n - 1, k - 65, -1):
         code = 0
         if j >= 0:
-            code = np.int64(string[n - 1 - j]) if reverse else np.int64(string[j])
+            code = int(string[n - 1 - j]) if reverse else int(string[j])
             run = 0 if code == UNKNOWN else run + 1
             code = size - 1 - code if reverse else code
         begins = j >= 0 and run >= k
@@ -260,5 +265,7 @@ def word_pairs(
                     word = blocks[block, plane]
                     for place in range(width):
                         different[place] |= word ^ room[plane, place]
-                _different(k, blocks[block, planes], room[planes, :width], different[:width], counts)
+                _different(
+                    k, blocks[block, planes], room[planes, :width], different[:width], counts
+                )
             out[i, j] = strands * (weights * counts).sum()

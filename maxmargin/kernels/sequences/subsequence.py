@@ -79,7 +79,9 @@ class _Subsequences(Recursion):
         kernel = Subsequence(self.k, self.decay)
         why = f", so that {kernel!r} finds nothing in them to compare"
         texts = sequences_of(X, kernel, self.k, why)
-        codes = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
+        codes = np.frombuffer(
+            "".join(texts).encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32
+        )
         return Strings.of(codes, list(map(len, texts)))
 
     @property
