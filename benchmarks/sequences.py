@@ -1,6 +1,6 @@
 """Kernels on sequences: promoters, splice junctions and ChIP-seq next to published figures; speed.
 
-    python benchmarks/sequences.py --data FOLDER [--only promoters,splice,nfe2,speed] [--repeats 3]
+    python benchmarks/sequences.py --data FOLDER [--only nfe2,speed] [--repeats 3]
 
 *Quality.* ``promoters`` (106 sequences): errors of leave-one-out. ``splice`` (three classes):
 errors by class of ten-fold cross-validation on 1,000 of the 3,190 sequences, drawn at random. Both
@@ -12,6 +12,9 @@ installed and has the kernel, and a plain loop over all pairs (half of them, by 
 by Numba, with as many threads. Letters other than A, C, G, T (in 15 sequences) are left out by ours
 for the quality, and are A for the speed, so that all sides do the same work. CPU seconds of all
 threads, the least of the repeats; ``strkernels`` on 200 sequences only.
+
+*Cells.* What is compared a second and core: pairs of characters at every level (``Subsequence``),
+of characters (``LocalAlignment``) and of words (``GappedKmer``), one thread.
 Results go to ``results/sequences.json`` and ``results/sequences.md``.
 """
 
@@ -292,6 +295,28 @@ def theirs() -> list[tuple[Kernel, Callable]]:
     return [(ours, lambda X, kernel=kernel: kernel(X, X)) for ours, kernel in kernels]
 
 
+def cells(repeats: int) -> dict[str, dict]:
+    """Cells of the recursions, and pairs of words, in 10^9 a second on one core."""
+    kernels: list[tuple[Kernel, str, Callable]] = [
+        (Subsequence(4), "ACGT", lambda length: 4 * length**2),
+        (LocalAlignment(shift=0.0), "ARNDCQEGHILKMFPSTWYV", lambda length: length**2),
+        (GappedKmer(10, 6), "ACGT", lambda length: (length - 9) ** 2),
+    ]
+    random, found = np.random.default_rng(0), {}
+    for kernel, letters, work in kernels:
+        row = {}
+        for length in (60, 300):
+            n = 30_000 // length
+            X = ["".join(random.choice(list(letters), size=length)) for _ in range(n)]
+            gram = Gram.of(X, kernel)
+            gram.dense(Workers(1))  # compiles
+            seconds = min(times(lambda: gram.dense(Workers(1)), repeats, CPU))  # noqa: B023
+            row[str(length)] = n * (n + 1) / 2 * work(length) / seconds / 1e9
+        found[str(kernel)] = row
+        print(kernel, row, flush=True)
+    return found
+
+
 # -- report ------------------------------------------------------------------------------------
 
 COLUMNS = {
@@ -327,6 +352,12 @@ def report(records: Records) -> str:
         header = ["kernel", *sides, "least ratio"]
         parts += ["## Gram matrix of 3,190 splice sequences, CPU seconds of all threads"]
         parts += [table(header, lines)]
+    if "cells" in records:
+        lines = [
+            [f"`{k}`", *(f"{v:.2f}" for v in row.values())] for k, row in records["cells"].items()
+        ]
+        parts += ["## Cells of recursions, and pairs of words, in 10^9 a second on one core"]
+        parts += [table(["kernel", "60 characters", "300 characters"], lines)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -347,6 +378,7 @@ def main() -> None:
         "splice": lambda: splice(options.data),
         "nfe2": lambda: nfe2(options.data),
         "speed": lambda: speed(options.data, options.repeats),
+        "cells": lambda: cells(options.repeats),
     }
     for name in chosen(options.only, works, parser):
         records[name] = works[name]()

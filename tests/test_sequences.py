@@ -708,14 +708,14 @@ def test_the_page_on_sequences_runs():
 
 
 def test_fasta(tmp_path):
-    text = ">one of them\nACGT\nAC GT\n\n;a remark\n>two\r\nTTTT\n"
+    text = "\ufeff>one of thém\nACGT\nAC GT\n\n;a remark\n>two\r\nTTTT\n>two\rA\x0bC"
     plain, packed = tmp_path / "a.fa", tmp_path / "a.fa.gz"
-    plain.write_text(text)
+    plain.write_bytes(text.encode())
     packed.write_bytes(gzip.compress(text.encode()))
     for path in (plain, packed, str(plain)):
         names, sequences = read_fasta(path)
-        assert names == ["one of them", "two"]
-        assert sequences == ["ACGTACGT", "TTTT"]
+        assert names == ["one of thém", "two", "two"]
+        assert sequences == ["ACGTACGT", "TTTT", "AC"]
     for content, message in [
         (b"ACGT\n", "line 1 is 'ACGT'"),
         (b"", "no sequence"),

@@ -87,6 +87,8 @@ def plot_positions(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     >>> ax.get_xlabel()
     'place in the sequence'
     """
+    from matplotlib.ticker import MaxNLocator
+
     machine = checks.last_step(model)
     found = sequence_weights(machine)
     parts, texts = found.at(X), found.sequences(X)
@@ -115,7 +117,7 @@ def plot_positions(model: Any, X: Any, ax: Axes | None = None) -> Axes:
                 strong = values[row, place] < -0.6 * largest
                 ax.text(place, row, letter, color="white" if strong else marks.INK, **_LETTER)
     ax.figure.colorbar(image, ax=ax, pad=0.02, label="part of f(x)")
-    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="place in the sequence", ylabel="row of X")
     ax.set_title(f"Where the value comes from{_sides(machine)}")
     return ax
@@ -150,6 +152,7 @@ def plot_logo(model: Any, X: Any, ax: Axes | None = None) -> Axes:
     >>> len(ax.patches)  # letters that are somewhere, at a place of their own
     12
     """
+    from matplotlib.font_manager import FontProperties
     from matplotlib.patches import PathPatch
     from matplotlib.textpath import TextPath
     from matplotlib.transforms import Affine2D
@@ -164,15 +167,13 @@ def plot_logo(model: Any, X: Any, ax: Axes | None = None) -> Axes:
         )
     values, letters = np.array(parts), np.array([list(text) for text in texts])
     ax = _wide_axes(ax, values.shape[1], 3.0)
-    reach = [0.0, 0.0]
+    font, reach = FontProperties(family="monospace", weight="bold"), [0.0, 0.0]
     for place in range(values.shape[1]):
         sums = {a: values[letters[:, place] == a, place].sum() for a in set(letters[:, place])}
         floor = [0.0, 0.0]
         for letter, total in sorted(sums.items(), key=lambda item: (abs(item[1]), item[0])):
             height, side = total / len(values), int(total > 0)
-            outline = TextPath(
-                (0, 0), letter, size=1, prop={"family": "monospace", "weight": "bold"}
-            )
+            outline = TextPath((0, 0), letter, size=1, prop=font)
             box = outline.get_extents()
             if not height or not box.height:
                 continue
@@ -193,12 +194,11 @@ def plot_logo(model: Any, X: Any, ax: Axes | None = None) -> Axes:
 
 def _wide_axes(ax: Axes | None, places: int, height: float) -> Axes:
     """Axes on which each place of a sequence has room for a letter."""
-    new = ax is None
-    ax = marks.axes_or_new(ax)
-    if new:
-        width = float(np.clip(2.0 + _CELL[0] * places, 6.4, 16.0))
-        ax.figure.set_size_inches(width, max(height, 2.2))
-    return ax
+    drawn = marks.axes_or_new(ax)
+    if ax is None:
+        figure: Any = drawn.figure
+        figure.set_size_inches(np.clip(2.0 + _CELL[0] * places, 6.4, 16.0), max(height, 2.2))
+    return drawn
 
 
 def _two_sided() -> Any:
