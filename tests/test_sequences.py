@@ -32,6 +32,7 @@ from maxmargin import (
     read_fasta,
 )
 from maxmargin.backends.cpu.strings import word_pairs
+from maxmargin.gram import Definiteness
 from maxmargin.kernels import (
     RBF,
     BagOfWords,
@@ -237,6 +238,12 @@ def test_estimates_are_those_of_gkm_svm():
     np.testing.assert_allclose(GappedKmer(3, 2, estimate=True)(words), expected, atol=1e-12)
     with pytest.raises(ValueError, match="use estimate=False"):
         kernel.features(["A" * 10])
+    cut = GappedKmer(10, 6, estimate=True, max_mismatches=3)
+    expected = [1.0, 0.32862833, 0.0881524, 0.01638518, 0.0, 0.0]
+    np.testing.assert_allclose(cut(["A" * 10], words_apart)[0], expected, atol=1e-7)
+    assert kernel.validity is Validity.VALID
+    assert cut.validity is Validity.UNPROVEN
+    np.testing.assert_array_equal(GappedKmer(3, 1, max_mismatches=0)(words), 3 * np.eye(64))
 
 
 def test_local_alignment_sums_over_all_alignments():
@@ -278,7 +285,11 @@ def test_the_shift_mends_the_training_matrix_by_what_it_lacks():
     assert mended.shift == pytest.approx(-check_valid(bare, X).smallest_eigenvalue, rel=1e-6)
     K, same = bare(X), np.array([[x == z for z in X] for x in X])
     np.testing.assert_allclose(mended(X), K + mended.shift * same, rtol=1e-12)
-    assert SVC(kernel=mended).fit(X, np.arange(len(X)) % 2).certificate_.converged
+    y = np.arange(len(X)) % 2
+    found = SVC(kernel=mended).fit(X, y).certificate_
+    assert found.converged
+    assert found.definiteness is Definiteness.COMPUTED
+    assert SVC(kernel=bare).fit(X, y).certificate_.definiteness is Definiteness.INDEFINITE
 
 
 def test_blosum62_has_the_symmetry_and_entries_of_the_published_matrix():
@@ -673,6 +684,7 @@ def test_bad_sequences_are_refused_with_advice(kernel, X, message):
         lambda: GappedKmer(3, 4),
         lambda: GappedKmer(16, 10, estimate=True),
         lambda: GappedKmer(15, 3, estimate=True),
+        lambda: GappedKmer(6, 3, max_mismatches=-1),
         lambda: Substitution(3, matrix="pam"),
         lambda: Substitution(3, matrix={("A", "C"): 1.0}),
         lambda: WeightedDegree(0),
@@ -687,7 +699,7 @@ def test_bad_sequences_are_refused_with_advice(kernel, X, message):
     ],
 )
 def test_bad_parameters_are_refused(make):
-    with pytest.raises(ValueError, match=r"must|needs|below|more than|agree|both_strands"):
+    with pytest.raises(ValueError, match=r"must|needs?|below|more than|agree|both_strands"):
         make()
 
 

@@ -28,7 +28,7 @@ from maxmargin.backends.cpu.strings import (
 from maxmargin.backends.data import as_table
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.strings import StringFunction, Strings
-from maxmargin.kernels.base import finite_number
+from maxmargin.kernels.base import Validity, finite_number
 from maxmargin.kernels.sequences.alphabet import Alphabet, sequences_of
 from maxmargin.kernels.sequences.base import (
     FeatureKernel,
@@ -336,6 +336,9 @@ class GappedKmer(WordKernel):
         Compare sequences by how often each word of the window is expected in them, given how often
         its parts with gaps are there: the "estimated l-mers with truncated filter" of gkm-SVM and
         LS-GKM. For windows up to 15 characters, without :meth:`features`.
+    max_mismatches : int, optional
+        Leave out pairs of words of which more characters differ: the d of LS-GKM, 3 by default
+        there. Then the kernel is no product of features, and not proven to be valid.
 
     References
     ----------
@@ -358,6 +361,7 @@ class GappedKmer(WordKernel):
         unknown: str = "error",
         both_strands: bool = False,
         estimate: bool = False,
+        max_mismatches: int | None = None,
     ) -> None:
         self.window = window
         self.k = k
@@ -365,6 +369,7 @@ class GappedKmer(WordKernel):
         self.unknown = unknown
         self.both_strands = both_strands
         self.estimate = estimate
+        self.max_mismatches = max_mismatches
         self._check()
 
     def _check(self) -> None:
@@ -374,12 +379,21 @@ class GappedKmer(WordKernel):
                 "choose k of at most that."
             )
         super()._check()
-        if self.estimate and (self.window > MOST_PAIRED or any(self._pair_weights()[8:])):
+        if self.max_mismatches is not None:
+            count("max_mismatches", self.max_mismatches, 0)
+        if not self.has_features and (
+            self.window > MOST_PAIRED or any(self._pair_weights()[MOST_DIFFERENT + 1 :])
+        ):
             raise ValueError(
-                f"estimate=True needs a window of at most {MOST_PAIRED} characters, of which at "
-                f"most {MOST_DIFFERENT} may differ; got window={self.window} and k={self.k}. "
-                "Choose a shorter window, or a larger k."
+                f"estimate and max_mismatches need a window of at most {MOST_PAIRED} characters, "
+                f"of which at most {MOST_DIFFERENT} may differ; got window={self.window} and "
+                f"k={self.k}. Choose a shorter window, a larger k or fewer max_mismatches."
             )
+
+    @property
+    def validity(self) -> Validity:
+        """Valid: a product of features, or the square of estimates; unless mismatches are cut."""
+        return Validity.VALID if self.max_mismatches is None else Validity.UNPROVEN
 
     @property
     def _length(self) -> int:
@@ -392,24 +406,25 @@ class GappedKmer(WordKernel):
     @property
     def has_features(self) -> bool:
         """Whether :meth:`features` can write them down: not those of estimates."""
-        return not self.estimate
+        return not self.estimate and self.max_mismatches is None
 
     @property
     def _features_of_one(self) -> int:
-        return _MANY if self.estimate else comb(self.window, self.k)
+        return comb(self.window, self.k) if self.has_features else _MANY
 
     def _pair_weights(self) -> list[float]:
+        size, most = self._alphabet.size, self.max_mismatches
+        weights: list[float] = [comb(self.window - d, self.k) for d in range(self.window + 1)]
         if self.estimate:
-            size = self._alphabet.size
-            weights = met(estimates(self.window, self.k, size), size)
-            return [weight / weights[0] for weight in weights]
-        return [comb(self.window - d, self.k) for d in range(self.window + 1)]
+            exact = met(estimates(self.window, self.k, size), size)
+            weights = [weight / exact[0] for weight in exact]
+        return [w if most is None or d <= most else 0 for d, w in enumerate(weights)]
 
     def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self.estimate:
+        if not self.has_features:
             raise ValueError(
                 f"{self!r} has no features that could be written down, nor weights of them: for "
-                "these use estimate=False."
+                "these use estimate=False and max_mismatches=None."
             )
         size, each = self._alphabet.size, comb(self.window, self.k)
         self._refuse_many(len(numbers), each)
