@@ -135,8 +135,8 @@ def nfe2(folder: Path) -> dict[str, dict]:
     ]
 
     def measured(kernel: Kernel) -> dict:
-        K = kernel.normalized()(X_new + X, X)  # once for all folds
-        K_new, K = K[: len(X_new)], K[len(X_new) :]
+        K = kernel.normalized()(X + X_new)  # once for all folds
+        K_new, K = K[len(X) :, : len(X)], K[: len(X), : len(X)]
         model = SVC(kernel="precomputed", C=COSTS["nfe2"])
         folds = StratifiedKFold(5, shuffle=True, random_state=0)
         held_out = cross_val_predict(model, K, y, cv=folds, method="decision_function")
