@@ -1,4 +1,4 @@
-"""Kernels that compare the words of two sequences: exactly, with mismatches, gaps or substitutions.
+"""Kernels that compare the words of two sequences: exactly, with mismatches or gaps.
 
 Each counts words of a fixed length, wherever they are, and hands the count of a word on to some
 features; the kernel is the product of the features. Where a word has many of them, the kernel is
@@ -21,14 +21,13 @@ from maxmargin.backends.cpu.strings import (
     MOST_DIFFERENT,
     MOST_PAIRED,
     counted,
-    similar_words,
     word_pairs,
     words,
 )
 from maxmargin.backends.data import as_table
 from maxmargin.backends.program import Program, View
 from maxmargin.backends.strings import StringFunction, Strings
-from maxmargin.kernels.base import Validity, finite_number
+from maxmargin.kernels.base import Validity
 from maxmargin.kernels.sequences.alphabet import Alphabet, sequences_of
 from maxmargin.kernels.sequences.base import (
     FeatureKernel,
@@ -39,9 +38,8 @@ from maxmargin.kernels.sequences.base import (
     looked_up,
 )
 from maxmargin.kernels.sequences.hamming import estimates, met
-from maxmargin.kernels.sequences.substitutions import substitution_scores
 
-_AT_ONCE = 1 << 25  # features of words that are held at a time, at most
+AT_ONCE = 1 << 25  # features of words that are held at a time, at most
 _OF_ONE = 1 << 17  # features of one word, at most
 _MANY = 32  # features of a word, from which pairs of words are quicker than features of sequences
 
@@ -150,7 +148,7 @@ class WordKernel(FeatureKernel):
         return np.split(values, strings.begin[1:-1])
 
     def _refuse_many(self, words: int, each: int) -> None:
-        if words * each > _AT_ONCE or each > _OF_ONE:
+        if words * each > AT_ONCE or each > _OF_ONE:
             raise ValueError(
                 f"{self!r} makes {each:,} features of each of {words:,} different words, more than "
                 "can be held: use shorter words or fewer mismatches, or pass fewer sequences at a "
@@ -448,68 +446,3 @@ class GappedKmer(WordKernel):
                 name[place] = letter
             names.append("".join(name))
         return names
-
-
-class Substitution(WordKernel):
-    """Protein words in common up to substitutions that evolution makes often: by BLOSUM62.
-
-    ``phi_v(x)`` is the number of words u of x with ``sum_i s(u_i, v_i) >= threshold``: v is in the
-    neighbourhood of u that a BLAST search looks for.
-
-    Parameters
-    ----------
-    k : int, default=3
-    threshold : float, default=11.0
-        The lower, the more words are alike; words whose score with themselves is below it count
-        for nothing.
-    matrix : {"blosum62"} or dict of (letter, letter) to score, default="blosum62"
-    unknown : {"error", "skip"}, default="error"
-        As in :class:`Spectrum`: what the matrix has no score for.
-
-    References
-    ----------
-    Leslie, Kuang, Fast string kernels using inexact matching for protein sequences, JMLR 5, 2004
-    (the substitution kernel, which bounds log-probabilities in place of scores); Altschul et al.,
-    Basic local alignment search tool, 1990.
-
-    Examples
-    --------
-    >>> from maxmargin.kernels import Spectrum, Substitution
-    >>> proteins = ["MKWV", "MRWI", "GGPP"]  # K and R are alike, and so are V and I
-    >>> Spectrum(2, alphabet="protein")(proteins)[0]
-    array([3., 0., 0.])
-    >>> Substitution(2, threshold=7.0)(proteins)[0]
-    array([46., 44.,  0.])
-    """
-
-    def __init__(
-        self,
-        k: int = 3,
-        threshold: float = 11.0,
-        matrix: Any = "blosum62",
-        unknown: str = "error",
-    ) -> None:
-        self.k = k
-        self.threshold = threshold
-        self.matrix = matrix
-        self.unknown = unknown
-        self._check()
-
-    def _check(self) -> None:
-        finite_number("threshold", self.threshold)
-        super()._check()
-
-    @property
-    def _alphabet(self) -> Alphabet:
-        return substitution_scores(self.matrix)[0]
-
-    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        _, scores = substitution_scores(self.matrix)
-        threshold = float(self.threshold)
-        found = similar_words(numbers, self._length, scores, threshold, _AT_ONCE)
-        if len(found[1]) > _AT_ONCE:
-            raise ValueError(
-                f"The {len(numbers):,} different words in X are like more others than can be held: "
-                f"{self!r} needs a larger threshold or a smaller k."
-            )
-        return found
