@@ -375,7 +375,7 @@ def noticed(mutant: Mutant) -> str | None:
         copy = Path(folder)
         for name in ("maxmargin", "tests", "benchmarks", "docs"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
+        for name in ("conftest.py", "pyproject.toml", "README.md", "CONTRIBUTING.md"):
             shutil.copy(ROOT / name, copy / name)
         path = copy / "maxmargin" / mutant.file
         text = path.read_text()
