@@ -23,21 +23,28 @@ References: Crammer and Singer, JMLR 2, 2001 (rows); Moré and Toraldo, SIAM Jou
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
+from maxmargin.backends import cpu
 from maxmargin.backends.cpu.dual.direct import (
     add_changes,
+    gradient_step,
+    level,
     project_rows,
     row_steps,
-    square_of,
+    triangle_products,
+    triangles_of,
     violations,
 )
+from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals.direct import DirectProblem
+from maxmargin.gram import RowStore
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 
@@ -49,6 +56,10 @@ _ENOUGH = 0.3  # of the residual, that these leave
 _LEFT = 0.1  # share of the rows that may leave their box before the point is projected
 _HALVINGS = 6
 _REPAIRS = 4  # times that a method may go on from what its certificate refuses
+_DEVIATIONS = 8  # that rounding may be wrong by, at worst
+_CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
+_KEPT = 0.5  # of the memory, for rows
+_THREADED = 1 << 20  # entries of a face's squares from which threads gain
 _EPSILON = float(np.finfo(float).eps)
 _PASSES = 6  # over the rows, before gradients are worth their blocks
 
@@ -86,9 +97,8 @@ class RowDescentRun(Run):
         self.problem, self.watch = problem, watch
         n, n_classes = len(problem.y), problem.n_classes
         self.b = np.zeros((n, n_classes)) if problem.start is None else problem.start.copy()
-        self.values = np.zeros((n, n_classes))
-        self._rows, self._block = np.empty(0, dtype=np.intp), np.empty((0, 0))
-        self._update(self.b)
+        self._kernel = _KernelValues(problem, watch.workers)
+        self._renew()
 
     @property
     def variables(self) -> np.ndarray:
@@ -116,20 +126,23 @@ class RowDescentRun(Run):
         while True:
             violation = self._violations()
             worst = float(violation.max(initial=0.0))
+            if worst <= _DEVIATIONS * self._noise:
+                self._renew()
+                continue
             if worst <= tol:
                 return
             if self.n_iter or self.b.any():
                 chosen = self._choose(violation, len(chosen), most)
             before = self.b[chosen].copy()
             self._solve(chosen, max(_INNER * worst, 0.3 * tol))
-            change = np.zeros_like(self.b)
-            change[chosen] = self.b[chosen] - before
-            if not change.any():
+            change = self.b[chosen] - before
+            moved = change.any(axis=1)
+            if not moved.any():
                 stalled += 1
                 if stalled > 2:
                     self.status = Status.STALLED
                     return
-            self._update(change)
+            self._noise += self._kernel.add(chosen[moved], change[moved], self.values)
             yield
 
     def _choose(self, violation: np.ndarray, last: int, most: int) -> np.ndarray:
@@ -147,45 +160,95 @@ class RowDescentRun(Run):
         problem = self.problem
         return violations(self.values, self.b, problem.y, problem.cost, problem.most)
 
-    def _update(self, change: np.ndarray) -> None:
-        """Add what a change of the variables does to the values on all rows."""
-        if change.any():
-            workers = self.watch.workers
-            self.values += self.problem.gram.matmat(change, workers=workers)
-            if self.problem.bias:
-                self.values += change.sum(axis=0)
+    def _renew(self) -> None:
+        """Compute the values on all rows in float64; ``noise`` is what they are wrong by."""
+        problem, self._noise = self.problem, 0.0
+        self.values = np.zeros_like(self.b)
+        if self.b.any():
+            self.values += problem.values(
+                self.b, problem.gram.matmat(self.b, workers=self.watch.workers)
+            )
 
     def _solve(self, rows: np.ndarray, tol: float) -> None:
         """Solve for the variables of some rows, the others fixed."""
-        problem = self.problem
-        self._renew_block(rows)
+        problem, workers = self.problem, self.watch.workers
         own = replace(problem, y=problem.y[rows], cost=problem.cost[rows], start=None, matrix=None)
-        part = _Part(own, self._block, self.b[rows], np.ascontiguousarray(self.values[rows].T))
+        values = np.ascontiguousarray(self.values[rows].T)
+        part = _Part(own, self._kernel.square(rows), self.b[rows], values, workers)
         for _ in range(_ROUNDS):
-            self.n_iter += part.descend(0.5 * tol)
+            steps, violation = part.descend(0.5 * tol)
+            self.n_iter += steps
             self.b[rows] = part.b
-            if part.violation() <= tol:
+            if violation <= tol:
                 break
             part.follow_gradients(0.3 * tol)
             self.b[rows] = part.b
             if self.watch.stopped() is not None or not self.watch.left(self.n_iter):
                 break
 
-    def _renew_block(self, rows: np.ndarray) -> None:
-        """Set the block of the kernel's values among some rows: most were in the last one."""
-        gram, old = self.problem.gram, self._rows
-        kept = np.isin(rows, old)
-        if not kept.any():
-            block = gram.block(rows, rows)
-            block += float(self.problem.bias)
+
+class _KernelValues:
+    """What the method reads of the Gram matrix: squares, and what a change does to all rows.
+
+    In float32 where that can hold the values: a change is then wrong in proportion to itself, and
+    by how much is said. Rows that cost more to make than to keep are kept, as far as memory goes.
+    """
+
+    def __init__(self, problem: DirectProblem, workers: Workers) -> None:
+        self.gram, self.bias, self.workers = problem.gram, problem.bias, workers
+        self.on_host = not self.gram.on_device and self.gram.fits_float32
+        self.dtype = np.float32 if self.gram.fits_float32 else np.float64
+        self.store = RowStore(self.gram.n, 0, np.float32)
+        if self.on_host:
+            host = self.gram.host
+            points = host.float32_points()
+            self.points = points.gathered() if host.float32_bytes else points
+            if points.entry_time >= _CHEAP:
+                room = _KEPT * self.gram.memory // (4 * self.gram.n)
+                self.store = host.float32_rows(int(min(room, self.gram.n)))
+        self._buffer = np.empty(0, dtype=np.float32)
+
+    def square(self, rows: np.ndarray) -> np.ndarray:
+        """Values among some rows, and one for the bias; they last until the next call."""
+        if self.on_host:
+            q = len(rows)
+            if self._buffer.size < q * q:
+                self._buffer = np.empty((q + q // 8) ** 2, dtype=np.float32)
+            K = self._buffer[: q * q].reshape(q, q)
+            cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
+            cpu.finite(K[:1], self.gram.kernel)
         else:
-            block, new = np.empty((len(rows), len(rows))), np.flatnonzero(~kept)
-            places, before = np.flatnonzero(kept), np.searchsorted(old, rows[kept])
-            block[np.ix_(places, places)] = self._block[np.ix_(before, before)]
-            if len(new):
-                block[new] = gram.block(rows[new], rows) + float(self.problem.bias)
-                block[:, new] = block[new].T
-        self._rows, self._block = rows, block
+            K = self.gram.block(rows, rows).astype(self.dtype, copy=False)
+        if self.bias:
+            K += self.dtype(1)
+        return K
+
+    def add(self, rows: np.ndarray, change: np.ndarray, values: np.ndarray) -> float:
+        """Add what a change of some rows does to the values on all; returns the error's size."""
+        store, used = self.store, self.store.used
+        new = store.missing(rows)[: store.capacity - used]
+        if len(new):
+            slots = np.arange(used, used + len(new))
+            store.place(new, slots)
+            points, program = self.points, self.gram.program
+            cpu.kernel_rows(program, points, new, points, store.data, self.workers, slots)
+        kept = store.slot[rows] >= 0
+        if kept.any():
+            weights = np.zeros((change.shape[1], store.used), dtype=np.float32)
+            weights[:, store.slot[rows[kept]]] = change[kept].T
+
+            def add(span: tuple[int, int]) -> None:
+                values[slice(*span)] += (weights @ store.data[: store.used, slice(*span)]).T
+
+            self.workers.map(add, cpu.spans(self.gram.n, self.workers.count))
+        if not kept.all():
+            rest = np.zeros_like(values)
+            rest[rows[~kept]] = change[~kept]
+            values += self.gram.matmat(rest, workers=self.workers)
+        if self.bias:
+            values += change.sum(axis=0)
+        size = float(np.abs(self.gram.diagonal).max())
+        return cpu.DEVIATION32 * size * float(np.linalg.norm(change[kept]))
 
 
 @dataclass
@@ -198,16 +261,23 @@ class _Part:
     K: np.ndarray
     b: np.ndarray
     values: np.ndarray
+    workers: Workers
 
-    def descend(self, tol: float) -> int:
-        """Pass over the rows some times; returns how often one moved."""
+    def __post_init__(self) -> None:
+        self.moved = np.empty(self.values.shape, dtype=self.K.dtype)
+        self._room = self.moved[:0, 0]
+
+    def room(self, size: int) -> np.ndarray:
+        """So many numbers of any value, until the next call: new memory is slow to touch."""
+        if len(self._room) < size:
+            self._room = np.empty(size + size // 4, dtype=self.K.dtype)
+        return self._room[:size]
+
+    def descend(self, tol: float) -> tuple[int, float]:
+        """Pass over the rows some times; returns how often one moved, and the violation left."""
         own = self.problem
-        return row_steps(self.K, self.values, self.b, own.y, own.cost, own.most, tol, _PASSES)
-
-    def violation(self) -> float:
-        """The largest of a row."""
-        own, values = self.problem, np.ascontiguousarray(self.values.T)
-        return float(violations(values, self.b, own.y, own.cost, own.most).max(initial=0.0))
+        given = self.K, self.values, self.moved, self.b, own.y, own.cost, own.most
+        return row_steps(*given, tol, _PASSES)
 
     def follow_gradients(self, tol: float) -> None:
         """Minimise on the face, and take the nearest feasible point if it is better."""
@@ -216,7 +286,7 @@ class _Part:
         free &= (free.sum(axis=1) > 1)[:, None]
         if free.any():
             gradient = self.problem.gradient(self.values.T)
-            face = _Face(self.K, free, gradient, low - self.b, high - self.b)
+            face = _Face(self, free, gradient, low - self.b, high - self.b)
             face.minimise(tol)
             self._take(face, gradient)
 
@@ -228,12 +298,12 @@ class _Part:
             new.T[face.free.T] += step * face.move
             project_rows(new, rows, own.y, own.cost, own.most)
             change = new - self.b
-            moved = np.zeros_like(self.values)
-            add_changes(self.K, change, moved)
-            gain = np.vdot(change, gradient) + 0.5 * float(np.vdot(change.T, moved))
+            self.moved[:] = 0.0
+            add_changes(self.K, change, self.moved)
+            gain = np.vdot(change, gradient) + 0.5 * float(np.vdot(change.T, self.moved))
             if gain < 0.0:
                 self.b = new
-                self.values += moved
+                self.values += self.moved
                 return
 
 
@@ -244,20 +314,25 @@ class _Face:
     """
 
     def __init__(
-        self,
-        K: np.ndarray,
-        free: np.ndarray,
-        gradient: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
+        self, part: _Part, free: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray
     ) -> None:
-        self.free = free
-        self.row, self.count = np.nonzero(free.T)[1], np.maximum(free.sum(axis=1), 1)
-        members = [np.flatnonzero(column) for column in free.T]
-        self.ends = np.cumsum([0] + [len(rows) for rows in members])
-        self.blocks = [square_of(K, rows) for rows in members]
+        self.free, self.workers = free, part.workers
+        self.row = np.nonzero(free.T)[1]
+        sizes, counts = free.sum(axis=0), free.sum(axis=1)
+        self.share, self.n_rows = 1.0 / np.maximum(counts, 1), np.count_nonzero(counts)
+        self.ends = np.cumsum([0, *sizes])
+        self.starts = np.cumsum([0, *(sizes * (sizes + 1) // 2)])
         self.gradient, self.low, self.high = (each.T[free.T] for each in (gradient, low, high))
         self.move = np.zeros(len(self.row))
+        self.triangles = part.room(self.starts[-1])
+        given = part.K, self.row, self.ends, self.starts
+        self._by_class(lambda classes: triangles_of(*given, classes, self.triangles))
+
+    def _by_class(self, work: Callable[[tuple[int, int]], None]) -> None:
+        """Do something for all classes: in threads of about equal work, where there is much."""
+        count = self.workers.count if self.starts[-1] > _THREADED else 1
+        cuts = np.searchsorted(self.starts, np.linspace(0, self.starts[-1], count + 1)).tolist()
+        self.workers.map(work, list(pairwise(cuts)))
 
     @property
     def inside(self) -> float:
@@ -266,37 +341,22 @@ class _Face:
         moving = self.move != 0.0
         return min(1.0, float((wall[moving] / self.move[moving]).min(initial=1.0)))
 
-    def _times(self, d: np.ndarray) -> np.ndarray:
-        d = d.astype(np.float32)
-        parts = zip(self.blocks, self.ends[:-1], self.ends[1:], strict=True)
-        return np.concatenate([block @ d[start:stop] for block, start, stop in parts])
-
-    def _level(self, g: np.ndarray) -> np.ndarray:
-        """Take the mean over each row's variables off: what is left keeps their sums."""
-        sums = np.bincount(self.row, weights=g, minlength=len(self.count))
-        return g - (sums / self.count)[self.row]
-
     def minimise(self, tol: float) -> None:
         """Conjugate gradients until enough of the residual is gone, or too many have left."""
-        residual = -self._level(self.gradient)
-        direction, square = residual.copy(), float(residual @ residual)
+        sums = np.empty(len(self.share))
+        residual = -self.gradient
+        level(residual, self.row, self.share, sums)
         goal = max(tol, _ENOUGH * float(np.abs(residual).max(initial=0.0)))
-        rows = len(np.unique(self.row))
+        direction = residual.copy()
+        narrow, out = np.empty((2, len(residual)), dtype=self.triangles.dtype)
+        given = self.triangles, self.ends, self.starts
         for _ in range(_GRADIENTS):
-            product = self._level(self._times(direction))
-            curvature = float(direction @ product)
-            if curvature <= 0.0 or square == 0.0:
+            narrow[:], out[:] = direction, 0.0
+            self._by_class(lambda classes: triangle_products(*given, classes, narrow, out))
+            state = out.astype(np.float64), residual, direction, self.move, self.low, self.high
+            room = int(_LEFT * self.n_rows)
+            if not gradient_step(*state, self.row, self.share, sums, goal, room):
                 return
-            size = square / curvature
-            self.move += size * direction
-            residual -= size * product
-            if np.abs(residual).max() <= goal:
-                return
-            outside = (self.move < self.low) | (self.move > self.high)
-            if outside.any() and len(np.unique(self.row[outside])) > _LEFT * rows:
-                return
-            square, last = float(residual @ residual), square
-            direction = residual + square / last * direction
 
 
 # -- certificates ------------------------------------------------------------------------------
@@ -313,6 +373,7 @@ class DirectEvaluation:
     certificate: DualCertificate
 
 
+@on_one_blas_thread
 def solve_directly(
     problem: DirectProblem, method: Method[DirectProblem, DirectSolution], watch: Watch
 ) -> DirectEvaluation:
@@ -326,6 +387,7 @@ def solve_directly(
         if evaluation.certificate.converged or not believed or k == _REPAIRS - 1:
             break
         problem = replace(problem, start=solution.b)
+    problem.gram.forget()
     return evaluation
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.backends.compiled import njit
+from maxmargin.backends.compiled import INNER, njit
 
 _NEAR = 1e-13  # of a row's cost: what is closer to a wall lies on it
 _WALL = 1 - 1e-12  # of a bound, likewise
@@ -119,63 +119,164 @@ def project_rows(
 def row_steps(
     K: np.ndarray,
     values: np.ndarray,
+    moved: np.ndarray,
     b: np.ndarray,
     y: np.ndarray,
     cost: np.ndarray,
     most: np.ndarray,
     tol: float,
     passes: int,
-) -> int:
+) -> tuple[int, float]:
     """Pass over the rows of a block, each solved exactly, until none violates ``tol``.
 
-    ``K`` is symmetric, (q, q); ``values``, (classes, q), are kept up to date with ``b``, (q,
-    classes). Returns the number of steps.
+    ``K`` is symmetric, (q, q); ``values``, (classes, q), are brought up to date with ``b``, (q,
+    classes), at the end. Until then ``moved``, in the precision of the block, has what the steps
+    add to them: float32 is wrong in proportion to what has changed, and not to the values.
+    Returns the number of steps and the largest violation that the last pass has met.
     """
     count, n_classes = len(y), b.shape[1]
     g, linear, new = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    steps = 0
+    factor = np.empty(1, dtype=K.dtype)
+    moved[:] = 0.0
+    steps, worst = 0, 0.0
     for _ in range(passes):
         worst = 0.0
         for i in range(count):
             own = y[i]
             for k in range(n_classes):
-                g[k] = values[k, i] + 1.0
+                g[k] = values[k, i] + moved[k, i] + 1.0
             g[own] -= 1.0
             violation = row_violation(g, b[i], own, cost[i], most[i])
             worst = max(worst, violation)
             if violation <= 0.5 * tol:
                 continue
-            curvature = max(K[i, i], 1e-12)
+            curvature = max(float(K[i, i]), 1e-12)
             for k in range(n_classes):
                 linear[k] = g[k] - curvature * b[i, k]
             solve_row(linear, curvature, own, cost[i], most[i], new)
             steps += 1
             for k in range(n_classes):
-                change = new[k] - b[i, k]
-                if change != 0.0:
+                if new[k] != b[i, k]:
+                    factor[0] = new[k] - b[i, k]
                     b[i, k] = new[k]
-                    for j in range(count):
-                        values[k, j] += change * K[i, j]
+                    _add(moved[k], factor[0], K[i])
         if worst <= tol:
             break
-    return steps
+    for k in range(n_classes):
+        for i in range(count):
+            values[k, i] += moved[k, i]
+    return steps, worst
+
+
+@njit(cache=True, fastmath={"contract"}, **INNER)
+def _add(out: np.ndarray, factor: float, row: np.ndarray) -> None:
+    for j in range(len(out)):
+        out[j] += factor * row[j]
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def add_changes(K: np.ndarray, change: np.ndarray, out: np.ndarray) -> None:
     """Add ``(K change)'`` to ``out``, (classes, q); most entries of the change are zero."""
+    factor = np.empty(1, dtype=K.dtype)
     for i in range(len(K)):
         for k in range(change.shape[1]):
             if change[i, k] != 0.0:
-                for j in range(len(K)):
-                    out[k, j] += change[i, k] * K[i, j]
+                factor[0] = change[i, k]
+                _add(out[k], factor[0], K[i])
 
 
 @njit(cache=True, nogil=True)
-def square_of(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """``K[rows][:, rows]`` in float32."""
-    out = np.empty((len(rows), len(rows)), dtype=np.float32)
-    for i in range(len(rows)):
-        for j in range(len(rows)):
-            out[i, j] = K[rows[i], rows[j]]
-    return out
+def triangles_of(
+    K: np.ndarray,
+    row: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    classes: tuple[int, int],
+    out: np.ndarray,
+) -> None:
+    """Write the lower triangles of ``K[rows][:, rows]``, for the rows that some classes have."""
+    for k in range(classes[0], classes[1]):
+        place = starts[k]
+        for i in range(ends[k], ends[k + 1]):
+            source = K[row[i]]
+            for j in range(ends[k], i + 1):
+                out[place] = source[row[j]]
+                place += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def triangle_products(
+    triangles: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    classes: tuple[int, int],
+    d: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Multiply the symmetric matrices of some classes with their parts of ``d``."""
+    for k in range(classes[0], classes[1]):
+        first, place = ends[k], starts[k]
+        for i in range(first, ends[k + 1]):
+            size = i - first
+            factor, total = d[i], out[i] * 0
+            entries = triangles[place : place + size]
+            parts, sums = d[first:i], out[first:i]
+            for j in range(size):
+                total += entries[j] * parts[j]
+                sums[j] += entries[j] * factor
+            out[i] = total + triangles[place + size] * factor
+            place += size + 1
+
+
+@njit(cache=True, nogil=True)
+def level(g: np.ndarray, row: np.ndarray, share: np.ndarray, sums: np.ndarray) -> None:
+    """Take the mean over each row's variables off: what is left keeps their sums."""
+    sums[:] = 0.0
+    for i in range(len(g)):
+        sums[row[i]] += g[i]
+    for i in range(len(g)):
+        g[i] -= sums[row[i]] * share[row[i]]
+
+
+@njit(cache=True, nogil=True)
+def gradient_step(
+    product: np.ndarray,
+    residual: np.ndarray,
+    direction: np.ndarray,
+    move: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    row: np.ndarray,
+    share: np.ndarray,
+    sums: np.ndarray,
+    goal: float,
+    room: int,
+) -> bool:
+    """One step of conjugate gradients, given the matrix times the direction; changes the four.
+
+    Returns whether to go on: the residual is above its goal, and no more than ``room`` rows have
+    left their box. Works in ``sums``.
+    """
+    level(product, row, share, sums)
+    curvature, square = 0.0, 0.0
+    for i in range(len(move)):
+        curvature += direction[i] * product[i]
+        square += residual[i] * residual[i]
+    if curvature <= 0.0 or square == 0.0:
+        return False
+    size = square / curvature
+    sums[:] = 0.0
+    largest, after, left = 0.0, 0.0, 0
+    for i in range(len(move)):
+        move[i] += size * direction[i]
+        residual[i] -= size * product[i]
+        largest = max(largest, abs(residual[i]))
+        after += residual[i] * residual[i]
+        if (move[i] < low[i] or move[i] > high[i]) and sums[row[i]] == 0.0:
+            sums[row[i]] = 1.0
+            left += 1
+    if largest <= goal or left > room:
+        return False
+    for i in range(len(move)):
+        direction[i] = residual[i] + after / square * direction[i]
+    return True
