@@ -23,20 +23,22 @@ References: Crammer and Singer, JMLR 2, 2001 (rows); Moré and Toraldo, SIAM Jou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from maxmargin.backends import cpu
 from maxmargin.backends.cpu.dual.direct import (
+    Pairs,
     add_changes,
     gradient_step,
     level,
-    project_rows,
-    row_steps,
+    pair_steps,
+    pairs_in_play,
+    project_pairs,
+    squares_of,
     triangle_products,
     triangles_of,
     violations,
@@ -55,11 +57,11 @@ _GRADIENTS = 100  # steps on a face at most
 _ENOUGH = 0.3  # of the residual, that these leave
 _LEFT = 0.1  # share of the rows that may leave their box before the point is projected
 _HALVINGS = 6
+_NEARBY, _JOINING = 0.1, 2  # how near to violating, and how many, join a row's pairs
 _REPAIRS = 4  # times that a method may go on from what its certificate refuses
 _DEVIATIONS = 8  # that rounding may be wrong by, at worst
 _CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
 _KEPT = 0.5  # of the memory, for rows
-_THREADED = 1 << 20  # entries of a face's squares from which threads gain
 _EPSILON = float(np.finfo(float).eps)
 _PASSES = 6  # over the rows, before gradients are worth their blocks
 
@@ -171,17 +173,17 @@ class RowDescentRun(Run):
 
     def _solve(self, rows: np.ndarray, tol: float) -> None:
         """Solve for the variables of some rows, the others fixed."""
-        problem, workers = self.problem, self.watch.workers
+        problem = self.problem
         own = replace(problem, y=problem.y[rows], cost=problem.cost[rows], start=None, matrix=None)
         values = np.ascontiguousarray(self.values[rows].T)
-        part = _Part(own, self._kernel.square(rows), self.b[rows], values, workers)
+        part = _Part(own, self._kernel.square(rows), self.b[rows], values)
         for _ in range(_ROUNDS):
-            steps, violation = part.descend(0.5 * tol)
-            self.n_iter += steps
-            self.b[rows] = part.b
+            marked, violation = part.choose()
             if violation <= tol:
                 break
-            part.follow_gradients(0.3 * tol)
+            play = _InPlay(part, marked)
+            self.n_iter += play.solve(tol, self.watch)
+            part.take(marked, play.b)
             self.b[rows] = part.b
             if self.watch.stopped() is not None or not self.watch.left(self.n_iter):
                 break
@@ -251,88 +253,116 @@ class _KernelValues:
         return cpu.DEVIATION32 * size * float(np.linalg.norm(change[kept]))
 
 
-@dataclass
 class _Part:
     """The problem on the rows of a set: their block of the matrix, bias included, variables (q,
     classes) and values (classes, q).
     """
 
-    problem: DirectProblem
-    K: np.ndarray
-    b: np.ndarray
-    values: np.ndarray
-    workers: Workers
+    def __init__(
+        self, problem: DirectProblem, K: np.ndarray, b: np.ndarray, values: np.ndarray
+    ) -> None:
+        self.problem, self.K, self.b, self.values = problem, K, b, values
+        self._rooms = [np.empty(0, dtype=K.dtype) for _ in range(2)]
 
-    def __post_init__(self) -> None:
-        self.moved = np.empty(self.values.shape, dtype=self.K.dtype)
-        self._room = self.moved[:0, 0]
-
-    def room(self, size: int) -> np.ndarray:
+    def room(self, which: int, size: int) -> np.ndarray:
         """So many numbers of any value, until the next call: new memory is slow to touch."""
-        if len(self._room) < size:
-            self._room = np.empty(size + size // 4, dtype=self.K.dtype)
-        return self._room[:size]
+        if len(self._rooms[which]) < size:
+            self._rooms[which] = np.empty(size + size // 4, dtype=self.K.dtype)
+        return self._rooms[which][:size]
 
-    def descend(self, tol: float) -> tuple[int, float]:
-        """Pass over the rows some times; returns how often one moved, and the violation left."""
-        own = self.problem
-        given = self.K, self.values, self.moved, self.b, own.y, own.cost, own.most
-        return row_steps(*given, tol, _PASSES)
+    def choose(self) -> tuple[np.ndarray, float]:
+        """Mark the pairs to solve for, (q, classes); returns them and the violation of all."""
+        own, marked = self.problem, np.empty(self.b.shape, dtype=bool)
+        given = self.values, self.b, own.y, own.cost, own.most
+        found = pairs_in_play(*given, _NEARBY, _JOINING, marked)
+        return marked, float(found.max(initial=0.0))
+
+    def take(self, marked: np.ndarray, new: np.ndarray) -> None:
+        """Set the pairs to what was found for them, and bring the values of all up to date."""
+        b = self.b.copy()
+        b.T[marked.T] = new
+        moved = np.zeros(self.values.shape, dtype=self.K.dtype)
+        add_changes(self.K, b - self.b, moved)
+        self.b = b
+        self.values += moved
+
+
+class _InPlay:
+    """The problem on some pairs of row and class, the others fixed; one array over all of them."""
+
+    def __init__(self, part: _Part, marked: np.ndarray) -> None:
+        self.part, own = part, part.problem
+        label, self.row = np.nonzero(marked.T)
+        ends = np.cumsum([0, *marked.sum(axis=0)])
+        starts = np.cumsum([0, *np.diff(ends) ** 2])
+        self.squares = part.room(0, starts[-1])
+        squares_of(part.K, self.row, ends, starts, self.squares)
+        rows = np.flatnonzero(marked.any(axis=1))
+        entry = np.argsort(self.row, kind="stable")
+        first = np.cumsum([0, *marked[rows].sum(axis=1)])
+        is_own = own.y[self.row] == label
+        mine = np.flatnonzero(is_own[entry]) - first[:-1]
+        curvature = np.maximum(np.diagonal(part.K)[rows].astype(np.float64), 1e-12)
+        cost, most = own.cost[rows], own.most[rows]
+        self.pairs = Pairs(ends, starts, label, entry, first, mine, cost, most, curvature)
+        self.b, self.values = part.b.T[marked.T], part.values[marked.T]
+        self.linear = 1.0 - is_own
+        self.low = np.where(is_own, 0.0, -own.cost[self.row])
+        self.high = np.where(is_own, own.most[self.row], 0.0)
+        self.moved = np.empty(len(self.b), dtype=part.K.dtype)
+
+    def solve(self, tol: float, watch: Watch) -> int:
+        """Rows in turn and gradients in turns; returns the number of rows' steps."""
+        total = 0
+        for _ in range(_ROUNDS):
+            given = self.squares, self.pairs, self.values, self.moved, self.b
+            steps, violation = pair_steps(*given, 0.5 * tol, _PASSES)
+            total += steps
+            if violation <= tol or watch.stopped() is not None:
+                break
+            self.follow_gradients(0.3 * tol)
+        return total
 
     def follow_gradients(self, tol: float) -> None:
         """Minimise on the face, and take the nearest feasible point if it is better."""
-        low, high = self.problem.walls()
-        free = (self.b > low) & (self.b < high)
-        free &= (free.sum(axis=1) > 1)[:, None]
-        if free.any():
-            gradient = self.problem.gradient(self.values.T)
-            face = _Face(self, free, gradient, low - self.b, high - self.b)
-            face.minimise(tol)
-            self._take(face, gradient)
-
-    def _take(self, face: _Face, gradient: np.ndarray) -> None:
-        """Move to the projection of the face's minimum, or of a point before it."""
-        own, rows = self.problem, np.flatnonzero(face.free.any(axis=1))
+        free = (self.b > self.low) & (self.b < self.high)
+        free &= np.bincount(self.row, weights=free)[self.row] > 1
+        chosen = np.flatnonzero(free)
+        if not len(chosen):
+            return
+        face = _Face(self, chosen)
+        face.minimise(tol)
+        gradient = self.values + self.linear
         for step in (*(0.5**k for k in range(_HALVINGS)), face.inside):
             new = self.b.copy()
-            new.T[face.free.T] += step * face.move
-            project_rows(new, rows, own.y, own.cost, own.most)
+            new[chosen] += step * face.move
+            project_pairs(self.squares, self.pairs, self.b, new, self.moved)
             change = new - self.b
-            self.moved[:] = 0.0
-            add_changes(self.K, change, self.moved)
-            gain = np.vdot(change, gradient) + 0.5 * float(np.vdot(change.T, self.moved))
-            if gain < 0.0:
+            if change @ gradient + 0.5 * float(change @ self.moved) < 0.0:
                 self.b = new
                 self.values += self.moved
                 return
 
 
 class _Face:
-    """The variables off their walls, class by class, moving with their rows' sums fixed.
+    """Variables off their walls, class by class, moving with their rows' sums fixed.
 
     ``low`` and ``high`` are how far each may move.
     """
 
-    def __init__(
-        self, part: _Part, free: np.ndarray, gradient: np.ndarray, low: np.ndarray, high: np.ndarray
-    ) -> None:
-        self.free, self.workers = free, part.workers
-        self.row = np.nonzero(free.T)[1]
-        sizes, counts = free.sum(axis=0), free.sum(axis=1)
-        self.share, self.n_rows = 1.0 / np.maximum(counts, 1), np.count_nonzero(counts)
-        self.ends = np.cumsum([0, *sizes])
+    def __init__(self, play: _InPlay, chosen: np.ndarray) -> None:
+        self.row = play.row[chosen]
+        self.ends = np.searchsorted(chosen, play.pairs.ends)
+        sizes = np.diff(self.ends)
         self.starts = np.cumsum([0, *(sizes * (sizes + 1) // 2)])
-        self.gradient, self.low, self.high = (each.T[free.T] for each in (gradient, low, high))
-        self.move = np.zeros(len(self.row))
-        self.triangles = part.room(self.starts[-1])
-        given = part.K, self.row, self.ends, self.starts
-        self._by_class(lambda classes: triangles_of(*given, classes, self.triangles))
-
-    def _by_class(self, work: Callable[[tuple[int, int]], None]) -> None:
-        """Do something for all classes: in threads of about equal work, where there is much."""
-        count = self.workers.count if self.starts[-1] > _THREADED else 1
-        cuts = np.searchsorted(self.starts, np.linspace(0, self.starts[-1], count + 1)).tolist()
-        self.workers.map(work, list(pairwise(cuts)))
+        self.triangles = play.part.room(1, self.starts[-1])
+        given = chosen, self.ends, self.starts
+        triangles_of(play.squares, play.pairs, *given, self.triangles)
+        counts = np.bincount(self.row)
+        self.share, self.n_rows = 1.0 / np.maximum(counts, 1), np.count_nonzero(counts)
+        self.gradient = (play.values + play.linear)[chosen]
+        self.low, self.high = ((each - play.b)[chosen] for each in (play.low, play.high))
+        self.move = np.zeros(len(chosen))
 
     @property
     def inside(self) -> float:
@@ -347,14 +377,12 @@ class _Face:
         residual = -self.gradient
         level(residual, self.row, self.share, sums)
         goal = max(tol, _ENOUGH * float(np.abs(residual).max(initial=0.0)))
-        direction = residual.copy()
+        direction, room = residual.copy(), int(_LEFT * self.n_rows)
         narrow, out = np.empty((2, len(residual)), dtype=self.triangles.dtype)
-        given = self.triangles, self.ends, self.starts
         for _ in range(_GRADIENTS):
             narrow[:], out[:] = direction, 0.0
-            self._by_class(lambda classes: triangle_products(*given, classes, narrow, out))
+            triangle_products(self.triangles, self.ends, self.starts, narrow, out)
             state = out.astype(np.float64), residual, direction, self.move, self.low, self.high
-            room = int(_LEFT * self.n_rows)
             if not gradient_step(*state, self.row, self.share, sums, goal, room):
                 return
 
