@@ -128,23 +128,18 @@ class RowDescentRun(Run):
         while True:
             violation = self._violations()
             worst = float(violation.max(initial=0.0))
-            if worst <= _DEVIATIONS * self._noise:
+            if worst <= max(tol, _DEVIATIONS * self._noise):
+                if _DEVIATIONS * self._noise <= tol:
+                    return
                 self._renew()
                 continue
-            if worst <= tol:
-                return
             if self.n_iter or self.b.any():
                 chosen = self._choose(violation, len(chosen), most)
-            before = self.b[chosen].copy()
-            self._solve(chosen, max(_INNER * worst, 0.3 * tol))
-            change = self.b[chosen] - before
-            moved = change.any(axis=1)
-            if not moved.any():
+            if not self._solve(chosen, max(_INNER * worst, 0.3 * tol)):
                 stalled += 1
                 if stalled > 2:
                     self.status = Status.STALLED
                     return
-            self._noise += self._kernel.add(chosen[moved], change[moved], self.values)
             yield
 
     def _choose(self, violation: np.ndarray, last: int, most: int) -> np.ndarray:
@@ -163,7 +158,7 @@ class RowDescentRun(Run):
         return violations(self.values, self.b, problem.y, problem.cost, problem.most)
 
     def _renew(self) -> None:
-        """Compute the values on all rows in float64; ``noise`` is what they are wrong by."""
+        """Compute the values on all rows in float64; ``noise`` is what they are wrong by later."""
         problem, self._noise = self.problem, 0.0
         self.values = np.zeros_like(self.b)
         if self.b.any():
@@ -171,12 +166,9 @@ class RowDescentRun(Run):
                 self.b, problem.gram.matmat(self.b, workers=self.watch.workers)
             )
 
-    def _solve(self, rows: np.ndarray, tol: float) -> None:
-        """Solve for the variables of some rows, the others fixed."""
-        problem = self.problem
-        own = replace(problem, y=problem.y[rows], cost=problem.cost[rows], start=None, matrix=None)
-        values = np.ascontiguousarray(self.values[rows].T)
-        part = _Part(own, self._kernel.square(rows), self.b[rows], values)
+    def _solve(self, rows: np.ndarray, tol: float) -> bool:
+        """Solve for the variables of some rows, the others fixed; returns whether any moved."""
+        part = _Part(self.problem, self._kernel, rows, self.b, self.values)
         for _ in range(_ROUNDS):
             marked, violation = part.choose()
             if violation <= tol:
@@ -184,9 +176,16 @@ class RowDescentRun(Run):
             play = _InPlay(part, marked)
             self.n_iter += play.solve(tol, self.watch)
             part.take(marked, play.b)
-            self.b[rows] = part.b
             if self.watch.stopped() is not None or not self.watch.left(self.n_iter):
                 break
+        change = part.b - self.b[rows]
+        moved = change.any(axis=1)
+        self.b[rows] = part.b
+        others = np.ones(len(self.b), dtype=bool)
+        others[rows] = False
+        self._noise += self._kernel.add(rows[moved], change[moved], self.values, others)
+        self.values[rows] = part.values.T
+        return bool(moved.any())
 
 
 class _KernelValues:
@@ -208,15 +207,18 @@ class _KernelValues:
             if points.entry_time >= _CHEAP:
                 room = _KEPT * self.gram.memory // (4 * self.gram.n)
                 self.store = host.float32_rows(int(min(room, self.gram.n)))
-        self._buffer = np.empty(0, dtype=np.float32)
+        self._rooms = [np.empty(0, dtype=self.dtype) for _ in range(3)]
+
+    def room(self, which: int, size: int) -> np.ndarray:
+        """So many numbers of any value, until the next call: new memory is slow to touch."""
+        if len(self._rooms[which]) < size:
+            self._rooms[which] = np.empty(size + size // 4, dtype=self.dtype)
+        return self._rooms[which][:size]
 
     def square(self, rows: np.ndarray) -> np.ndarray:
         """Values among some rows, and one for the bias; they last until the next call."""
         if self.on_host:
-            q = len(rows)
-            if self._buffer.size < q * q:
-                self._buffer = np.empty((q + q // 8) ** 2, dtype=np.float32)
-            K = self._buffer[: q * q].reshape(q, q)
+            K = self.room(0, len(rows) ** 2).reshape(len(rows), len(rows))
             cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
             cpu.finite(K[:1], self.gram.kernel)
         else:
@@ -225,15 +227,19 @@ class _KernelValues:
             K += self.dtype(1)
         return K
 
-    def add(self, rows: np.ndarray, change: np.ndarray, values: np.ndarray) -> float:
-        """Add what a change of some rows does to the values on all; returns the error's size."""
-        store, used = self.store, self.store.used
+    def add(
+        self, rows: np.ndarray, change: np.ndarray, values: np.ndarray, where: np.ndarray
+    ) -> float:
+        """Add what a change of some rows does to the values on others; returns the error's size.
+
+        ``where`` marks these others. Values elsewhere may change to anything.
+        """
+        store, used, program = self.store, self.store.used, self.gram.program
         new = store.missing(rows)[: store.capacity - used]
         if len(new):
             slots = np.arange(used, used + len(new))
             store.place(new, slots)
-            points, program = self.points, self.gram.program
-            cpu.kernel_rows(program, points, new, points, store.data, self.workers, slots)
+            cpu.kernel_rows(program, self.points, new, self.points, store.data, self.workers, slots)
         kept = store.slot[rows] >= 0
         if kept.any():
             weights = np.zeros((change.shape[1], store.used), dtype=np.float32)
@@ -243,14 +249,22 @@ class _KernelValues:
                 values[slice(*span)] += (weights @ store.data[: store.used, slice(*span)]).T
 
             self.workers.map(add, cpu.spans(self.gram.n, self.workers.count))
-        if not kept.all():
-            rest = np.zeros_like(values)
-            rest[rows[~kept]] = change[~kept]
-            values += self.gram.matmat(rest, workers=self.workers)
+        if not kept.all() and where.any():
+            rest, others = rows[~kept], np.flatnonzero(where)
+            if self.on_host:
+                sums = np.zeros((change.shape[1], len(others)))
+                right = self.points.take(others).gathered()
+                given = program, self.points, rest, change[~kept].T, right, sums
+                cpu.accumulate(*given, self.workers)
+                values[others] += sums.T
+            else:
+                weights = np.zeros_like(values)
+                weights[rest] = change[~kept]
+                values[others] += self.gram.matmat(weights, others, self.workers)
         if self.bias:
             values += change.sum(axis=0)
-        size = float(np.abs(self.gram.diagonal).max())
-        return cpu.DEVIATION32 * size * float(np.linalg.norm(change[kept]))
+        size = float(np.abs(self.gram.diagonal).max()) if self.dtype is np.float32 else 0.0
+        return cpu.DEVIATION32 * size * float(np.linalg.norm(change))
 
 
 class _Part:
@@ -259,16 +273,18 @@ class _Part:
     """
 
     def __init__(
-        self, problem: DirectProblem, K: np.ndarray, b: np.ndarray, values: np.ndarray
+        self,
+        problem: DirectProblem,
+        kernel: _KernelValues,
+        rows: np.ndarray,
+        b: np.ndarray,
+        values: np.ndarray,
     ) -> None:
-        self.problem, self.K, self.b, self.values = problem, K, b, values
-        self._rooms = [np.empty(0, dtype=K.dtype) for _ in range(2)]
-
-    def room(self, which: int, size: int) -> np.ndarray:
-        """So many numbers of any value, until the next call: new memory is slow to touch."""
-        if len(self._rooms[which]) < size:
-            self._rooms[which] = np.empty(size + size // 4, dtype=self.K.dtype)
-        return self._rooms[which][:size]
+        self.problem = replace(
+            problem, y=problem.y[rows], cost=problem.cost[rows], start=None, matrix=None
+        )
+        self.K, self.room = kernel.square(rows), kernel.room
+        self.b, self.values = b[rows], np.ascontiguousarray(values[rows].T)
 
     def choose(self) -> tuple[np.ndarray, float]:
         """Mark the pairs to solve for, (q, classes); returns them and the violation of all."""
@@ -295,7 +311,7 @@ class _InPlay:
         label, self.row = np.nonzero(marked.T)
         ends = np.cumsum([0, *marked.sum(axis=0)])
         starts = np.cumsum([0, *np.diff(ends) ** 2])
-        self.squares = part.room(0, starts[-1])
+        self.squares = part.room(1, starts[-1])
         squares_of(part.K, self.row, ends, starts, self.squares)
         rows = np.flatnonzero(marked.any(axis=1))
         entry = np.argsort(self.row, kind="stable")
@@ -355,7 +371,7 @@ class _Face:
         self.ends = np.searchsorted(chosen, play.pairs.ends)
         sizes = np.diff(self.ends)
         self.starts = np.cumsum([0, *(sizes * (sizes + 1) // 2)])
-        self.triangles = play.part.room(1, self.starts[-1])
+        self.triangles = play.part.room(2, self.starts[-1])
         given = chosen, self.ends, self.starts
         triangles_of(play.squares, play.pairs, *given, self.triangles)
         counts = np.bincount(self.row)

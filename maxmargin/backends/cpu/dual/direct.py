@@ -52,7 +52,7 @@ _WALL = 1 - 1e-12  # of a bound, likewise
 
 @njit(cache=True, nogil=True)
 def row_violation(g: np.ndarray, b: np.ndarray, own: int, cost: float, most: float) -> float:
-    """By how much the largest g that may fall is above the smallest that may rise."""
+    """By how much the largest g that may fall is above the smallest that may rise, or below."""
     high, low = -np.inf, np.inf
     for k in range(len(b)):
         if k == own:
@@ -65,15 +65,18 @@ def row_violation(g: np.ndarray, b: np.ndarray, own: int, cost: float, most: flo
                 high = max(high, g[k])
             if b[k] < 0.0:
                 low = min(low, g[k])
-    return max(high - low, 0.0)
+    return high - low
 
 
 @njit(cache=True, nogil=True)
 def violations(
     values: np.ndarray, b: np.ndarray, y: np.ndarray, cost: np.ndarray, most: np.ndarray
 ) -> np.ndarray:
-    """Violation of every row, given the values of the functions there, (n, K)."""
-    found = np.zeros(len(y))
+    """Violation of every row, given the values of the functions there, (n, K).
+
+    Negative where a row is so far from violating; minus infinity where its cost is zero.
+    """
+    found = np.full(len(y), -np.inf)
     g = np.empty(b.shape[1])
     for i in range(len(y)):
         if cost[i] > 0.0:
