@@ -52,7 +52,9 @@ from maxmargin.solvers.driver import Measure, Method, Run, Watch
 
 _FIRST = 1024  # rows of the first set
 _INNER = 0.2  # of the violation, to which a set is solved
-_ROUNDS = 200  # of rows and gradients on one set
+_CHOICES = 20  # of pairs in play, for one set
+_ROUNDS = 50  # of rows and gradients on these
+_STALL_SETS, _PROGRESS = 10, 1e-13  # sets without so much of the objective's size
 _GRADIENTS = 100  # steps on a face at most
 _ENOUGH = 0.3  # of the residual, that these leave
 _LEFT = 0.1  # share of the rows that may leave their box before the point is projected
@@ -124,22 +126,32 @@ class RowDescentRun(Run):
         rng = np.random.default_rng(self.watch.seed)
         taking_part = np.flatnonzero(problem.cost > 0)
         chosen = np.sort(rng.permutation(taking_part)[: min(_FIRST, most)])
-        stalled = 0
+        idle, best, renewed = 0, -np.inf, np.inf
         while True:
             violation = self._violations()
             worst = float(violation.max(initial=0.0))
-            if worst <= max(tol, _DEVIATIONS * self._noise):
-                if _DEVIATIONS * self._noise <= tol:
-                    return
+            if worst <= tol and _DEVIATIONS * self._noise <= tol:
+                return
+            hopeless = idle == _STALL_SETS
+            if worst <= _DEVIATIONS * self._noise:
+                self._renew()
+                renewed, before = float(self._violations().max(initial=0.0)), renewed
+                if renewed <= 0.5 * before:
+                    continue
+                hopeless = True
+            if hopeless and self._kernel.dtype is np.float64:
+                self.status = Status.STALLED
+                return
+            if hopeless:  # in float32
+                self._kernel, idle = _KernelValues(problem, self.watch.workers, np.float64), 0
                 self._renew()
                 continue
             if self.n_iter or self.b.any():
                 chosen = self._choose(violation, len(chosen), most)
-            if not self._solve(chosen, max(_INNER * worst, 0.3 * tol)):
-                stalled += 1
-                if stalled > 2:
-                    self.status = Status.STALLED
-                    return
+            self._solve(chosen, max(_INNER * worst, 0.3 * tol))
+            dual, size = problem.dual(self.b, self.values)
+            idle = 0 if dual > best + _PROGRESS * size else idle + 1
+            best = max(best, dual)
             yield
 
     def _choose(self, violation: np.ndarray, last: int, most: int) -> np.ndarray:
@@ -166,10 +178,10 @@ class RowDescentRun(Run):
                 self.b, problem.gram.matmat(self.b, workers=self.watch.workers)
             )
 
-    def _solve(self, rows: np.ndarray, tol: float) -> bool:
-        """Solve for the variables of some rows, the others fixed; returns whether any moved."""
+    def _solve(self, rows: np.ndarray, tol: float) -> None:
+        """Solve for the variables of some rows, the others fixed."""
         part = _Part(self.problem, self._kernel, rows, self.b, self.values)
-        for _ in range(_ROUNDS):
+        for _ in range(_CHOICES):
             marked, violation = part.choose()
             if violation <= tol:
                 break
@@ -185,7 +197,6 @@ class RowDescentRun(Run):
         others[rows] = False
         self._noise += self._kernel.add(rows[moved], change[moved], self.values, others)
         self.values[rows] = part.values.T
-        return bool(moved.any())
 
 
 class _KernelValues:
@@ -195,10 +206,10 @@ class _KernelValues:
     by how much is said. Rows that cost more to make than to keep are kept, as far as memory goes.
     """
 
-    def __init__(self, problem: DirectProblem, workers: Workers) -> None:
+    def __init__(self, problem: DirectProblem, workers: Workers, dtype: type = np.float32) -> None:
         self.gram, self.bias, self.workers = problem.gram, problem.bias, workers
-        self.on_host = not self.gram.on_device and self.gram.fits_float32
-        self.dtype = np.float32 if self.gram.fits_float32 else np.float64
+        self.dtype = dtype if self.gram.fits_float32 else np.float64
+        self.on_host = not self.gram.on_device and self.dtype is np.float32
         self.store = RowStore(self.gram.n, 0, np.float32)
         if self.on_host:
             host = self.gram.host

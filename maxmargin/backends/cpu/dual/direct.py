@@ -46,7 +46,7 @@ class Pairs(NamedTuple):
     curvature: np.ndarray
 
 
-_NEAR = 1e-13  # of a row's cost: what is closer to a wall lies on it
+_NEAR = 1e-13  # of a row's cost, or of a step: what is closer to a wall lies on it
 _WALL = 1 - 1e-12  # of a bound, likewise
 
 
@@ -102,14 +102,15 @@ def solve_row(
         below = min(below, linear[k] - (0.0 if k == own else curvature * cost))
         above = max(above, linear[k] + (curvature * most if k == own else 0.0))
     level, largest = 0.5 * (below + above), 0.0
+    near = _NEAR * min(cost, 1.0 / curvature)
     for _ in range(200):
         total, free, largest = 0.0, 0, 0.0
         for k in range(count):
             value = (level - linear[k]) / curvature
             low, high = (0.0, most) if k == own else (-cost, 0.0)
-            if value <= low + _NEAR * cost:
+            if value <= low + near:
                 value = low
-            elif value >= high - _NEAR * cost:
+            elif value >= high - near:
                 value = high
             else:
                 free += 1
@@ -270,12 +271,13 @@ def project_pairs(
     factor = np.empty(1, dtype=squares.dtype)
     for i in range(len(pairs.own)):
         entries = pairs.entry[pairs.first[i] : pairs.first[i + 1]]
-        size, changed = len(entries), False
+        size, changed, scale = len(entries), False, pairs.curvature[i]
         for t in range(size):
-            linear[t] = -new[entries[t]]
+            linear[t] = -scale * new[entries[t]]
             changed |= new[entries[t]] != b[entries[t]]
         if changed:
-            solve_row(linear[:size], 1.0, pairs.own[i], pairs.cost[i], pairs.most[i], out[:size])
+            own, cost, most = pairs.own[i], pairs.cost[i], pairs.most[i]
+            solve_row(linear[:size], scale, own, cost, most, out[:size])
             for t in range(size):
                 new[entries[t]] = out[t]
     moved[:] = 0.0
