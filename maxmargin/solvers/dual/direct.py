@@ -51,7 +51,7 @@ from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 
 _FIRST = 1024  # rows of the first set
-_INNER = 0.2  # of the violation, to which a set is solved
+_INNER, _LAST = 0.2, 0.6  # of the violation, to which a set is solved, but not below that of tol
 _CHOICES = 20  # of pairs in play, for one set
 _ROUNDS = 50  # of rows and gradients on these
 _STALL_SETS, _PROGRESS = 10, 1e-13  # sets without so much of the objective's size
@@ -148,7 +148,7 @@ class RowDescentRun(Run):
                 continue
             if self.n_iter or self.b.any():
                 chosen = self._choose(violation, len(chosen), most)
-            self._solve(chosen, max(_INNER * worst, 0.3 * tol))
+            self._solve(chosen, max(_INNER * worst, _LAST * tol))
             dual, size = problem.dual(self.b, self.values)
             idle = 0 if dual > best + _PROGRESS * size else idle + 1
             best = max(best, dual)
@@ -227,16 +227,13 @@ class _KernelValues:
         return self._rooms[which][:size]
 
     def square(self, rows: np.ndarray) -> np.ndarray:
-        """Values among some rows, and one for the bias; they last until the next call."""
+        """Values among some rows, without the bias; they last until the next call."""
         if self.on_host:
             K = self.room(0, len(rows) ** 2).reshape(len(rows), len(rows))
             cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
             cpu.finite(K[:1], self.gram.kernel)
-        else:
-            K = self.gram.block(rows, rows).astype(self.dtype, copy=False)
-        if self.bias:
-            K += self.dtype(1)
-        return K
+            return K
+        return self.gram.block(rows, rows).astype(self.dtype, copy=False)
 
     def add(
         self, rows: np.ndarray, change: np.ndarray, values: np.ndarray, where: np.ndarray
@@ -279,8 +276,8 @@ class _KernelValues:
 
 
 class _Part:
-    """The problem on the rows of a set: their block of the matrix, bias included, variables (q,
-    classes) and values (classes, q).
+    """The problem on the rows of a set: their block of the matrix and what the bias adds to it,
+    variables (q, classes) and values (classes, q).
     """
 
     def __init__(
@@ -295,6 +292,7 @@ class _Part:
             problem, y=problem.y[rows], cost=problem.cost[rows], start=None, matrix=None
         )
         self.K, self.room = kernel.square(rows), kernel.room
+        self.bias = self.K.dtype.type(problem.bias)
         self.b, self.values = b[rows], np.ascontiguousarray(values[rows].T)
 
     def choose(self) -> tuple[np.ndarray, float]:
@@ -309,7 +307,7 @@ class _Part:
         b = self.b.copy()
         b.T[marked.T] = new
         moved = np.zeros(self.values.shape, dtype=self.K.dtype)
-        add_changes(self.K, b - self.b, moved)
+        add_changes(self.K, self.bias, b - self.b, moved)
         self.b = b
         self.values += moved
 
@@ -323,13 +321,14 @@ class _InPlay:
         ends = np.cumsum([0, *marked.sum(axis=0)])
         starts = np.cumsum([0, *np.diff(ends) ** 2])
         self.squares = part.room(1, starts[-1])
-        squares_of(part.K, self.row, ends, starts, self.squares)
+        squares_of(part.K, part.bias, self.row, ends, starts, self.squares)
         rows = np.flatnonzero(marked.any(axis=1))
         entry = np.argsort(self.row, kind="stable")
         first = np.cumsum([0, *marked[rows].sum(axis=1)])
         is_own = own.y[self.row] == label
         mine = np.flatnonzero(is_own[entry]) - first[:-1]
-        curvature = np.maximum(np.diagonal(part.K)[rows].astype(np.float64), 1e-12)
+        diagonal = np.diagonal(part.K)[rows].astype(np.float64)
+        curvature = np.maximum(diagonal + part.bias, 1e-12)
         cost, most = own.cost[rows], own.most[rows]
         self.pairs = Pairs(ends, starts, label, entry, first, mine, cost, most, curvature)
         self.b, self.values = part.b.T[marked.T], part.values[marked.T]

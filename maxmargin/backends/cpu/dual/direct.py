@@ -187,15 +187,20 @@ def pairs_in_play(
 
 @njit(cache=True, nogil=True)
 def squares_of(
-    K: np.ndarray, row: np.ndarray, ends: np.ndarray, starts: np.ndarray, out: np.ndarray
+    K: np.ndarray,
+    bias: float,
+    row: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    out: np.ndarray,
 ) -> None:
-    """Write ``K[rows][:, rows]`` for the rows of each class, one square after the other."""
+    """Write ``K[rows][:, rows] + bias`` for the rows of each class, a square after the other."""
     for k in range(len(ends) - 1):
         place = starts[k]
         for i in range(ends[k], ends[k + 1]):
             source = K[row[i]]
             for j in range(ends[k], ends[k + 1]):
-                out[place] = source[row[j]]
+                out[place] = source[row[j]] + bias
                 place += 1
 
 
@@ -291,14 +296,18 @@ def project_pairs(
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def add_changes(K: np.ndarray, change: np.ndarray, out: np.ndarray) -> None:
-    """Add ``(K change)'`` to ``out``, (classes, q); most entries of the change are zero."""
+def add_changes(K: np.ndarray, bias: float, change: np.ndarray, out: np.ndarray) -> None:
+    """Add ``((K + bias) change)'`` to ``out``, (classes, q); most of the change is zero."""
     factor = np.empty(1, dtype=K.dtype)
+    sums = np.zeros(change.shape[1])
     for i in range(len(K)):
         for k in range(change.shape[1]):
             if change[i, k] != 0.0:
                 factor[0] = change[i, k]
+                sums[k] += change[i, k]
                 _add(out[k], factor[0], K[i])
+    for k in range(change.shape[1]):
+        out[k] += bias * sums[k]
 
 
 @njit(cache=True, nogil=True)
