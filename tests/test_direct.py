@@ -120,7 +120,7 @@ def test_a_general_solver_finds_nothing_better(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_large_costs_and_sets_larger_than_memory(form):
     X, y = data(load_digits)
-    model = SVC(C=1000, gamma=0.02, multiclass=form, cache_size=2).fit(X, y)  # sets of 360 rows
+    model = SVC(C=1000, gamma=0.02, multiclass=form, cache_size=2).fit(X, y)  # sets of 256 rows
     assert model.certificate_.converged
     assert model.score(X, y) == 1.0
     roomy = SVC(C=1000, gamma=0.02, multiclass=form).fit(X, y)
@@ -175,6 +175,17 @@ def test_searches_begin_each_cost_from_the_last(monkeypatch):
     refused = SVCSearchCV(SVC(multiclass="crammer_singer", probability=True), {"C": [1.0]}, cv=3)
     with pytest.raises(ValueError, match="CalibratedClassifierCV"):
         refused.set_params(error_score="raise").fit(X, y)
+
+
+def test_many_classes_in_play_wait_for_room(monkeypatch):
+    X, y = data(load_digits, 400)
+    model = SVC(C=0.05, multiclass="weston_watkins", tol=1e-4)
+    roomy = clone(model).fit(X, y).certificate_
+    monkeypatch.setattr("maxmargin.solvers.dual.direct._SQUARES", 0.05)
+    tight = clone(model).fit(X, y).certificate_
+    assert tight.converged
+    assert tight.dual <= roomy.primal
+    assert roomy.dual <= tight.primal
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -1,21 +1,26 @@
 """Machines for several classes at once: rows in turn, and conjugate gradients on the face.
 
 The problem is that of :mod:`maxmargin.duals.direct`. A *working set* of rows has its block of the
-Gram matrix at hand:
+Gram matrix at hand, and of its variables some are *in play*: those that are not zero, and the few
+of each row that come next.
 
     repeat
         the set  =  the rows whose variables are not all zero, and those that violate most
         repeat on the set
-            solve each row exactly, given the others           (block coordinate descent)
-            on the face that this ends on, the variables off their walls, take steps of the
-                conjugate gradient method, and project the point that they lead to
-        f  =  f + K (what has changed)                          (all rows)
+            for each class, the block of the rows that have it in play
+            repeat on what is in play
+                solve each row exactly, given the others       (block coordinate descent)
+                on the face that this ends on, the variables off their walls, take steps of the
+                    conjugate gradient method, and project the point that they lead to
+            f  =  f + K (what has changed)                      (rows of the set)
+        f  =  f + K (what has changed)                          (all other rows)
     until no row violates its conditions by more than tol
 
 Rows alone crawl: all of them push at the same few directions of the kernel's spectrum. Conjugate
-gradients alone take as many turns as there are walls to meet. Together neither happens, and the
-gradients are cheap: a row has few classes in play, so that a step multiplies, for each class, only
-the block of the rows that have it in play.
+gradients alone take as many turns as there are walls to meet. Together neither happens, and both
+are cheap: a row has few classes in play, so that a step reads, for each class, only the rows that
+have it in play, which stay in the cache. Blocks and sums are float32; f is float64, and computed
+anew where what float32 has added may be wrong by as much as the violation.
 
 References: Crammer and Singer, JMLR 2, 2001 (rows); Moré and Toraldo, SIAM Journal on Optimization
 1(1), 1991 (conjugate gradients and projections in turns).
@@ -59,11 +64,12 @@ _GRADIENTS = 100  # steps on a face at most
 _ENOUGH = 0.3  # of the residual, that these leave
 _LEFT = 0.1  # share of the rows that may leave their box before the point is projected
 _HALVINGS = 6
+_SQUARES = 3  # entries of the classes' squares, times those of the block, at most
 _NEARBY, _JOINING = 0.1, 2  # how near to violating, and how many, join a row's pairs
 _REPAIRS = 4  # times that a method may go on from what its certificate refuses
 _DEVIATIONS = 8  # that rounding may be wrong by, at worst
 _CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
-_KEPT = 0.5  # of the memory, for rows
+_KEPT = 0.4  # of the memory, for rows
 _EPSILON = float(np.finfo(float).eps)
 _PASSES = 6  # over the rows, before gradients are worth their blocks
 
@@ -122,7 +128,7 @@ class RowDescentRun(Run):
     def steps(self) -> Generator[None, None, None]:
         """Sets of rows, each solved to a part of the violation."""
         problem, tol = self.problem, self.watch.tol
-        most = max(int((problem.gram.memory / 16) ** 0.5), 64)
+        most = max(int((problem.gram.memory / 32) ** 0.5), 64)
         rng = np.random.default_rng(self.watch.seed)
         taking_part = np.flatnonzero(problem.cost > 0)
         chosen = np.sort(rng.permutation(taking_part)[: min(_FIRST, most)])
@@ -300,6 +306,10 @@ class _Part:
         own, marked = self.problem, np.empty(self.b.shape, dtype=bool)
         given = self.values, self.b, own.y, own.cost, own.most
         found = pairs_in_play(*given, _NEARBY, _JOINING, marked)
+        while (marked.sum(axis=0) ** 2).sum() > _SQUARES * self.K.size:
+            rows = np.flatnonzero(marked.any(axis=1))
+            rows = rows[np.argsort(-found[rows], kind="stable")]
+            marked[rows[(len(rows) + 1) // 2 :]] = False  # the others wait
         return marked, float(found.max(initial=0.0))
 
     def take(self, marked: np.ndarray, new: np.ndarray) -> None:
