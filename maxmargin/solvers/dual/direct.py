@@ -224,7 +224,7 @@ class _KernelValues:
             if points.entry_time >= _CHEAP:
                 room = _KEPT * self.gram.memory // (4 * self.gram.n)
                 self.store = host.float32_rows(int(min(room, self.gram.n)))
-        self._rooms = [np.empty(0, dtype=self.dtype) for _ in range(3)]
+        self._rooms: list[np.ndarray] = [np.empty(0, dtype=self.dtype) for _ in range(3)]
 
     def room(self, which: int, size: int) -> np.ndarray:
         """So many numbers of any value, until the next call: new memory is slow to touch."""
