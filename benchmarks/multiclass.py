@@ -243,7 +243,7 @@ def main() -> None:
     sets = chosen(options.sets, ROWS, parser)
     for side, name, scheme in works(sets, chosen(options.schemes, SCHEMES, parser)):
         key = f"{side} {name} {scheme}"
-        if options.again or key not in records:
+        if options.again or "fit" not in records.get(key, {}):
             child = [__file__, "--child", side, name, scheme, str(options.data)]
             records[key] = run_once(child, options.limit)
             records["machine"] = environment()
