@@ -34,6 +34,7 @@ _HOME = {
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
     "ExplicitFeatures": "maxmargin.kernel_methods",
+    "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelRidge": "maxmargin.kernel_methods",
     "KernelRidgeCV": "maxmargin.kernel_methods",
     "Nystroem": "maxmargin.kernel_methods",
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from maxmargin.gram import Gram
     from maxmargin.kernel_methods import (
         ExplicitFeatures,
+        GaussianProcessRegressor,
         KernelRidge,
         KernelRidgeCV,
         Nystroem,

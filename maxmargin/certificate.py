@@ -12,6 +12,8 @@ certificate              of                                          compared wi
 `GradientCertificate`    least squares, minimum classification       largest entry of a gradient
                          error
 `RidgeCertificate`       ridge regression (`solvers/ridge`)          relative residual
+`LikelihoodCertificate`  Gaussian processes                          derivative by a logarithm
+                         (`solvers/likelihood`)
 `MistakesCertificate`    perceptrons                                 whether mistakes are left
 =======================  ==========================================  ===========================
 """

@@ -35,7 +35,17 @@ from maxmargin import (
 from maxmargin.backends import device
 from maxmargin.backends.device import DeviceError, place
 from maxmargin.gram import DeviceGram
-from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, exp
+from maxmargin.kernels import (
+    RBF,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    RationalQuadratic,
+    Sigmoid,
+    exp,
+)
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers import PreconditionedCG
@@ -87,6 +97,8 @@ KERNELS = {
     "product on columns": RBF(gamma=0.2).on([0, 1]) * Polynomial(2, coef0=1.0).on([2]),
     "exponential": exp(0.2 * Linear()),
     "conformal": RBF(gamma=0.3).conformal(lambda X: 1.0 / (1.0 + np.asarray(X[:, 0]).ravel() ** 2)),
+    "matern": Matern(1.5, 2.5) + RationalQuadratic(1.2, 0.7),
+    "stretched": RBF(gamma=0.3).stretched([1.0, 2.0, 0.5]),
     "feature map": Linear().after(lambda X: np.column_stack([X, X[:, :2] ** 2])),
 }
 GIVEN = RBF(gamma=1.0)(X)

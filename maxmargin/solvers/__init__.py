@@ -10,6 +10,7 @@ from maxmargin.solvers.dual.working_set import WorkingSet
 from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.path import LeaveOneOut
+from maxmargin.solvers.risk.class_descent import ClassDescent
 from maxmargin.solvers.risk.descent import LBFGS, GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
@@ -30,6 +31,7 @@ __all__ = [
     "Auto",
     "Choice",
     "Cholesky",
+    "ClassDescent",
     "ConjugateGradients",
     "DualDescent",
     "DualMethod",
