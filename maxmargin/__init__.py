@@ -35,6 +35,8 @@ _HOME = {
     "is_separable": "maxmargin.linear",
     "ExplicitFeatures": "maxmargin.kernel_methods",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
+    "KernelLogisticRegression": "maxmargin.kernel_methods",
+    "KernelPCA": "maxmargin.kernel_methods",
     "KernelRidge": "maxmargin.kernel_methods",
     "KernelRidgeCV": "maxmargin.kernel_methods",
     "Nystroem": "maxmargin.kernel_methods",
@@ -78,6 +80,8 @@ if TYPE_CHECKING:
     from maxmargin.kernel_methods import (
         ExplicitFeatures,
         GaussianProcessRegressor,
+        KernelLogisticRegression,
+        KernelPCA,
         KernelRidge,
         KernelRidgeCV,
         Nystroem,

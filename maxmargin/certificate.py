@@ -14,6 +14,9 @@ certificate              of                                          compared wi
 `RidgeCertificate`       ridge regression (`solvers/ridge`)          relative residual
 `LikelihoodCertificate`  Gaussian processes                          derivative by a logarithm
                          (`solvers/likelihood`)
+`LogisticCertificate`    kernel logistic regression                  relative duality gap
+                         (`solvers/logistic`)
+`SpectralCertificate`    kernel PCA (`solvers/spectral`)             relative residual
 `MistakesCertificate`    perceptrons                                 whether mistakes are left
 =======================  ==========================================  ===========================
 """

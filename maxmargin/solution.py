@@ -145,6 +145,21 @@ _ADVICE = {
         "optimizer has given up, or the rounding of an ill-conditioned covariance hides what is "
         "left. Raise alpha or the lower bound of noise_level, or raise tol."
     ),
+    (Status.MAX_ITER, "spectral"): (
+        "The components are not exact after max_iter={max_iter} passes over the Gram matrix. Raise "
+        "max_iter, or tol={tol:g}."
+    ),
+    (Status.TIME_LIMIT, "spectral"): (
+        "The fit has reached time_limit={time_limit:g} s. Raise it, raise tol={tol:g}, or take "
+        "fewer rows."
+    ),
+    (Status.INTERRUPTED, "spectral"): (
+        "The fit was stopped early, by Ctrl-C or by a callback. The components are what was found "
+        "until then."
+    ),
+    (Status.STALLED, "spectral"): (
+        "float64 has no more digits for these components: raise tol={tol:g}, or scale the data."
+    ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
         "mean nothing: with this nu the reduced convex hulls of the two classes meet or, for the "

@@ -47,7 +47,7 @@ def test_data_that_are_no_data(machine, points, message):
         (y[:-1], "inconsistent numbers of samples"),
         (np.where(np.arange(20) == 2, np.nan, 1.0), "NaN"),
         (None, "requires y to be passed"),
-        (np.column_stack([y, y]), "1d array"),
+        (np.ones((20, 2, 2)), "1d array|dim 3"),
     ],
 )
 def test_labels_that_are_no_labels(machine, labels, message):
@@ -57,6 +57,8 @@ def test_labels_that_are_no_labels(machine, labels, message):
 
 @pytest.mark.parametrize("machine", CLASSIFIERS)
 def test_one_class_and_continuous_labels(machine, random):
+    with pytest.raises(ValueError, match="1d array"):
+        machine().fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="number of classes has to be greater than one"):
         machine().fit(X, np.ones(20))
     with pytest.raises(ValueError, match="Unknown label type"):

@@ -24,6 +24,8 @@ from maxmargin import (
     SVC,
     SVR,
     Gram,
+    KernelLogisticRegression,
+    KernelPCA,
     KernelRidge,
     NuSVC,
     NuSVR,
@@ -697,3 +699,20 @@ def test_auto_says_why():
     assert words in model.device_.why
     with pytest.raises(DeviceError, match=words):
         model.set_params(device="cuda").fit(X, y)
+
+
+@needs_torch
+@pytest.mark.parametrize("multiclass", [2, 3])
+def test_kernel_logistic_regression_and_components(multiclass, memory):
+    """The methods of products alone: what they multiply by may be on a GPU."""
+    labels = np.arange(36) % 3 if multiclass == 3 else y
+    options = {"gamma": 0.5, "tol": 1e-9, "solver": "newton-cg"}
+    host = KernelLogisticRegression(**options).fit(X, labels)
+    gpu = KernelLogisticRegression(device="cuda", **options).fit(X, labels)
+    assert gpu.device_.on_gpu
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(gpu.predict_proba(X), host.predict_proba(X), atol=1e-4)
+    options = {"kernel": RBF(0.5), "eigen_solver": "lanczos", "random_state": 0}
+    host, gpu = KernelPCA(3, **options).fit(X), KernelPCA(3, device="cuda", **options).fit(X)
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(gpu.transform(X), host.transform(X), atol=1e-6)

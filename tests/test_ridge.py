@@ -23,6 +23,7 @@ from maxmargin.backends.dense import BandReduction, BlockCholesky, NotPositiveEr
 from maxmargin.backends.threads import Workers
 from maxmargin.kernels import RBF, Linear, Sigmoid
 from maxmargin.progress import Monitor
+from maxmargin.solution import Status
 from maxmargin.solvers import Cholesky, PreconditionedCG, select_solver
 from maxmargin.solvers.ridge.problem import RidgeProblem
 
@@ -148,6 +149,17 @@ def test_what_a_certificate_bounds(solver, tol):
     text = str(model.certificate_)
     assert "values are exact to" in text
     assert f"(tol {tol:g})" in text
+
+
+def test_a_solver_that_believes_itself_is_not_believed():
+    K, t = Gram.of(X, RBF(GAMMA)), T[:, :1]
+    problem = RidgeProblem(K, t, alpha=0.1, weight=np.ones(len(X)))
+    b = 0.99 * np.linalg.solve(gram() + 0.1 * np.eye(len(X)), t)
+    residual = problem.residual(b)
+    judged = problem.certificate(b, residual, "a guess", Status.CONVERGED, 1e-3)
+    assert judged.residual == pytest.approx(0.01)
+    assert judged.status is Status.STALLED
+    assert problem.certificate(b, residual, "a guess", Status.STALLED, 0.1).converged
 
 
 def test_the_rounding_of_a_residual_is_within_its_bound():

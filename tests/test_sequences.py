@@ -12,13 +12,27 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import maxmargin
 import maxmargin.kernels as kernels
-from maxmargin import SVC, SVR, GridSearchCV, LinearSVC, OneClassSVM, Perceptron, read_fasta
+from maxmargin import (
+    SVC,
+    SVR,
+    ExplicitFeatures,
+    Gram,
+    GridSearchCV,
+    KernelRidge,
+    LinearSVC,
+    OneClassSVM,
+    Perceptron,
+    read_fasta,
+)
+from maxmargin.backends.cpu.strings import word_pairs
+from maxmargin.gram import Definiteness
 from maxmargin.kernels import (
     RBF,
     BagOfWords,
@@ -37,10 +51,12 @@ from maxmargin.kernels import (
     check_valid,
     sequence_weights,
 )
-from maxmargin.kernels.sequences import SequenceKernel
+from maxmargin.kernels.sequences import Alphabet, SequenceKernel, importance
 from maxmargin.kernels.sequences.alphabet import PROTEIN
+from maxmargin.kernels.sequences.hamming import estimates
+from maxmargin.kernels.sequences.subsequence import _Subsequences
 from maxmargin.kernels.sequences.substitutions import BLOSUM62
-from maxmargin.plotting import plot_positions, plot_words
+from maxmargin.plotting import plot_logo, plot_positions, plot_words
 from maxmargin.testing import check_kernel
 
 RANDOM = np.random.default_rng(3)
@@ -162,6 +178,9 @@ FORMULAS = [
     (Mismatch(2, 0), mismatch(2, 0), DNA),
     (GappedKmer(5, 3), over_words(5, lambda u, v: comb(5 - distance(u, v), 3)), DNA),
     (GappedKmer(4, 4), over_words(4, lambda u, v: u == v), DNA),
+    (GappedKmer(8, 5), over_words(8, lambda u, v: comb(8 - distance(u, v), 5)), DNA),  # as pairs
+    (GappedKmer(7, 2), over_words(7, lambda u, v: comb(7 - distance(u, v), 2)), DNA),
+    (Mismatch(4, 2), mismatch(4, 2), DNA),
     (Substitution(2, 6.0), substitution(2, 6.0), PROTEINS),
     (WeightedDegree(3), weighted_degree(3, 0), WINDOWS),
     (WeightedDegree(4, shift=3), weighted_degree(4, 3), WINDOWS),
@@ -184,6 +203,49 @@ def test_values_are_those_of_the_definition(kernel, formula, data):
         np.testing.assert_allclose(product.toarray(), expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("length", [1, 2, 7, 9, 12, 15])
+@pytest.mark.parametrize("alphabet", ["dna", "protein", "AB"])
+def test_pairs_of_words_are_counted_wherever_they_are(length, alphabet):
+    letters = Alphabet.of(alphabet)
+    sizes = [length, length + 1, 40, 64, 65 - length, 66, 130]  # around the edges of 64 bits
+    X = ["".join(RANDOM.choice([*letters.letters, "?"], size=n)) for n in sizes]
+    X = [x[:20].replace("?", letters.letters[0]) + x[20:] for x in X if len(x) >= length]
+    encoded, rows = letters.encode(X, skip_unknown=True), np.arange(len(X))
+    weights = RANDOM.random(8)
+    out = np.empty((len(X), len(X)))
+    word_pairs(*encoded, rows, *encoded, rows, length, letters.size, False, weights, out)
+    known = [[u for u in kmers(x, length) if "?" not in u] for x in X]
+    for i, j in itertools.product(range(3), range(len(X))):
+        apart = [distance(u, v) for u in known[i] for v in known[j]]
+        assert out[i, j] == pytest.approx(sum(weights[d] for d in apart if d < 8), rel=1e-12)
+
+
+def test_estimates_are_those_of_gkm_svm():
+    # LS-GKM 0.1.2, gkmmatrix -t 2 -l 10 -k 6 prints these weights, over that of equal words
+    kernel = GappedKmer(10, 6, estimate=True)
+    words_apart = ["C" * d + "A" * (10 - d) for d in range(6)]
+    expected = [1.0, 0.32862833, 0.0881524, 0.01638518, 0.00148956, 0.0]
+    np.testing.assert_allclose(kernel(["A" * 10], words_apart)[0], expected, atol=1e-7)
+    # the least vector of words that explains what is counted with gaps, where nothing is cut off
+    words = list(map("".join, itertools.product("ACGT", repeat=3)))
+    counts = GappedKmer(3, 2).features(words).toarray().T
+    projection = np.linalg.pinv(counts) @ counts
+    weights = np.array(estimates(3, 2, 4)) / 4**3
+    apart = np.array([[distance(u, v) for v in words] for u in words])
+    cut = np.where(weights[apart] > 0, projection, 0.0)
+    np.testing.assert_allclose(cut, weights[apart], atol=1e-12)
+    expected = cut @ cut / (cut @ cut)[0, 0]
+    np.testing.assert_allclose(GappedKmer(3, 2, estimate=True)(words), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="use estimate=False"):
+        kernel.features(["A" * 10])
+    cut = GappedKmer(10, 6, estimate=True, max_mismatches=3)
+    expected = [1.0, 0.32862833, 0.0881524, 0.01638518, 0.0, 0.0]
+    np.testing.assert_allclose(cut(["A" * 10], words_apart)[0], expected, atol=1e-7)
+    assert kernel.validity is Validity.VALID
+    assert cut.validity is Validity.UNPROVEN
+    np.testing.assert_array_equal(GappedKmer(3, 1, max_mismatches=0)(words), 3 * np.eye(64))
+
+
 def test_local_alignment_sums_over_all_alignments():
     X = strings(PROTEIN, 4, 2, 5)
     formula = alignments(0.5, 3.0, 0.7)
@@ -203,6 +265,15 @@ def test_long_alignments_do_not_overflow():
         SVC(kernel=LocalAlignment(logarithm=False)).fit([x, x[:5]], [0, 1])
 
 
+def test_recursions_side_by_side_are_those_of_each_pair():
+    X = strings(PROTEIN, 70, 1, 40)  # more than lanes, of all lengths
+    for kernel in (LocalAlignment(shift=2.0, beta=1.0), Subsequence(1, 0.9)):
+        whole = kernel(X)
+        alone = [[kernel([x], [z])[0, 0] for z in X[:3]] for x in X[:40]]
+        np.testing.assert_allclose(whole[:40, :3], alone, rtol=1e-13)
+        np.testing.assert_allclose(kernel.diag(X), np.diag(whole), rtol=1e-13)
+
+
 def test_the_shift_mends_the_training_matrix_by_what_it_lacks():
     X = [*strings("ACGT", 40, 2, 5), "ACG", "ACG"]
     bare = LocalAlignment("dna", beta=0.1, gap_open=1.0, gap_extend=0.1, shift=0.0)
@@ -214,7 +285,11 @@ def test_the_shift_mends_the_training_matrix_by_what_it_lacks():
     assert mended.shift == pytest.approx(-check_valid(bare, X).smallest_eigenvalue, rel=1e-6)
     K, same = bare(X), np.array([[x == z for z in X] for x in X])
     np.testing.assert_allclose(mended(X), K + mended.shift * same, rtol=1e-12)
-    assert SVC(kernel=mended).fit(X, np.arange(len(X)) % 2).certificate_.converged
+    y = np.arange(len(X)) % 2
+    found = SVC(kernel=mended).fit(X, y).certificate_
+    assert found.converged
+    assert found.definiteness is Definiteness.COMPUTED
+    assert SVC(kernel=bare).fit(X, y).certificate_.definiteness is Definiteness.INDEFINITE
 
 
 def test_blosum62_has_the_symmetry_and_entries_of_the_published_matrix():
@@ -398,6 +473,39 @@ def test_cross_validation_pipelines_and_searches():
     )
 
 
+def test_a_candidate_that_refuses_the_sequences_has_no_score():
+    search = GridSearchCV(SVC(kernel=Spectrum(2)), {"kernel__k": [2, 19]}, cv=3)
+    with (
+        pytest.warns(FitFailedWarning, match="fewer than 19"),
+        pytest.warns(UserWarning, match="non-finite"),
+    ):
+        search.fit(DNA, np.arange(24) % 2)
+    assert search.best_params_ == {"kernel__k": 2}
+    assert np.isnan(search.cv_results_["mean_test_score"][1])
+
+
+def test_a_fit_compares_each_pair_of_strings_once(monkeypatch):
+    asked = []
+
+    def counting(self, left, rows, right, columns):
+        asked.append(len(rows))
+        return pairs(self, left, rows, right, columns)
+
+    pairs = _Subsequences.pairs
+    monkeypatch.setattr(_Subsequences, "pairs", counting)
+    X = strings("AB", 300, 5, 9)
+    SVC(kernel=Subsequence(2), n_jobs=1).fit(X, np.arange(300) % 2)
+    assert sum(asked) < 300 * 300  # half of the matrix, the tiles on its diagonal, the diagonal
+    few = Gram.of(X, Subsequence(2), memory=1000)  # no room: rows when they are asked for
+    np.testing.assert_allclose(few.rows([3]), Subsequence(2)(X)[[3]])
+
+
+def test_features_written_out():
+    kernel = Spectrum(2).normalized() + 2 * Spectrum(1)
+    features = ExplicitFeatures(kernel).fit_transform(DNA)
+    np.testing.assert_allclose(features @ features.T, kernel(DNA), atol=1e-10)
+
+
 def test_linear_machines_learn_the_same_from_the_features():
     y = np.array([x.count("A") > 3 for x in DNA])
     kernel = Mismatch(4, 1)
@@ -414,7 +522,8 @@ def test_on_a_gpu_as_on_the_cpu():
     pytest.importorskip("triton")
     y = np.arange(len(DNA)) % 2
     table = pd.DataFrame(TABLE)
-    kernel = Spectrum(6).normalized().on("sequence") + RBF().on(["length"])
+    # pairs of words on the CPU, features on the GPU
+    kernel = GappedKmer(7, 4).normalized().on("sequence") + RBF().on(["length"])
     cpu = SVC(kernel=kernel, tol=1e-8).fit(table[:20], y[:20])
     gpu = SVC(kernel=kernel, tol=1e-8, device="cuda").fit(table[:20], y[:20])
     assert gpu.device_.on_gpu
@@ -472,12 +581,22 @@ def test_a_planted_word_is_found_where_it_is():
     assert 4 <= np.argmax(np.mean(found.at(X[1::2]), axis=0)) <= 7
 
 
+def test_machines_of_every_kind_have_weights(monkeypatch):
+    monkeypatch.setattr(importance, "_AT_ONCE", 5)  # support vectors in several parts
+    y = np.arange(24) % 2
+    for machine in (KernelRidge, Perceptron, SVR):
+        model = machine(kernel=Spectrum(2)).fit(DNA, y)
+        values = getattr(model, "decision_function", model.predict)(DNA)
+        parts = np.array([part.sum() for part in sequence_weights(model).at(DNA)])
+        np.testing.assert_allclose(parts + getattr(model, "intercept_", 0.0), values, atol=1e-8)
+
+
 def test_pictures_of_words_and_places():
     y = np.array([x.count("A") > 3 for x in DNA])
     model = make_pipeline(SVC(kernel=Spectrum(3))).fit(DNA, y)
     ax = plot_words(model, count=7)
     assert len(ax.patches) == 7
-    assert "positive speaks for True" in ax.get_xlabel()
+    assert "below 0 for False, above for True" in ax.get_xlabel()
     ax = plot_positions(model, DNA[:5])
     drawn = ax.images[0].get_array()
     assert drawn.shape == (5, max(map(len, DNA[:5])))
@@ -485,6 +604,20 @@ def test_pictures_of_words_and_places():
     np.testing.assert_allclose(drawn.sum(axis=1), values, atol=1e-8)
     with pytest.raises(ValueError, match="up to 60"):
         plot_positions(model, DNA * 3)
+
+
+def test_a_logo_is_as_high_as_the_value():
+    X = [x[:4] + "TATA" + x[8:] if i % 2 else x for i, x in enumerate(WINDOWS)]
+    model = SVC(kernel=WeightedDegree(4), C=10).fit(X, np.arange(len(X)) % 2)
+    ax = plot_logo(model, X[1::2])
+    boxes = [patch.get_path().get_extents() for patch in ax.patches]
+    signed = sum(box.height * (1 if box.y1 > 1e-9 else -1) for box in boxes)
+    values = model.decision_function(X[1::2]) - model.intercept_
+    assert signed == pytest.approx(values.mean(), abs=1e-6)
+    highest = boxes[int(np.argmax([box.height for box in boxes]))]
+    assert 4 <= (highest.x0 + highest.x1) / 2 < 8
+    with pytest.raises(ValueError, match="one length"):
+        plot_logo(SVC(kernel=Spectrum(2)).fit(DNA, np.arange(24) % 2), DNA)
 
 
 def test_weights_only_where_there_are_some():
@@ -504,7 +637,11 @@ def test_weights_only_where_there_are_some():
     ("kernel", "X", "message"),
     [
         (Spectrum(3), ["ACGT", "AC", ""], r"rows 1, 2 have fewer than 3 characters.*drop them"),
-        (Spectrum(1), ["ACGT", ""], "row 1 are empty"),
+        (Spectrum(3), ["ACGT", ""], "row 1 are empty: drop them"),
+        (Spectrum(3), [], "0 sample"),
+        (Spectrum(3), {"ACGT", "ACGG"}, "which row: pass a list"),
+        (Mismatch(20, 5), ["A" * 20, "C" * 20], "4,192,468 features of each"),
+        (Substitution(8, -100.0), ["MKVLAAGGMK", "MKVLAAGGMR"], "a larger threshold"),
         (Mismatch(5, 1), ["ACGT", "ACGTA"], "row 0 have fewer than 5"),
         (Subsequence(5), ["ACGT", "ACGTA"], "row 0 have fewer than 5"),
         (LocalAlignment(), ["MKV", ""], "empty"),
@@ -545,6 +682,9 @@ def test_bad_sequences_are_refused_with_advice(kernel, X, message):
         lambda: Mismatch(3, 3),
         lambda: Mismatch(3, -1),
         lambda: GappedKmer(3, 4),
+        lambda: GappedKmer(16, 10, estimate=True),
+        lambda: GappedKmer(15, 3, estimate=True),
+        lambda: GappedKmer(6, 3, max_mismatches=-1),
         lambda: Substitution(3, matrix="pam"),
         lambda: Substitution(3, matrix={("A", "C"): 1.0}),
         lambda: WeightedDegree(0),
@@ -559,7 +699,7 @@ def test_bad_sequences_are_refused_with_advice(kernel, X, message):
     ],
 )
 def test_bad_parameters_are_refused(make):
-    with pytest.raises(ValueError, match=r"must|needs|below|more than|agree|both_strands"):
+    with pytest.raises(ValueError, match=r"must|needs?|below|more than|agree|both_strands"):
         make()
 
 
@@ -580,14 +720,14 @@ def test_the_page_on_sequences_runs():
 
 
 def test_fasta(tmp_path):
-    text = ">one of them\nACGT\nAC GT\n\n;a remark\n>two\r\nTTTT\n"
+    text = "\ufeff>one of thém\nACGT\nAC GT\n\n;a remark\n>two\r\nTTTT\n>two\rA\x0bC"
     plain, packed = tmp_path / "a.fa", tmp_path / "a.fa.gz"
-    plain.write_text(text)
+    plain.write_bytes(text.encode())
     packed.write_bytes(gzip.compress(text.encode()))
     for path in (plain, packed, str(plain)):
         names, sequences = read_fasta(path)
-        assert names == ["one of them", "two"]
-        assert sequences == ["ACGTACGT", "TTTT"]
+        assert names == ["one of thém", "two", "two"]
+        assert sequences == ["ACGTACGT", "TTTT", "AC"]
     for content, message in [
         (b"ACGT\n", "line 1 is 'ACGT'"),
         (b"", "no sequence"),

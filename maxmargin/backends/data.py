@@ -8,6 +8,7 @@ people's memory. Dates are numbers only in a unit that nobody has named.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -38,10 +39,16 @@ def as_table(X: Any) -> np.ndarray:
         )
     if sp.issparse(X):
         raise TypeError("A sparse matrix holds no sequences: pass a list of str, or a DataFrame.")
+    if isinstance(X, Set | Mapping):
+        raise TypeError(
+            f"A {type(X).__name__} does not say which sequence is in which row: pass a list."
+        )
     refuse_twin_columns(X)
     table = X.to_numpy() if hasattr(X, "to_numpy") else X
     if not isinstance(table, np.ndarray):
         table = _array_of_objects(list(table))
+    if not len(table):
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
     if table.ndim not in (1, 2):
         raise ValueError(
             f"Sequences are one column or columns of a table; X has {table.ndim} dimensions."

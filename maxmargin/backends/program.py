@@ -197,14 +197,37 @@ class Program:
         return any(primitive.kind == FUNCTION for primitive in self.primitives)
 
     @property
+    def pairs_strings(self) -> bool:
+        """Whether a value takes a pass over two strings."""
+        return bool(self._of_strings)
+
+    @property
     def off_gpu(self) -> str | None:
         """Why a GPU cannot run this programme, as the end of a sentence; None where it can."""
         kinds = {primitive.kind for primitive in self.primitives}
         if FUNCTION in kinds:
             return "calls a Python function, which a GPU cannot run"
-        if STRINGS in kinds:
+        if any(primitive.function.features is None for primitive in self._of_strings):
             return "is a recursion over two strings, which runs on the CPU"
         return None
+
+    @property
+    def _of_strings(self) -> list[Primitive]:
+        return [primitive for primitive in self.primitives if primitive.kind == STRINGS]
+
+    def with_features(self) -> Program:
+        """Return it with products of features in place of functions of two strings."""
+        if not self._of_strings:
+            return self
+        primitives = [
+            Primitive(DOT, (*p.view, Map(p.function.features))) if p.kind == STRINGS else p
+            for p in self.primitives
+        ]
+        factors = [
+            Factor(f.function.with_features()) if isinstance(f.function, Program) else f
+            for f in self.factors
+        ]
+        return Program(primitives, factors, self.coefficients, self.code)
 
     @cached_property
     def rates(self) -> list[float]:

@@ -40,11 +40,9 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     ) -> tuple[Any, Any]:
         """Check training data as scikit-learn does, keeping the names of the columns."""
         if kernel is not None and kernel.input in _NOT_NUMBERS:
-            X, y = validate_data(self, X, y, reset=reset, skip_check_array=True)
+            X, y = validate_data(self, _some(X), y, reset=reset, skip_check_array=True)
             X = as_table(X) if kernel.input is Input.SEQUENCES else X
             check_consistent_length(X, y)
-            if not _num_samples(X):
-                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             return X, y
         pairwise = kernel is not None and kernel.pairwise
         if pairwise and sp.issparse(X):
@@ -73,7 +71,7 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     def _validated_points(self, X: Any, kernel: Kernel | None = None) -> Any:
         """Check new points, which must have the features of the training data."""
         if kernel is not None and kernel.input in _NOT_NUMBERS:
-            X = validate_data(self, X, reset=False, skip_check_array=True)
+            X = validate_data(self, _some(X), reset=False, skip_check_array=True)
             return as_table(X) if kernel.input is Input.SEQUENCES else X
         return validate_data(
             self,
@@ -108,3 +106,10 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     def _workers(self, entries: float = np.inf) -> Workers:
         """Threads for work on so many entries; where it is little, the caller's own."""
         return Workers(thread_count(self.n_jobs)) if entries >= SHARED_FROM else ALONE
+
+
+def _some(X: Any) -> Any:
+    """Refuse a collection that is empty."""
+    if hasattr(X, "__len__") and not _num_samples(X):
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    return X

@@ -29,6 +29,12 @@ def column(y: Any) -> np.ndarray:
     return y if plain else sklearn.utils.validation.column_or_1d(y, warn=True)
 
 
+def is_table(y: Any) -> bool:
+    """Whether targets have more than one column: several outputs."""
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    return len(shape) == 2 and shape[1] > 1
+
+
 def validate_data(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Check data as scikit-learn's function of this name does, and what they are made of."""
     if _in_order(estimator, X, y, options):

@@ -107,6 +107,7 @@ class KernelExpansion:
             return finish(np.zeros((n, len(stretches), len(coefficients))))
         program = self.program
         if device != "cpu":
+            program = program.with_features()
             parts = _on_device(
                 program, X, points, support, coefficients, stretches, finish, device, cache_size
             )

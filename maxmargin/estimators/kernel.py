@@ -93,7 +93,9 @@ class KernelEstimator(Estimator):
             wanted = _ROOM * n * (n + getattr(X, "size", n) // n)
             budget = memory.budget(self.cache_size, wanted)
             at_once = self.time_limit is None
-            gram = Gram.of_resolved(views, kernel, memory=budget, at_once=at_once)
+            gram = Gram.of_resolved(
+                views, kernel, memory=budget, at_once=at_once, workers=self._workers()
+            )
         gram.check()
         self.kernel_ = kernel
         return gram

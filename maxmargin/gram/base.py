@@ -105,15 +105,18 @@ class Gram(ABC):
         return Gram.of_resolved(views, kernel.resolve(views, feature_names), memory=memory)
 
     @staticmethod
-    def of_resolved(X: Any, kernel: Kernel, *, memory: int, at_once: bool = True) -> Gram:
+    def of_resolved(
+        X: Any, kernel: Kernel, *, memory: int, at_once: bool = True, workers: Workers | None = None
+    ) -> Gram:
         """As :meth:`of`, for a resolved kernel; X are data or :class:`Views` of them.
 
         ``at_once`` lets a Python function compute the whole matrix of up to 2,000 points in one
-        call. Who must hear the clock between its calls does without.
+        call, and the workers, if any, that of functions of two strings, each value once. Who must
+        hear the clock meanwhile does without.
         """
         from maxmargin.gram.host import HostGram  # a kind of this one
 
-        return HostGram.prepare(X, kernel, memory, at_once)
+        return HostGram.prepare(X, kernel, memory, at_once, workers)
 
     # -- where it is ---------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ class DeviceGram(Gram):
 
         where, views = cuda.torch_device(device), Views.of(X)
         kernel = kernel.resolve(views, feature_names)
-        program = kernel.lower()
+        program = kernel.lower().with_features()
         with explaining_memory(), cuda.device_context(where):
             points = cuda.Points.prepare(program, views, where, cuda.budget(where, cache_size))
             matrix = cuda.Matrix(program, points, cuda.budget(where, cache_size))

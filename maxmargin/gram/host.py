@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from maxmargin.gram.device import DeviceGram
 
 _CALLED_ONCE = 2000  # points up to which a function's values are all computed at the start
+_PAIRED_ONCE = 10_000  # the same for functions of two strings, which take microseconds a value
 _COMPACTED = 1 << 20  # values from which a better form of the data pays
 _HALVED = 1024  # points from which values among them are made only once for both
 _FACTORED = 4  # coefficients, times the features, from which the linear kernel's factors pay
@@ -65,13 +66,27 @@ class HostGram(Gram):
         self.store = RowStore(self.n, capacity_of(self.n, memory))
 
     @classmethod
-    def prepare(cls, X: Any, kernel: Kernel, memory: int, at_once: bool = True) -> HostGram:
+    def prepare(
+        cls,
+        X: Any,
+        kernel: Kernel,
+        memory: int,
+        at_once: bool = True,
+        workers: Workers | None = None,
+    ) -> HostGram:
         """Look at data or views of them through a resolved kernel: see :meth:`Gram.of_resolved`."""
         program = kernel.lower()
         points = cpu.Operand.prepare(program, X)
-        few = points.n <= _CALLED_ONCE and 8 * points.n**2 <= memory
-        if at_once and program.calls_python and few:
+        called = points.n <= _CALLED_ONCE and 8 * points.n**2 <= memory
+        paired = points.n <= _PAIRED_ONCE and 16 * points.n**2 <= memory
+        if at_once and program.calls_python and called:
             program, points = _evaluated(kernel, program, points)
+        elif at_once and workers and program.pairs_strings and paired:
+            values, rounding = np.empty((points.n, points.n)), points.rounding(program)
+            cpu.kernel_square(program, points, None, values, workers)
+            program, points = _given(kernel, values)
+            points.primitives[0].rounding = rounding
+            memory -= 8 * points.n**2
         return cls(kernel, program, points, memory=memory)
 
     @property
@@ -312,6 +327,11 @@ def _evaluated(kernel: Kernel, program: Program, points: cpu.Operand) -> tuple:
             seen.tile(seen.panel(everything), 0, points.n, tile)
         values = np.empty((points.n, points.n))
         cpu.kernel_values(program, tiles, points.factors, points.factors, values)
+    return _given(kernel, values)
+
+
+def _given(kernel: Kernel, values: np.ndarray) -> tuple:
+    """Programme and points of a matrix whose values are there."""
     given = Program()
     given.push(PRECOMPUTED)
     return given, cpu.Operand.prepare(given, cpu.finite(values, kernel))

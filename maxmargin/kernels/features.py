@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from maxmargin.backends.data import as_table
 from maxmargin.kernels.algebra import (
     Conformal,
     Exponential,
@@ -37,9 +38,10 @@ from maxmargin.kernels.algebra import (
     Shifted,
     Sum,
 )
-from maxmargin.kernels.base import Kernel
+from maxmargin.kernels.base import Input, Kernel
 from maxmargin.kernels.distance import RBF
 from maxmargin.kernels.dot_product import Linear, Polynomial, QuadraticForm, _square_root
+from maxmargin.kernels.sequences.base import FeatureKernel
 
 _MOST = 100_000  # columns that anyone would want written out
 
@@ -50,9 +52,9 @@ def explicit_features(kernel: Kernel, X: Any, cut: int | None = None) -> np.ndar
     Parameters
     ----------
     kernel : Kernel
-        Made of linear, polynomial, quadratic and Gaussian kernels by the rules above; parameters
-        that depend on the data are those of X.
-    X : array-like of shape (n, d)
+        Made of linear, polynomial, quadratic and Gaussian kernels, or of kernels on sequences that
+        count words, by the rules above; parameters that depend on the data are those of X.
+    X : array-like of shape (n, d), or sequences
     cut : int, optional
         Degree after which the series of a Gaussian or an exponential ends; theirs is infinite.
 
@@ -73,7 +75,7 @@ def explicit_features(kernel: Kernel, X: Any, cut: int | None = None) -> np.ndar
            [0.8825, 0.9999]]), array([[1.    , 0.8825],
            [0.8825, 1.    ]]))
     """
-    X = check_array(X, dtype=np.float64)
+    X = as_table(X) if kernel.input is Input.SEQUENCES else check_array(X, dtype=np.float64)
     return _features(kernel.resolve(X), X, cut)
 
 
@@ -97,6 +99,13 @@ def _features(kernel: Any, X: np.ndarray, cut: int | None) -> np.ndarray:
 @_features.register
 def _(kernel: Linear, X: np.ndarray, cut: int | None) -> np.ndarray:
     return X
+
+
+@_features.register
+def _(kernel: FeatureKernel, X: np.ndarray, cut: int | None) -> np.ndarray:
+    features = kernel.features(X)
+    _refuse_many(features.shape[1], kernel)
+    return features.toarray()
 
 
 @_features.register

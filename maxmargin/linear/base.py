@@ -272,6 +272,6 @@ class LinearRegressor(RegressorMixin, LinearMachine):
 
         Returns
         -------
-        values : array of shape (n_samples,)
+        values : array of shape (n_samples,) or, of several outputs, (n_samples, n_outputs)
         """
         return self._values(X)

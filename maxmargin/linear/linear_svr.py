@@ -10,6 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.cpu.linear import Design
+from maxmargin.estimators.data import is_table
 from maxmargin.estimators.parameters import available_where
 from maxmargin.linear.base import LinearRegressor, with_weight
 from maxmargin.linear.risk_machine import RiskMachine, solver_names, takes_streams
@@ -61,12 +62,13 @@ class LinearSVR(RiskMachine, LinearRegressor):
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,)
-    intercept_ : array of shape (1,)
+    coef_ : array of shape (n_features,) or (n_outputs, n_features)
+    intercept_ : array of shape (n_outputs,)
     certificate_ : RiskCertificate
-        Primal and dual objective, gap, status. Not there after ``partial_fit``.
+        Primal and dual objective, gap, status; of several outputs the worst, with one of each in
+        ``parts``. Not there after ``partial_fit``.
     n_iter_ : int
-    C_, lam_ : arrays of shape (1,)
+    C_, lam_ : arrays of shape (n_outputs,)
     solver_ : str
     t_ : int
         Rows that ``partial_fit`` has seen.
@@ -130,6 +132,11 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self.warm_start = warm_start
         self.callback = callback
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     @available_where(takes_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
@@ -140,7 +147,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
         Returns
@@ -148,7 +155,13 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self : object
         """
         X, y, weight = self._checked(X, y, sample_weight, reset=not hasattr(self, "_streams"))
-        self._learn([self._risk(self._design(X), y, weight)], len(y))
+        known = len(getattr(self, "_streams", y.T))
+        if known != y.shape[1]:
+            raise ValueError(
+                f"y has {y.shape[1]} outputs, and the rows before had {known}: a stream keeps to "
+                "one number of them."
+            )
+        self._learn(self._posed(X, y, weight), len(y))
         return self
 
     @property
@@ -157,15 +170,21 @@ class LinearSVR(RiskMachine, LinearRegressor):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any, reset: bool = True) -> tuple:
         self._refuse_contradictions()
-        X, y = self._validated(X, y, reset=reset, y_numeric=True)
+        several: dict[str, Any] = {"multi_output": True} if is_table(y) else {}
+        X, y = self._validated(X, y, reset=reset, y_numeric=True, **several)
         weight = self._validated_weight(sample_weight, X)
-        return X, np.asarray(y, dtype=np.float64).ravel(), weight
+        return X, np.asarray(y, dtype=np.float64).reshape(len(weight), -1), weight
 
     def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
         X, y, weight = self._checked(X, y, sample_weight)
         X, weight, y = with_weight(X, weight, y)
-        return [self._risk(self._design(X), y, weight)]
+        return self._posed(X, y, weight)
+
+    def _posed(self, X: Any, y: np.ndarray, weight: np.ndarray) -> list:
+        """Problems of the outputs y (n, t), over one design."""
+        design = self._design(X)
+        return [self._risk(design, np.ascontiguousarray(target), weight) for target in y.T]
 
     def _keep(self, design: Design, thetas: np.ndarray, passes: int) -> None:
         super()._keep(design, thetas, passes)
-        self.coef_ = self.coef_[0]
+        self.coef_ = self.coef_[0] if len(self.coef_) == 1 else self.coef_

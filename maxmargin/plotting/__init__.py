@@ -9,13 +9,14 @@ from maxmargin.plotting.margins import plot_margins
 from maxmargin.plotting.process import plot_process
 from maxmargin.plotting.scheme import plot_scheme
 from maxmargin.plotting.search import plot_search
-from maxmargin.plotting.sequences import plot_positions, plot_words
+from maxmargin.plotting.sequences import plot_logo, plot_positions, plot_words
 from maxmargin.plotting.trace import plot_trace
 from maxmargin.plotting.tube import plot_tube
 
 __all__ = [
     "plot_decision",
     "plot_gradient_weights",
+    "plot_logo",
     "plot_losses",
     "plot_margins",
     "plot_positions",

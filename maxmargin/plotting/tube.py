@@ -56,6 +56,8 @@ def plot_tube(
             "plot_tube draws SVR and NuSVR, or a Pipeline that ends in one; got "
             f"{type(machine).__name__}. For classification, see plot_decision."
         )
+    if np.ndim(machine.slack_) > 1:
+        raise ValueError("plot_tube draws one curve: fit a machine to one of the outputs.")
     checks.check_drawable(model, 1, "plot_tube", "Fit one on a single column to see its curve.")
     checks.check_training_rows(model, X, y, "plot_tube")
     ax = marks.axes_or_new(ax)

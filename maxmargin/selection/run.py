@@ -230,16 +230,24 @@ class SharedFits:
         return posed
 
     def _unsound(self, data: DataSet, kernel: Kernel) -> str | None:
-        """Why a kernel's matrix is none to share: not symmetric, not finite or indefinite."""
-        if kernel.validity is Validity.VALID:
+        """Why a kernel's matrix is none to share: not symmetric, not finite or indefinite.
+
+        Or sequences that it refuses, which are read here for the first time.
+        """
+        valid, strings = kernel.validity is Validity.VALID, kernel.input is Input.SEQUENCES
+        if valid and not strings:
             return None
-        refusals = _OF_FUNCTIONS if kernel.lower().calls_python else (ValueError,)
+        python = kernel.lower().calls_python
+        refusals = (
+            _OF_FUNCTIONS if python else (ValueError, TypeError) if strings else (ValueError,)
+        )
         try:
             gram = data.gram(kernel)
-            gram.check()
+            if not valid:
+                gram.check()
         except refusals as error:
             return f"The kernel's values are refused: {error!r}"
-        if gram.definiteness is Definiteness.INDEFINITE:
+        if not valid and gram.definiteness is Definiteness.INDEFINITE:
             return "The kernel is indefinite on these data: where a fit ends depends on its start."
         return None
 

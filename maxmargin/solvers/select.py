@@ -12,6 +12,8 @@ from maxmargin.duals import DualProblem
 from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
 from maxmargin.solvers.driver import Choice, Method
 from maxmargin.solvers.dual.certified import Auto
+from maxmargin.solvers.logistic.newton import KernelNewton
+from maxmargin.solvers.logistic.problem import LogisticProblem
 from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.problem import RidgeProblem
@@ -23,6 +25,7 @@ from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
 
+FACTORISED = 500  # rows up to which Cholesky factors for every step are quicker than pivots
 SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
 RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
     "newton": Newton,
@@ -42,7 +45,7 @@ def select_solver(problem: Any) -> Choice:
 
     Parameters
     ----------
-    problem : DualProblem, RegularisedRisk, SoftmaxRisk, DirectRisk or RidgeProblem
+    problem : DualProblem, RegularisedRisk, SoftmaxRisk, DirectRisk, LogisticProblem or RidgeProblem
 
     Returns
     -------
@@ -87,6 +90,13 @@ def _(problem: SoftmaxRisk) -> Choice:
 @select_solver.register
 def _(problem: DirectRisk) -> Choice:
     return Choice(ClassDescent(), "all classes in one problem: row by row, each solved exactly")
+
+
+@select_solver.register
+def _(problem: LogisticProblem) -> Choice:
+    if problem.n <= FACTORISED and not problem.gram.on_device:
+        return Choice(KernelNewton(factorised=True), f"no more than {FACTORISED} rows")
+    return Choice(KernelNewton(), "a preconditioner of low rank serves all of Newton's steps")
 
 
 @select_solver.register

@@ -183,24 +183,25 @@ class KernelMachine(KernelEstimator):
 
 
 class SingleMachine(KernelMachine):
-    """A machine with one expansion: regression and the one-class machine."""
+    """A machine of single expansions: the one-class machine's, or one of each output."""
 
     dual_coef_: Any
     intercept_: np.ndarray
 
-    def _keep_expansion(self, X: Any, evaluation: Evaluation) -> None:
-        """Set the attributes of the one expansion."""
-        self.n_iter_ = int(self.n_iter_[0])
-        support = np.flatnonzero(evaluation.coefficients)
-        self._keep_support(X, support, evaluation.coefficients[support][None, :])
-        self.n_support_ = np.array([len(support)], dtype=np.int32)
-        self.intercept_ = np.array([evaluation.bias])
+    def _keep_expansions(self, X: Any, evaluations: list[Evaluation]) -> None:
+        """Set the attributes of the expansions, over the rows that any of them needs."""
+        coefficients = np.array([evaluation.coefficients for evaluation in evaluations])
+        support = np.flatnonzero(coefficients.any(axis=0))
+        self._keep_support(X, support, coefficients[:, support])
+        self.n_support_ = np.count_nonzero(coefficients, axis=1).astype(np.int32)
+        self.intercept_ = np.array([evaluation.bias for evaluation in evaluations])
 
     def _expansion_coefficients(self) -> np.ndarray:
         return self._dense_dual_coef()
 
     def _decision(self, X: Any) -> np.ndarray:
-        return self._expansion(X)[:, 0] + self.intercept_[0]
+        values = self._expansion(X) + self.intercept_
+        return values[:, 0] if values.shape[1] == 1 else values
 
 
 def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:

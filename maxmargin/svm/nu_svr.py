@@ -72,7 +72,8 @@ class NuSVR(KernelRegressor):
     Attributes
     ----------
     certificate_ : Certificate
-        Primal and dual objective, gap, KKT violation, status.
+        Primal and dual objective, gap, KKT violation, status; of several outputs the worst, with
+        one of each in ``parts``.
     fit_status_ : int
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
@@ -80,21 +81,23 @@ class NuSVR(KernelRegressor):
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
+        Rows that have a coefficient, in any output.
     support_vectors_ : of shape (n_SV, n_features)
         Empty for a precomputed kernel.
-    n_support_ : int array of shape (1,)
-    dual_coef_ : of shape (1, n_SV)
-        ``alpha_i - alpha*_i``; sparse where X is.
-    intercept_ : float array of shape (1,)
-    coef_ : of shape (1, n_features)
+    n_support_ : int array of shape (n_outputs,)
+        How many of them each output has.
+    dual_coef_ : of shape (n_outputs, n_SV)
+        ``alpha_i - alpha*_i``, a row for each output; sparse where X is.
+    intercept_ : float array of shape (n_outputs,)
+    coef_ : of shape (n_outputs, n_features)
         ``w``, for the linear kernel.
-    margin_ : float
+    margin_ : float or array of shape (n_outputs,)
         ``1 / ||w||``.
-    slack_ : array of shape (n_samples,)
+    slack_ : array of shape (n_samples,) or (n_samples, n_outputs)
         By how much each training row lies outside the tube.
-    epsilon_ : float
+    epsilon_ : float or array of shape (n_outputs,)
         Half width of the tube that was found.
-    n_iter_ : int
+    n_iter_ : int or array of shape (n_outputs,)
 
     Examples
     --------
@@ -159,6 +162,6 @@ class NuSVR(KernelRegressor):
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         return duals.nu_svr(np.arange(len(y)), y, self.C * weight, self.nu, bias=self.fit_intercept)
 
-    def _tube(self, found: float) -> float:
+    def _tube(self, found: Any) -> Any:
         self.epsilon_ = found
         return found

@@ -179,7 +179,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         gram = self._gram(X, kernel)
         problem = duals.one_class(np.arange(gram.n), weight, self.nu)
         (evaluation,) = self._solved(gram, [problem], self._solver(), X)
-        self._keep_expansion(X, evaluation)
+        self._keep_expansions(X, [evaluation])
+        self.n_iter_ = int(self.n_iter_[0])
         self.offset_ = -self.intercept_
         self._noise = evaluation.noise
         rho = self.offset_[0]

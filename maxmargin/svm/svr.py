@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from maxmargin import duals
 from maxmargin.estimators.callbacks import observed
-from maxmargin.estimators.data import column
+from maxmargin.estimators.data import column, is_table
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
@@ -52,27 +52,35 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or (n_samples, n_samples)
             Training points; for a precomputed kernel the square matrix of its values.
-        y : array-like of shape (n_samples,)
-            Targets.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets. Several outputs are as many machines over one Gram matrix, solved together.
         sample_weight : array-like of shape (n_samples,), optional
-            Non-negative factors of each row's cost.
+            Non-negative factors of each row's cost, in every output.
 
         Returns
         -------
         self : object
         """
         kernel = self._validated_kernel()
-        X, y = self._validated(X, y, kernel, y_numeric=True)
+        several = {"multi_output": True} if is_table(y) else {}  # a check that takes its time
+        X, y = self._validated(X, y, kernel, y_numeric=True, **several)
         y = _targets(y)
         weight = self._validated_weight(sample_weight, X)
         gram = self._gram(X, kernel)
         solver = self._solver()
-        problem = self._posed(gram, y, weight, solver)
-        (evaluation,) = self._solved(gram, [problem], solver, X)
-        self._keep_expansion(X, evaluation)
-        residual = np.abs(evaluation.decision + evaluation.bias - y)
-        self.slack_ = np.maximum(0.0, residual - self._tube(evaluation.levels.tube))
-        self.margin_ = evaluation.margin
+        outputs = np.atleast_2d(y.T)
+        problems = [self._posed(gram, target, weight, solver) for target in outputs]
+        found = self._solved(gram, problems, solver, X)
+        self._keep_expansions(X, found)
+        values = np.array([e.decision + e.bias for e in found])
+        tubes = np.array([e.levels.tube for e in found])
+        margins = np.array([e.margin for e in found])
+        one = y.ndim == 1
+        tube = self._tube(tubes[0] if one else tubes)
+        slack = np.maximum(0.0, np.abs(values - outputs) - np.reshape(tube, (-1, 1)))
+        self.slack_ = slack[0] if one else slack.T
+        self.margin_ = float(margins[0]) if one else margins
+        self.n_iter_ = int(self.n_iter_[0]) if one else self.n_iter_
         return self
 
     def _posed(
@@ -82,21 +90,26 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         return self._problem(y, weight)
 
     @abstractmethod
-    def _tube(self, found: float) -> float:
-        """Half width of the tube: given, or found by the solver."""
+    def _tube(self, found: Any) -> Any:
+        """Half width of the tube, of each output where there are several: given, or found."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     score = takes_tensors(RegressorMixin.score)
 
     @takes_tensors
     def predict(self, X: Any) -> np.ndarray:
-        """Return the machine's values at the rows of X, shape (n_samples,)."""
+        """Return the values at the rows of X, shape (n_samples,) or (n_samples, n_outputs)."""
         return self._decision(X)
 
 
 def _targets(y: Any) -> np.ndarray:
-    if type(y) is np.ndarray and y.dtype == np.float64 and np.isfinite(y).all():
-        return column(y)
-    return column(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+    if not (type(y) is np.ndarray and y.dtype == np.float64 and np.isfinite(y).all()):
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    return y if is_table(y) else column(y)
 
 
 class SVR(KernelRegressor):
@@ -166,7 +179,8 @@ class SVR(KernelRegressor):
     Attributes
     ----------
     certificate_ : Certificate
-        Primal and dual objective, gap, KKT violation, status.
+        Primal and dual objective, gap, KKT violation, status; of several outputs the worst, with
+        one of each in ``parts``.
     fit_status_ : int
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
@@ -174,19 +188,21 @@ class SVR(KernelRegressor):
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
+        Rows that have a coefficient, in any output.
     support_vectors_ : of shape (n_SV, n_features)
         Empty for a precomputed kernel.
-    n_support_ : int array of shape (1,)
-    dual_coef_ : of shape (1, n_SV)
-        ``alpha_i - alpha*_i``; sparse where X is.
-    intercept_ : float array of shape (1,)
-    coef_ : of shape (1, n_features)
+    n_support_ : int array of shape (n_outputs,)
+        How many of them each output has.
+    dual_coef_ : of shape (n_outputs, n_SV)
+        ``alpha_i - alpha*_i``, a row for each output; sparse where X is.
+    intercept_ : float array of shape (n_outputs,)
+    coef_ : of shape (n_outputs, n_features)
         ``w``, for the linear kernel.
-    margin_ : float
+    margin_ : float or array of shape (n_outputs,)
         ``1 / ||w||``.
-    slack_ : array of shape (n_samples,)
+    slack_ : array of shape (n_samples,) or (n_samples, n_outputs)
         By how much each training row lies outside the tube.
-    n_iter_ : int
+    n_iter_ : int or array of shape (n_outputs,)
 
     Examples
     --------
@@ -301,5 +317,5 @@ class SVR(KernelRegressor):
             "C, a larger epsilon or a richer kernel."
         )
 
-    def _tube(self, found: float) -> float:
+    def _tube(self, found: Any) -> Any:
         return self.epsilon

@@ -14,19 +14,28 @@ _DIAGONAL_BLOCK = 16
 
 
 class GivenMatrix:
-    """Points of a matrix of kernel values: the ``rows`` and the columns (``index``) they own."""
+    """Points of a matrix of kernel values: the ``rows`` and the columns (``index``) they own.
+
+    ``rounding`` is that of values that were computed, as in :meth:`Program.rounding`.
+    """
 
     width = 1
 
-    def __init__(self, K: np.ndarray, rows: np.ndarray | None = None, index: Any = None):
-        self.K = K
+    def __init__(
+        self,
+        K: np.ndarray,
+        rows: np.ndarray | None = None,
+        index: Any = None,
+        rounding: float = 0.0,
+    ):
+        self.K, self.rounding = K, rounding
         self.untouched = rows is None and index is None
         self.rows = np.arange(K.shape[0]) if rows is None else rows
         self.index = np.arange(K.shape[1]) if index is None else index
         self.n = len(self.rows)
 
     def take(self, rows: np.ndarray) -> GivenMatrix:
-        return GivenMatrix(self.K, self.rows[rows], self.index[rows])
+        return GivenMatrix(self.K, self.rows[rows], self.index[rows], self.rounding)
 
     def as_float32(self, copied: bool) -> GivenMatrix:
         return self

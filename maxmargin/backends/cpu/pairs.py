@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.backends.strings import StringFunction, Strings
 
-_CELLS = 1 << 21  # pairs of characters that one call looks at: some milliseconds
+_CALL_TIME = 1e7  # nanoseconds that one call should take
 
 
 class StringValues:
@@ -29,8 +29,8 @@ class StringValues:
 
     @property
     def entry_time(self) -> float:
-        """About how long a value takes, in nanoseconds: some for each pair of characters."""
-        return 5.0 * self.width**2
+        """About how long a value takes, in nanoseconds."""
+        return self.function.cell_time * self.width**2
 
     @property
     def rounding(self) -> float:
@@ -44,13 +44,9 @@ class StringValues:
         return self
 
     def diagonal(self) -> np.ndarray:
-        values = np.empty((1, 1))
-        diagonal = np.empty(self.n)
-        for k in range(self.n):
-            own = self.index[k : k + 1]
-            self.function.values(self.strings, own, self.strings, own, values)
-            diagonal[k] = values[0, 0]
-        return diagonal
+        step = max(int(_CALL_TIME / self.entry_time), 1)
+        parts = [self.index[first : first + step] for first in range(0, self.n, step)]
+        return np.concatenate([self.function.diagonal(self.strings, part) for part in parts])
 
     def panel(self, rows: np.ndarray) -> tuple[Strings, np.ndarray]:
         return self.strings, self.index[rows]
@@ -61,7 +57,8 @@ class StringValues:
         left, rows = panel
         columns = self.index[start:stop]
         longest = int(left.lengths[rows].max(initial=1))
-        step = max(_CELLS // max(longest * self.width, 1), 1)  # pairs of a call
+        time = self.function.cell_time * longest * self.width
+        step = max(int(_CALL_TIME / time), 1)  # pairs of a call
         some_rows, some = max(step // max(len(columns), 1), 1), min(step, max(len(columns), 1))
         values = np.empty((some_rows, some))
         for first in range(0, len(rows), some_rows):

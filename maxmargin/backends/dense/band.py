@@ -17,16 +17,20 @@ Matrix Computations, 2013, chapters 4.5 and 5.1 (block tridiagonal systems, T of
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dpotrf, dtrtri
 
 from maxmargin.backends.dense.cholesky import NotPositiveError
+from maxmargin.backends.dense.products import add_product
 from maxmargin.backends.threads import ALONE, Workers
 
-_WIDTH = 64  # of a block of the band: wider ones reduce faster, narrower ones shift faster
-_JOINED = 4  # reflections of blocks that Q is made from at a time
+_WIDTH = 32  # of a block of the band: wider ones reduce faster, narrower ones shift faster
+_JOINED = 8  # reflections of blocks that Q is made from at a time
 _HEIGHT = 256  # rows that a thread takes at a time
 _LENGTH = 1024  # columns of a tile: with its rows it stays in the cache
+_TALL = 512  # rows whose part of the inverse's diagonal a thread takes at a time
 
 
 class BandReduction:
@@ -35,7 +39,7 @@ class BandReduction:
     Parameters
     ----------
     A : float64 array (n, n), C-contiguous
-        Overwritten; of it only the lower triangle is read.
+        Overwritten; of it the lower triangle is read, and squares of 256 along the diagonal.
     workers : Workers
 
     Examples
@@ -58,6 +62,7 @@ class BandReduction:
         self._reflections: list[tuple[int, np.ndarray, np.ndarray]] = []
         self._diagonal: list[np.ndarray] = []  # blocks of B
         self._below: list[np.ndarray] = []
+        self._known: tuple[np.ndarray, np.ndarray] | None = None  # right sides, and Q' times them
 
     @property
     def reduced(self) -> bool:
@@ -81,29 +86,29 @@ class BandReduction:
 
     def _update(self, start: int, V: np.ndarray, T: np.ndarray) -> None:
         """Apply a reflection to the lower triangle of what remains, from both sides."""
-        A = self.A[start:, start:]
-        strips = _strips(len(A))
+        A, strips = self.A[:, start:], _strips(self.n, start)
 
         def product(share: list[slice]) -> np.ndarray:
             out = np.zeros_like(V)
             for rows in share:
-                before = slice(0, rows.start)
-                own = np.tril(A[rows, rows])
-                out[rows] += A[rows, before] @ V[before] + own @ V[rows]
-                out[rows] += np.tril(own, -1).T @ V[rows]
-                out[before] += A[rows, before].T @ V[rows]
+                own, before = slice(rows.start - start, rows.stop - start), rows.start - start
+                add_product(out[own], A[rows, : own.stop], V[: own.stop])
+                add_product(out[:before], A[rows, :before].T, V[own])
             return out
 
         count = self.workers.count
         shares = [strips[k::count] for k in range(count)]
         X = np.sum(self.workers.map(product, shares), axis=0) @ T
         W = X - 0.5 * (V @ (T.T @ (V.T @ X)))
-        left, right = np.hstack([V, W]), np.hstack([W, V])
+        width = V.shape[1]
+        both = np.hstack([V, W, V])
+        left, right = both[:, : 2 * width], both[:, width:].T
 
         def subtract(rows: slice) -> None:
-            for first in range(0, rows.stop, _LENGTH):
-                columns = slice(first, min(first + _LENGTH, rows.stop))
-                A[rows, columns] -= left[rows] @ right[columns].T
+            own = left[rows.start - start : rows.stop - start]
+            for first in range(0, rows.stop - start, _LENGTH):
+                columns = slice(first, min(first + _LENGTH, rows.stop - start))
+                add_product(A[rows, columns], own, right[:, columns], -1.0)
 
         self.workers.map(subtract, reversed(strips))
 
@@ -118,8 +123,7 @@ class BandReduction:
 
             def reflect(columns: slice, rest: np.ndarray = rest, V: np.ndarray = V) -> None:
                 onto = T @ (V.T @ rest[:, columns])  # noqa: B023 - at once
-                for rows in _strips(len(rest)):
-                    rest[rows, columns] -= V[rows] @ onto
+                add_product(rest[:, columns], V, onto, -1.0)
 
             self.workers.map(reflect, _strips(len(rest)))
         self.Q, self.A = Q, np.empty((0, 0))
@@ -142,30 +146,48 @@ class BandReduction:
         Returns x and the diagonal of the inverse; raises :class:`NotPositiveError`.
         """
         inverses, couplings = self._factorised(shift)
-        Q, blocks = self.Q, list(range(0, self.n, _WIDTH))
+        Q, z = self.Q, self._banded(inverses, couplings, self._onto(right))
+        # a block of Q L^-T from that of Q and the block before, by one product
+        steps = [
+            np.vstack([inverse.T, -coupling.T @ inverse.T])
+            for inverse, coupling in zip(inverses, couplings, strict=True)
+        ]
+        x = np.empty_like(right)
 
         def lengths(rows: slice) -> np.ndarray:
+            x[rows] = Q[rows] @ z
             out = np.zeros(rows.stop - rows.start)
-            last = np.empty((len(out), 0))
-            for start, inverse, coupling in zip(blocks, inverses, couplings, strict=True):
-                now = Q[rows, start : start + len(inverse)] - last @ coupling.T
-                last = now @ inverse.T
+            last, both, start = np.empty((len(out), 0)), np.empty((len(out), 2 * _WIDTH)), 0
+            for step in steps:
+                (terms, width) = step.shape
+                both[:, :width] = Q[rows, start : start + width]
+                both[:, width:terms] = last
+                last = both[:, :terms] @ step
                 out += np.einsum("ij,ij->i", last, last)
+                start += width
             return out
 
-        diagonal = np.concatenate(self.workers.map(lengths, _strips(self.n)))
-        z = Q.T @ right
-        for k, start in enumerate(blocks):
-            own = slice(start, start + len(inverses[k]))
-            before = z[blocks[k - 1] : start] if k else z[:0]
-            z[own] = inverses[k] @ (z[own] - couplings[k] @ before)
-        for k in reversed(range(len(blocks))):
-            own = slice(blocks[k], blocks[k] + len(inverses[k]))
-            if k + 1 < len(blocks):
-                after = slice(blocks[k + 1], blocks[k + 1] + len(inverses[k + 1]))
-                z[own] -= couplings[k + 1].T @ z[after]
-            z[own] = inverses[k].T @ z[own]
-        return Q @ z, diagonal
+        return x, np.concatenate(self.workers.map(lengths, _strips(self.n, step=_TALL)))
+
+    def _onto(self, right: np.ndarray) -> np.ndarray:
+        """``Q' right``, made once for all shifts."""
+        if self._known is None or self._known[0] is not right:
+            self._known = right, self.Q.T @ right
+        return self._known[1]
+
+    @staticmethod
+    def _banded(inverses: list, couplings: list, right: np.ndarray) -> np.ndarray:
+        """Solve the system of the band."""
+        z, edges = right.copy(), np.cumsum([0, *map(len, inverses)])
+        own = [slice(*pair) for pair in itertools.pairwise(edges)]
+        for k, (inverse, coupling) in enumerate(zip(inverses, couplings, strict=True)):
+            before = z[own[k - 1]] if k else z[:0]
+            z[own[k]] = inverse @ (z[own[k]] - coupling @ before)
+        for k in reversed(range(len(own))):
+            if k + 1 < len(own):
+                z[own[k]] -= couplings[k + 1].T @ z[own[k + 1]]
+            z[own[k]] = inverses[k].T @ z[own[k]]
+        return z
 
     def _factorised(self, shift: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Inverses of L's diagonal blocks, and the blocks below them (of the one before)."""
@@ -195,5 +217,7 @@ def _middle(V: np.ndarray, tau: np.ndarray) -> np.ndarray:
     return dtrtri(U, lower=0)[0]
 
 
-def _strips(n: int) -> list[slice]:
-    return [slice(first, min(first + _HEIGHT, n)) for first in range(0, n, _HEIGHT)]
+def _strips(n: int, start: int = 0, step: int = _HEIGHT) -> list[slice]:
+    """Rows from a start on, in parts that begin at multiples of a step."""
+    edges = [start, *range(start - start % step + step, n, step), n]
+    return [slice(*pair) for pair in itertools.pairwise(edges)]

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 
+from maxmargin.backends.dense.products import add_product
 from maxmargin.backends.threads import ALONE, Workers
 
 _WIDTH = 256  # columns of a block: a triangle of half a megabyte
@@ -72,7 +73,7 @@ class BlockCholesky:
         dtype: Any = np.float64,
     ) -> None:
         self.A, self.shift, self.workers, self.dtype = A, shift, workers, dtype
-        self.L = A.view(dtype)  # in its first columns, as many as A has
+        self.L = A if dtype is np.float64 else A.view(dtype)  # in its first columns
         self.n, self.done = len(A), 0
         self._inverses: list[np.ndarray] = []
         self._blocks: dict[int, np.ndarray] = {}  # of A's diagonal, as they were
@@ -99,8 +100,9 @@ class BlockCholesky:
             self._blocks[start] = A[own, own].copy()
 
         def subtract(rows: slice) -> None:
-            known = L[rows, :start] @ L[own, :start].T
-            np.subtract(A[rows, own], known, out=L[rows, own], casting="same_kind")
+            if L is not A:
+                L[rows, own] = A[rows, own]
+            add_product(L[rows, own], L[rows, :start], L[own, :start].T, -1.0)
 
         def divide(rows: slice) -> None:
             L[rows, own] = L[rows, own] @ inverse.T

@@ -128,10 +128,10 @@ def sequences_of(X: Any, asked_by: Any, least: int = 1, why: str = "") -> list[s
     lengths = np.fromiter(map(len, items), dtype=np.int64, count=len(items))
     short = np.flatnonzero(lengths < least)
     if len(short):
-        what = "are empty" if not lengths[short].any() else f"have fewer than {least} characters"
+        what = f"have fewer than {least} characters{why}" if lengths[short].any() else "are empty"
         raise ValueError(
-            f"Sequences in {some_rows(short)} {what}{why}: drop them, or look whether they were "
-            "read as they should."
+            f"Sequences in {some_rows(short)} {what}: drop them, or look whether they were read as "
+            "they should."
         )
     return items
 

@@ -44,6 +44,11 @@ class FeatureKernel(SequenceKernel):
         """Valid: a product of features."""
         return Validity.VALID
 
+    @property
+    def has_features(self) -> bool:
+        """Whether :meth:`features` can write them down."""
+        return True
+
     def features(self, X: Any) -> sp.csr_array:
         """Features of sequences, one row each; ``k(X, Z) == features(X) @ features(Z).T``.
 
@@ -124,10 +129,10 @@ def check_unknown(unknown: Any) -> bool:
     return bool(unknown == "skip")
 
 
-def check_columns(columns: int, kernel: Kernel, alphabet: Alphabet) -> None:
+def check_columns(columns: int, kernel: Kernel, alphabet: Alphabet, name: str = "k") -> None:
     """Refuse features that are too many to be numbered."""
     if columns > _MOST_COLUMNS:
         raise ValueError(
             f"{kernel!r} has {columns:.1e} features over {alphabet.size} letters, more than there "
-            "are numbers of 64 bits: lower k, or choose a smaller alphabet."
+            f"are numbers of 64 bits: lower {name}, or choose a smaller alphabet."
         )

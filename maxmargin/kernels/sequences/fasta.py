@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from os import PathLike
 from typing import NamedTuple
 
@@ -45,14 +46,14 @@ def read_fasta(path: str | PathLike) -> Fasta:
     with open(path, "rb") as file:
         data = file.read()
     try:
-        text = (gzip.decompress(data) if data.startswith(_GZIP) else data).decode("ascii")
+        text = (gzip.decompress(data) if data.startswith(_GZIP) else data).decode("utf-8-sig")
     except (EOFError, OSError, UnicodeDecodeError) as error:
         raise ValueError(
             f"{path} cannot be read as FASTA text or as gzip of it: {error}"
         ) from error
     names: list[str] = []
     parts: list[list[str]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(re.split("\r\n|\r|\n", text), 1):
         line = line.strip()
         if line.startswith(">"):
             names.append(line[1:].strip())

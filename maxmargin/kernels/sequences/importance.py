@@ -20,6 +20,8 @@ from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.sequences.alphabet import sequences_of
 from maxmargin.kernels.sequences.base import FeatureKernel
 
+_AT_ONCE = 128  # support vectors
+
 
 @dataclass(frozen=True)
 class FeatureWeights:
@@ -94,28 +96,35 @@ def sequence_weights(machine: Any) -> FeatureWeights:
     True
     """
     kernel = getattr(machine, "kernel_", None)
-    coefficients = getattr(machine, "dual_coef_", None)
+    coefficients: Any = getattr(machine, "dual_coef_", None)
     if kernel is None or coefficients is None:
         raise TypeError(
             f"{type(machine).__name__} is no fitted kernel machine: fit it first; the weights of a "
             "linear machine on features(X) are its coef_, which feature_names(columns) names."
         )
-    if len(coefficients) != 1:
+    expansion = getattr(machine, "_expansion", None)  # where dual_coef_ is not that of points
+    coefficients = expansion if isinstance(expansion, np.ndarray) else coefficients
+    c = coefficients.toarray() if sp.issparse(coefficients) else np.atleast_2d(coefficients)
+    if len(c) != 1:
         raise ValueError(
-            f"The machine has {len(coefficients)} expansions, for several classes: fit one for two "
-            "of them, or for one against the rest."
+            f"The machine has {len(c)} expansions, for several classes or outputs: fit one for two "
+            "classes, one class against the rest, or one output."
         )
     inside, scale, normalized, on = _found(kernel)
-    points = machine.support_vectors_
-    features = inside.features(points if on is None else points[:, list(on)])
-    c = coefficients.toarray() if sp.issparse(coefficients) else np.asarray(coefficients)
+    points = as_table(machine.support_vectors_)
+    points = points if on is None else points[:, list(on)]
     c = scale * c[0]
-    if normalized:
-        lengths = np.sqrt(squared_lengths(features))
-        c = c * np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    columns, place = np.unique(features.indices, return_inverse=True)
-    values = features.data * np.repeat(c, np.diff(features.indptr))
-    weights = np.bincount(place, values, minlength=len(columns))
+    columns: Any = np.empty(0, dtype=np.int64)
+    weights: Any = np.empty(0)
+    for some in range(0, len(points), _AT_ONCE):  # all of them may have more than can be held
+        part = slice(some, some + _AT_ONCE)
+        features, own = inside.features(points[part]), c[part]
+        if normalized:
+            lengths = np.sqrt(squared_lengths(features))
+            own = own * np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+        values = features.data * np.repeat(own, np.diff(features.indptr))
+        columns, place = np.unique(np.append(columns, features.indices), return_inverse=True)
+        weights = np.bincount(place, np.append(weights, values), minlength=len(columns))
     return FeatureWeights(inside, columns, weights, normalized, on)
 
 

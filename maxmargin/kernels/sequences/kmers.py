@@ -1,13 +1,14 @@
-"""Kernels that compare the words of two sequences: exactly, with mismatches, gaps or substitutions.
+"""Kernels that compare the words of two sequences: exactly, with mismatches or gaps.
 
 Each counts words of a fixed length, wherever they are, and hands the count of a word on to some
-features; the kernel is the product of the features.
+features; the kernel is the product of the features. Where a word has many of them, the kernel is
+computed as a sum over pairs of words, by how many of their characters differ.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from math import comb
 from typing import Any
@@ -15,21 +16,32 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.backends.cpu.strings import counted, similar_words, words
+from maxmargin.backends import program as op
+from maxmargin.backends.cpu.strings import (
+    MOST_DIFFERENT,
+    MOST_PAIRED,
+    counted,
+    word_pairs,
+    words,
+)
 from maxmargin.backends.data import as_table
-from maxmargin.backends.strings import Strings
-from maxmargin.kernels.base import finite_number
+from maxmargin.backends.program import Program, View
+from maxmargin.backends.strings import StringFunction, Strings
+from maxmargin.kernels.base import Validity
 from maxmargin.kernels.sequences.alphabet import Alphabet, sequences_of
 from maxmargin.kernels.sequences.base import (
     FeatureKernel,
+    FeatureMap,
     check_columns,
     check_unknown,
     count,
     looked_up,
 )
-from maxmargin.kernels.sequences.substitutions import substitution_scores
+from maxmargin.kernels.sequences.hamming import estimates, met
 
-_AT_ONCE = 1 << 26  # features of words that are held at a time, at most
+AT_ONCE = 1 << 25  # features of words that are held at a time, at most
+_OF_ONE = 1 << 17  # features of one word, at most
+_MANY = 32  # features of a word, from which pairs of words are quicker than features of sequences
 
 
 class WordKernel(FeatureKernel):
@@ -77,16 +89,34 @@ class WordKernel(FeatureKernel):
             )
         check_columns(max(self._n_features, alphabet.size**self._length), self, alphabet)
 
+    @property
+    def _features_of_one(self) -> int:
+        """Number of features that a word counts for, about."""
+        return 1
+
+    def _pair_weights(self) -> Sequence[float] | None:
+        """Features that two words have in common, by how many characters differ, if that is all."""
+        return None
+
+    def _emit(self, program: Program, view: View) -> None:
+        weights = self._pair_weights() if self._features_of_one >= _MANY else None
+        if weights and len(weights) <= MOST_PAIRED + 1 and not any(weights[MOST_DIFFERENT + 1 :]):
+            program.push(op.STRINGS, view, _WordPairs(self))
+        else:
+            super()._emit(program, view)
+
+    def _encode(self, X: Any) -> Strings:
+        """Sequences as numbers."""
+        self._check()
+        why = f" (the length of a word), so that {self!r} finds nothing in them to compare"
+        texts = sequences_of(X, self, self._length, why)
+        return self._alphabet.encode(texts, check_unknown(self.unknown))
+
     def _read(self, X: Any) -> tuple[Strings, np.ndarray]:
         """Sequences as numbers, and the word at each place, (strands, places)."""
-        self._check()
-        k, alphabet = self._length, self._alphabet
-        why = f" (the length of a word), so that {self!r} finds nothing in them to compare"
-        texts = sequences_of(X, self, k, why)
-        strings = alphabet.encode(texts, check_unknown(self.unknown))
+        strings, k, size = self._encode(X), self._length, self._alphabet.size
         strands = (False, True) if self.both_strands else (False,)
-        found = [words(*strings, k, alphabet.size, reverse) for reverse in strands]
-        return strings, np.stack(found)
+        return strings, np.stack([words(*strings, k, size, reverse) for reverse in strands])
 
     def _features(self, X: np.ndarray) -> sp.csr_array:
         strings, found = self._read(X)
@@ -118,12 +148,40 @@ class WordKernel(FeatureKernel):
         return np.split(values, strings.begin[1:-1])
 
     def _refuse_many(self, words: int, each: int) -> None:
-        if words * each > _AT_ONCE:
+        if words * each > AT_ONCE or each > _OF_ONE:
             raise ValueError(
                 f"{self!r} makes {each:,} features of each of {words:,} different words, more than "
                 "can be held: use shorter words or fewer mismatches, or pass fewer sequences at a "
                 "time."
             )
+
+
+class _WordPairs(StringFunction):
+    """A kernel of words as a primitive: the sum of weights over all pairs of words."""
+
+    cell_time = 0.1
+
+    def __init__(self, kernel: WordKernel) -> None:
+        self.kernel = kernel
+        self.features = FeatureMap(kernel) if kernel.has_features else None
+        weights = list(kernel._pair_weights() or ())
+        self.weights = np.zeros(MOST_DIFFERENT + 1)
+        self.weights[: len(weights)] = weights[: MOST_DIFFERENT + 1]
+        self.words = kernel._length, kernel._alphabet.size, bool(kernel.both_strands)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _WordPairs) and self.kernel == other.kernel
+
+    def __hash__(self) -> int:
+        return hash(self.kernel)
+
+    def encode(self, X: Any) -> Strings:
+        return self.kernel._encode(X)
+
+    def values(
+        self, left: Strings, rows: np.ndarray, right: Strings, columns: np.ndarray, out: np.ndarray
+    ) -> None:
+        word_pairs(*left, rows, *right, columns, *self.words, self.weights, out)
 
 
 class Spectrum(WordKernel):
@@ -230,9 +288,16 @@ class Mismatch(WordKernel):
             )
         super()._check()
 
-    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    @property
+    def _features_of_one(self) -> int:
         k, size = self._length, self._alphabet.size
-        each = sum(comb(k, j) * (size - 1) ** j for j in range(self.m + 1))
+        return sum(comb(k, j) * (size - 1) ** j for j in range(self.m + 1))
+
+    def _pair_weights(self) -> Sequence[float]:
+        return met([int(d <= self.m) for d in range(self._length + 1)], self._alphabet.size)
+
+    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        k, size, each = self._length, self._alphabet.size, self._features_of_one
         self._refuse_many(len(numbers), each)
         powers = size ** np.arange(k - 1, -1, -1)
         letters = numbers[:, None] // powers % size
@@ -259,11 +324,19 @@ class GappedKmer(WordKernel):
     Parameters
     ----------
     window : int, default=8
-        Length of the words, with their gaps: the l of the reference.
+        Length of the words, with their gaps: the l of the reference. For binding sites in a genome
+        10 or 11 is usual, with ``k`` 6 or 7 and both strands.
     k : int, default=5
         Places that must agree; the other ``window - k`` are gaps.
     alphabet, unknown, both_strands
         As in :class:`Spectrum`.
+    estimate : bool, default=False
+        Compare sequences by how often each word of the window is expected in them, given how often
+        its parts with gaps are there: the "estimated l-mers with truncated filter" of gkm-SVM and
+        LS-GKM. For windows up to 15 characters, without :meth:`features`.
+    max_mismatches : int, optional
+        Leave out pairs of words of which more characters differ: the d of LS-GKM, 3 by default
+        there. Then the kernel is no product of features, and not proven to be valid.
 
     References
     ----------
@@ -285,12 +358,16 @@ class GappedKmer(WordKernel):
         alphabet: str = "dna",
         unknown: str = "error",
         both_strands: bool = False,
+        estimate: bool = False,
+        max_mismatches: int | None = None,
     ) -> None:
         self.window = window
         self.k = k
         self.alphabet = alphabet
         self.unknown = unknown
         self.both_strands = both_strands
+        self.estimate = estimate
+        self.max_mismatches = max_mismatches
         self._check()
 
     def _check(self) -> None:
@@ -300,6 +377,21 @@ class GappedKmer(WordKernel):
                 "choose k of at most that."
             )
         super()._check()
+        if self.max_mismatches is not None:
+            count("max_mismatches", self.max_mismatches, 0)
+        if not self.has_features and (
+            self.window > MOST_PAIRED or any(self._pair_weights()[MOST_DIFFERENT + 1 :])
+        ):
+            raise ValueError(
+                f"estimate and max_mismatches need a window of at most {MOST_PAIRED} characters, "
+                f"of which at most {MOST_DIFFERENT} may differ; got window={self.window} and "
+                f"k={self.k}. Choose a shorter window, a larger k or fewer max_mismatches."
+            )
+
+    @property
+    def validity(self) -> Validity:
+        """Valid: a product of features, or the square of estimates; unless mismatches are cut."""
+        return Validity.VALID if self.max_mismatches is None else Validity.UNPROVEN
 
     @property
     def _length(self) -> int:
@@ -309,7 +401,29 @@ class GappedKmer(WordKernel):
     def _n_features(self) -> int:
         return comb(self.window, self.k) * self._alphabet.size**self.k
 
+    @property
+    def has_features(self) -> bool:
+        """Whether :meth:`features` can write them down: not those of estimates."""
+        return not self.estimate and self.max_mismatches is None
+
+    @property
+    def _features_of_one(self) -> int:
+        return comb(self.window, self.k) if self.has_features else _MANY
+
+    def _pair_weights(self) -> list[float]:
+        size, most = self._alphabet.size, self.max_mismatches
+        weights: list[float] = [comb(self.window - d, self.k) for d in range(self.window + 1)]
+        if self.estimate:
+            exact = met(estimates(self.window, self.k, size), size)
+            weights = [weight / exact[0] for weight in exact]
+        return [w if most is None or d <= most else 0 for d, w in enumerate(weights)]
+
     def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.has_features:
+            raise ValueError(
+                f"{self!r} has no features that could be written down, nor weights of them: for "
+                "these use estimate=False and max_mismatches=None."
+            )
         size, each = self._alphabet.size, comb(self.window, self.k)
         self._refuse_many(len(numbers), each)
         letters = numbers[:, None] // size ** np.arange(self.window - 1, -1, -1) % size
@@ -332,61 +446,3 @@ class GappedKmer(WordKernel):
                 name[place] = letter
             names.append("".join(name))
         return names
-
-
-class Substitution(WordKernel):
-    """Protein words in common up to substitutions that evolution makes often: by BLOSUM62.
-
-    ``phi_v(x)`` is the number of words u of x with ``sum_i s(u_i, v_i) >= threshold``: v is in the
-    neighbourhood of u that a BLAST search looks for.
-
-    Parameters
-    ----------
-    k : int, default=3
-    threshold : float, default=11.0
-        The lower, the more words are alike; words whose score with themselves is below it count
-        for nothing.
-    matrix : {"blosum62"} or dict of (letter, letter) to score, default="blosum62"
-    unknown : {"error", "skip"}, default="error"
-        As in :class:`Spectrum`: what the matrix has no score for.
-
-    References
-    ----------
-    Leslie, Kuang, Fast string kernels using inexact matching for protein sequences, JMLR 5, 2004
-    (the substitution kernel, which bounds log-probabilities in place of scores); Altschul et al.,
-    Basic local alignment search tool, 1990.
-
-    Examples
-    --------
-    >>> from maxmargin.kernels import Spectrum, Substitution
-    >>> proteins = ["MKWV", "MRWI", "GGPP"]  # K and R are alike, and so are V and I
-    >>> Spectrum(2, alphabet="protein")(proteins)[0]
-    array([3., 0., 0.])
-    >>> Substitution(2, threshold=7.0)(proteins)[0]
-    array([46., 44.,  0.])
-    """
-
-    def __init__(
-        self,
-        k: int = 3,
-        threshold: float = 11.0,
-        matrix: Any = "blosum62",
-        unknown: str = "error",
-    ) -> None:
-        self.k = k
-        self.threshold = threshold
-        self.matrix = matrix
-        self.unknown = unknown
-        self._check()
-
-    def _check(self) -> None:
-        finite_number("threshold", self.threshold)
-        super()._check()
-
-    @property
-    def _alphabet(self) -> Alphabet:
-        return substitution_scores(self.matrix)[0]
-
-    def _features_of_words(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        _, scores = substitution_scores(self.matrix)
-        return similar_words(numbers, self._length, scores, float(self.threshold))

@@ -10,9 +10,10 @@ from scipy.linalg import eigvalsh
 
 from maxmargin.backends import program as op
 from maxmargin.backends.cpu import Operand, kernel_square
-from maxmargin.backends.cpu.strings import UNKNOWN, alignments
+from maxmargin.backends.cpu.recursions import add_where_same, alignments
+from maxmargin.backends.cpu.strings import UNKNOWN
 from maxmargin.backends.program import Program, View
-from maxmargin.backends.strings import Strings
+from maxmargin.backends.strings import Recursion, Strings
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.backends.views import Views
 from maxmargin.kernels.base import Kernel, Validity, finite_number
@@ -127,7 +128,7 @@ class LocalAlignment(SequenceKernel):
         program.push(op.STRINGS, view, _Alignments(self))
 
 
-class _Alignments:
+class _Alignments(Recursion):
     """The kernel as a primitive."""
 
     def __init__(self, kernel: LocalAlignment) -> None:
@@ -152,27 +153,17 @@ class _Alignments:
         counted = np.concatenate([[0], np.cumsum(known)])
         return Strings(strings.codes[known], counted[strings.begin])
 
-    def values(
-        self, left: Strings, rows: np.ndarray, right: Strings, columns: np.ndarray, out: np.ndarray
-    ) -> None:
+    def pairs(
+        self, left: Strings, rows: np.ndarray, right: Strings, columns: np.ndarray
+    ) -> np.ndarray:
+        out = np.empty(len(rows))
         alignments(*left, rows, *right, columns, self.weights, *self.gaps, out)
-        if not self.kernel.logarithm:
-            with np.errstate(over="ignore"):  # who asked refuses what is not finite
-                np.exp(out, out=out)
-            return
-        out /= self.kernel.beta
-        if not self.kernel.shift:
-            return
-        same: dict[bytes, list[int]] = {}
-        for j, column in enumerate(columns):
-            same.setdefault(_as_bytes(right, column), []).append(j)
-        for i, row in enumerate(rows):
-            out[i, same.get(_as_bytes(left, row), [])] += self.kernel.shift
-
-
-def _as_bytes(strings: Strings, i: int) -> bytes:
-    """One of the strings, to be looked up."""
-    return strings.codes[strings.begin[i] : strings.begin[i + 1]].tobytes()
+        if self.kernel.logarithm:
+            out /= self.kernel.beta
+            add_where_same(*left, rows, *right, columns, float(self.kernel.shift), out)
+            return out
+        with np.errstate(over="ignore"):  # who asked refuses what is not finite
+            return np.exp(out)
 
 
 def _lacking(kernel: Kernel, X: Any) -> float:

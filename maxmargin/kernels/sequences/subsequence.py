@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends import program as op
-from maxmargin.backends.cpu.strings import subsequences
+from maxmargin.backends.cpu.recursions import subsequences
 from maxmargin.backends.program import Program, View
-from maxmargin.backends.strings import Strings
+from maxmargin.backends.strings import Recursion, Strings
 from maxmargin.kernels.base import Validity, finite_number
 from maxmargin.kernels.sequences.alphabet import sequences_of
 from maxmargin.kernels.sequences.base import SequenceKernel, count
@@ -69,7 +69,7 @@ class Subsequence(SequenceKernel):
 
 
 @dataclass(frozen=True)
-class _Subsequences:
+class _Subsequences(Recursion):
     """The kernel as a primitive."""
 
     k: int
@@ -79,10 +79,18 @@ class _Subsequences:
         kernel = Subsequence(self.k, self.decay)
         why = f", so that {kernel!r} finds nothing in them to compare"
         texts = sequences_of(X, kernel, self.k, why)
-        codes = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
+        codes = np.frombuffer(
+            "".join(texts).encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32
+        )
         return Strings.of(codes, list(map(len, texts)))
 
-    def values(
-        self, left: Strings, rows: np.ndarray, right: Strings, columns: np.ndarray, out: np.ndarray
-    ) -> None:
+    @property
+    def cell_time(self) -> float:  # type: ignore[override]
+        return 0.3 * self.k
+
+    def pairs(
+        self, left: Strings, rows: np.ndarray, right: Strings, columns: np.ndarray
+    ) -> np.ndarray:
+        out = np.empty(len(rows))
         subsequences(*left, rows, *right, columns, self.k, self.decay, out)
+        return out

@@ -88,7 +88,7 @@ class WeightedDegree(FeatureKernel):
         alphabet = Alphabet.of(self.alphabet)
         if self.length is not None:
             count("length", self.length)
-        check_columns(2 * (self.length or 1) * alphabet.size**self.d, self, alphabet)
+        check_columns(2 * (self.length or 1) * alphabet.size**self.d, self, alphabet, "d")
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
         self._check()
