@@ -120,7 +120,7 @@ def test_a_general_solver_finds_nothing_better(form):
 @pytest.mark.parametrize("form", FORMS)
 def test_large_costs_and_sets_larger_than_memory(form):
     X, y = data(load_digits)
-    model = SVC(C=1000, gamma=0.02, multiclass=form, cache_size=2).fit(X, y)  # sets of 360 rows
+    model = SVC(C=1000, gamma=0.02, multiclass=form, cache_size=2).fit(X, y)  # sets of 256 rows
     assert model.certificate_.converged
     assert model.score(X, y) == 1.0
     roomy = SVC(C=1000, gamma=0.02, multiclass=form).fit(X, y)
@@ -158,15 +158,65 @@ def test_manners():
     assert calibrated.fit(X, y).score(X, y) > 0.97
 
 
-def test_searches_fit_them_one_by_one():
+def test_searches_begin_each_cost_from_the_last(monkeypatch):
     X, y = data(load_wine)
     made = lambda n_classes: CrammerSinger(n_classes)  # noqa: E731 - a factory, not a class
-    grid = {"C": [0.1, 1.0], "multiclass": ["crammer_singer", CrammerSinger, made, "ovr"]}
-    search = SVCSearchCV(SVC(), grid, cv=3).fit(X, y)
-    said = [search.sharing_.why(k) or "" for k in range(8)]
-    assert ["one problem for all classes" in why for why in said] == [True, True, True, False] * 2
+    grid = {"C": [0.1, 1.0, 10.0], "multiclass": ["crammer_singer", CrammerSinger, made]}
+    begun = []
+    started = DirectProblem.started_after
+    monkeypatch.setattr(DirectProblem, "started_after", lambda *a: begun.append(1) or started(*a))
+    search = SVCSearchCV(SVC(), grid, cv=3, refit=False).fit(X, y)
+    assert search.sharing_.shared.all()
+    assert "all classes at once along paths of C" in str(search.sharing_)
+    assert len(begun) == 3 * 3 * 2  # forms, folds, costs after the first
     scores = search.cv_results_["mean_test_score"]
     assert scores[0] == scores[1] == scores[2]
+    # what a direct form does not have is a failed fit, and said
+    refused = SVCSearchCV(SVC(multiclass="crammer_singer", probability=True), {"C": [1.0]}, cv=3)
+    with pytest.raises(ValueError, match="CalibratedClassifierCV"):
+        refused.set_params(error_score="raise").fit(X, y)
+
+
+def test_many_classes_in_play_wait_for_room(monkeypatch):
+    X, y = data(load_digits, 400)
+    model = SVC(C=0.05, multiclass="weston_watkins", tol=1e-4)
+    roomy = clone(model).fit(X, y).certificate_
+    monkeypatch.setattr("maxmargin.solvers.dual.direct._SQUARES", 0.05)
+    tight = clone(model).fit(X, y).certificate_
+    assert tight.converged
+    assert tight.dual <= roomy.primal
+    assert roomy.dual <= tight.primal
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_start_from_lower_costs(form):
+    X, y = data(load_digits, 600)
+    gram = Gram.of(X, RBF(0.02))
+    watch = Watch(tol=1e-3)
+    low, high = (DirectProblem(y, 10, np.full(600, C), form == FORMS[1], True) for C in (1, 3))
+    before = solve_directly(low.over(gram), RowDescent(), watch)
+    begun = high.started_after(low, before.b, before.values).over(gram)
+    assert begun.start.max() > 1.0  # a multiple, not the solution itself
+    np.testing.assert_allclose(begun.start.sum(axis=1), 0, atol=1e-12)
+    warm = solve_directly(begun, RowDescent(), watch)
+    cold = solve_directly(high.over(gram), RowDescent(), watch)
+    assert warm.n_iter < cold.n_iter
+    assert warm.certificate.converged
+    assert warm.certificate.dual <= cold.certificate.primal
+    assert cold.certificate.dual <= warm.certificate.primal
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_float32_inside_reaches_any_tolerance(form):
+    """Also with rows that are kept (64 features), and with values that float32 cannot hold."""
+    X, y = data(load_digits, 500)
+    for kernel, C in ((RBF(0.02), 5.0), (1e-7 * RBF(0.02), 5e7), (Linear(), 5.0)):
+        problem = DirectProblem(y, 10, np.full(500, C), form == FORMS[1], False)
+        answer = solve_directly(problem.over(Gram.of(X, kernel)), RowDescent(), Watch(tol=1e-7))
+        certificate = answer.certificate
+        assert certificate.converged
+        assert certificate.kkt_violation <= 1e-7
+        assert certificate.gap <= 1e-4 * certificate.primal
 
 
 @pytest.mark.parametrize(

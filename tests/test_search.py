@@ -1,6 +1,7 @@
 """The searches: the same scores as GridSearchCV, whatever is shared on the way."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ from maxmargin.backends.cpu.dual.momentum import conjugate_steps
 from maxmargin.backends.cpu.dual.steps import CONVERGED, Block, steps_among
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
+from maxmargin.multiclass import ErrorCorrectingCode, OneVsRest
 from maxmargin.progress import Monitor
 from maxmargin.selection import run
 from maxmargin.solution import Status
@@ -175,6 +177,31 @@ def test_other_parameters(machine, grid):
         SVCSearchCV(grid, estimator=machine, cv=3).fit(X, y),
         GridSearchCV(machine, grid, cv=3).fit(X, y),
     )
+
+
+@pytest.mark.usefixtures("never_fitted")
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        "ovr",
+        "dag",
+        "ecoc",
+        partial(OneVsRest, decoding="votes"),
+        partial(ErrorCorrectingCode, kind="sparse", n_tasks=15),
+        "crammer_singer",
+        "weston_watkins",
+    ],
+)
+@pytest.mark.parametrize("tol", [1e-3, 1e-5])
+def test_every_scheme_shares(scheme, tol):
+    X, y = digits(200)
+    grid = {"C": [1, 10, 100], "gamma": [0.02, 0.1]}
+    machine = SVC(multiclass=scheme, tol=tol, class_weight="balanced")
+    theirs = GridSearchCV(machine, grid, cv=3, refit=False).fit(X, y)
+    search = maxmargin.GridSearchCV(machine, grid, cv=3, refit=False).fit(X, y)
+    assert search.sharing_.shared.all()
+    difference = search.cv_results_["mean_test_score"] - theirs.cv_results_["mean_test_score"]
+    assert np.abs(difference).max() <= (0.01 if tol > 1e-4 else 1e-12)
 
 
 @pytest.mark.usefixtures("never_fitted")

@@ -99,6 +99,21 @@ class DirectProblem:
         start[own] = -start.sum(axis=1)
         return replace(self, start=start)
 
+    def started_after(
+        self, before: DirectProblem, b: np.ndarray, values: np.ndarray
+    ) -> DirectProblem:
+        """Return the problem with a start from the solution of the same one with lower costs.
+
+        Of the multiples of b that the costs have room for, the best: along them the objective is a
+        parabola.
+        """
+        paying = before.cost > 0
+        room = float((self.cost[paying] / before.cost[paying]).min(initial=np.inf))
+        quadratic = float(np.vdot(b, values))
+        linear = self.dual(b, values)[0] + 0.5 * quadratic
+        best = linear / quadratic if quadratic > 0.0 else 1.0
+        return self.started_near(min(max(best, 1.0), room) * b)
+
     def values(self, b: np.ndarray, products: np.ndarray) -> np.ndarray:
         """Values ``f + bias`` of the functions on the rows, from ``K b``."""
         return products + b.sum(axis=0) if self.bias else products
@@ -109,10 +124,16 @@ class DirectProblem:
         g[np.arange(len(self.y)), self.y] -= 1.0
         return g
 
+    def dual(self, b: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+        """The dual objective as maximised, and the size of its terms."""
+        quadratic = 0.5 * float(np.vdot(b, values))
+        linear = float(b[np.arange(len(b)), self.y].sum() - b.sum())
+        return linear - quadratic, abs(linear) + abs(quadratic)
+
     def objectives(self, b: np.ndarray, values: np.ndarray) -> tuple[float, float]:
         """The dual objective as maximised, and the gap, summed row by row."""
         g = self.gradient(values)
-        dual = 0.5 * float(np.vdot(b, values)) - float(np.vdot(b, g))
+        dual, _ = self.dual(b, values)
         row_gaps = self.losses(values) + (b * g).sum(axis=1)
         return dual, max(float(row_gaps.sum()), 0.0)
 

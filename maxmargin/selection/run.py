@@ -33,11 +33,12 @@ from maxmargin.kernels.base import Validity
 from maxmargin.progress import Monitor
 from maxmargin.selection.cost_path import CostPath
 from maxmargin.selection.data_set import SEVERAL, DataSet, Rows, Splits, used_rows
+from maxmargin.selection.direct_path import direct_outcomes
 from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.linear_path import linear_outcomes
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
 from maxmargin.selection.scikit_learn import Manners, Transformers
-from maxmargin.selection.targets import Fold
+from maxmargin.selection.targets import Fold, Labels
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.seeded import warm_start_ratio
 
@@ -46,6 +47,7 @@ _LARGEST = 1e30  # kernel value up to which float32 is thought of
 _SMALL = 1000  # variables up to which a problem is as soon solved from zero
 _OF_FUNCTIONS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _FOLLOWED = "along paths of C over float32 values"
+_DIRECT = "all classes at once along paths of C, to certificates over float64 values"
 _CERTIFIED = "solved to certificates over float64 values"
 
 
@@ -218,8 +220,7 @@ class SharedFits:
         for i, candidate in enumerate(path):
             try:
                 if with_nu or not i:  # without nu, one tells for all costs and pairs of classes
-                    for k in range(data.targets.n_problems if with_nu else 1):
-                        data.targets.problem(candidate.machine, k, fold)
+                    data.targets.state(candidate.machine, fold, every=with_nu)
                 posed.append(candidate)
             except ValueError as error:
                 reason = f"Its problem cannot be stated: {error}"
@@ -281,6 +282,8 @@ class SharedFits:
                     path.reached = 0
         if not jobs:
             return
+        if data.targets.direct:
+            dtype = np.float64  # no more than the certificates need
         if dtype is np.float32 and not all(self._fits_float32(data, job.kernel) for job in jobs):
             dtype = np.float64
         matrices = Matrices(data.X, dtype, self.workers)
@@ -367,6 +370,10 @@ class SharedFits:
             gram = Gram.of(job.K, Resident(job.kernel.validity), memory=left)
         else:
             gram = data.gram(job.kernel)
+        if isinstance(data.targets, Labels) and data.targets.direct:
+            how = how if gram.on_device else _DIRECT
+            yield from direct_outcomes(self, data.targets, gram, unsolved, how)
+            return
         for paths in grouped(unsolved, lambda a, b: a.tol == b.tol):
             yield from self._rest(data, gram, paths, how)
 

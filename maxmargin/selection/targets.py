@@ -7,6 +7,7 @@ class, where each has coefficients against the others.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.duals import DualProblem
+from maxmargin.duals.direct import DirectProblem
 from maxmargin.multiclass import as_scheme, class_weights, read_labels
 
 
@@ -45,10 +47,7 @@ class Labels:
     def __init__(self, y: np.ndarray, multiclass: Any) -> None:
         self.classes, self.index = read_labels(y)
         self.scheme = as_scheme(multiclass, len(self.classes))
-        if self.scheme.direct:
-            raise ValueError(
-                f"{self.scheme!r} is one problem for all classes: only a fit of its own solves it."
-            )
+        self.direct = self.scheme.direct
         self.tasks = self.scheme.tasks(self.index)
         self.sign, self.n_problems = self.scheme.sign, len(self.tasks)
         self.columns = self.scheme.n_rows
@@ -90,18 +89,34 @@ class Labels:
         rows, signs = self.tasks[k]
         return machine._problem(np.arange(len(rows)), signs, self.weights(machine, k, fold))
 
+    def state(self, machine: Any, fold: Fold, every: bool) -> None:
+        """State a problem of the machine on a fold, or all of them: an error says why not."""
+        if self.direct:
+            self.direct_problem(machine, fold)
+            return
+        for k in range(self.n_problems if every else 1):
+            self.problem(machine, k, fold)
+
+    def direct_problem(self, machine: Any, fold: Fold) -> DirectProblem:
+        """Return the one problem of a machine for all classes at once; who is held out costs 0."""
+        machine = copy.copy(machine)
+        machine.scheme_ = self.scheme
+        return machine._direct_problem(self.index, self._weights_of_all(machine, fold))
+
     def weights(self, machine: Any, k: int, fold: Fold) -> np.ndarray:
         """Weights of the rows of the k-th problem, times those of their classes."""
-        rows = self.rows(k)
-        weight = fold.weight[rows]
-        if machine.class_weight is not None:
-            factors = class_weights(
-                machine.class_weight, self.classes, self.index[fold.train], fold.weight[fold.train]
-            )
-            if not (factors > 0).all():
-                raise ValueError(f"A class weighs nothing with {machine.class_weight!r}.")
-            weight = weight * factors[self.index[rows]]
-        return self.scheme.weigh(self.tasks[k][1], weight)
+        rows, signs = self.tasks[k]
+        return self.scheme.weigh(signs, self._weights_of_all(machine, fold)[rows])
+
+    def _weights_of_all(self, machine: Any, fold: Fold) -> np.ndarray:
+        if machine.class_weight is None:
+            return fold.weight
+        factors = class_weights(
+            machine.class_weight, self.classes, self.index[fold.train], fold.weight[fold.train]
+        )
+        if not (factors > 0).all():
+            raise ValueError(f"A class weighs nothing with {machine.class_weight!r}.")
+        return fold.weight * factors[self.index]
 
     def place(self, k: int, beta: np.ndarray, out: np.ndarray) -> None:
         """Write the coefficients of problem k's rows into ``out`` (rows of all, columns)."""
@@ -117,7 +132,7 @@ class Numbers:
     """Real targets: a single problem, with two variables on each row."""
 
     columns = n_problems = 1
-    sign, classes = 1.0, None
+    sign, classes, direct = 1.0, None, False
 
     def __init__(self, y: np.ndarray) -> None:
         self.y = y
@@ -146,6 +161,10 @@ class Numbers:
     def problem(self, machine: Any, k: int, fold: Fold) -> DualProblem:
         """Return the one problem."""
         return machine._problem(self.y, fold.weight)
+
+    def state(self, machine: Any, fold: Fold, every: bool) -> None:
+        """State the one problem: an error says why not."""
+        self.problem(machine, 0, fold)
 
     def place(self, k: int, beta: np.ndarray, out: np.ndarray) -> None:
         """Take the coefficients as they are."""

@@ -147,11 +147,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self, X: Any, index: np.ndarray, weight: np.ndarray, gram: Gram
     ) -> KernelClassifier:
         """Find the functions of all classes in one problem."""
-        self._refuse_for_direct()
+        problem = self._direct_problem(index, weight).over(gram)
         scheme, monitor = self.scheme_, self._solver().monitor
-        problem = DirectProblem(
-            index, scheme.n_classes, self._direct_cost(weight), scheme.summed, self.fit_intercept
-        ).over(gram)
         known = getattr(self, "_direct_start", None)
         if self.warm_start and known is not None and known.shape == (len(index), scheme.n_classes):
             problem = problem.started_near(known.toarray())
@@ -176,20 +173,23 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
         return self
 
-    def _refuse_for_direct(self) -> None:
-        """Say which parameters a direct form does not have."""
+    def _direct_problem(self, index: np.ndarray, weight: np.ndarray) -> DirectProblem:
+        """State the one problem of a direct form, or refuse parameters that it does not have."""
+        scheme = self.scheme_
         if self.probability not in (False, "deprecated"):
             raise ValueError(
-                f"probability=True fits a sigmoid to machines for two, which {self.scheme_!r} does "
+                f"probability=True fits a sigmoid to machines for two, which {scheme!r} does "
                 "not have: wrap the machine in sklearn's CalibratedClassifierCV(ensemble=False)."
             )
         if self.checkpoint is not None:
-            raise ValueError(f"{self.scheme_!r} keeps no checkpoint: use warm_start=True.")
+            raise ValueError(f"{scheme!r} keeps no checkpoint: use warm_start=True.")
         if self.solver != "auto" and not isinstance(self.solver, RowDescent):
             raise ValueError(
-                f"solver={self.solver!r} is for machines for two classes; {self.scheme_!r} is "
+                f"solver={self.solver!r} is for machines for two classes; {scheme!r} is "
                 'solved by solver="auto" or RowDescent().'
             )
+        cost = self._direct_cost(weight)
+        return DirectProblem(index, scheme.n_classes, cost, scheme.summed, self.fit_intercept)
 
     def _direct_cost(self, weight: np.ndarray) -> np.ndarray:
         """Cost of each row in a direct form."""

@@ -82,15 +82,18 @@ def accumulate(
 ) -> None:
     """Add ``sum_i coefficients_i k(left[rows_i], x)`` to ``out`` at every x of ``right``.
 
-    Of float64 points also several sums at once: coefficients (k, q), ``out`` (k, n). No value
-    leaves the cache: each tile is made, summed in float64 and forgotten.
+    Also several sums at once: coefficients (k, q), ``out`` (k, n). No value leaves the cache: each
+    tile is made, summed and forgotten; the sums are float64, within a tile of float32 several are
+    of its precision.
     """
     for part, panels in _panels(left, rows):
         order, weights = np.arange(part.stop - part.start), coefficients[..., part]
+        if weights.ndim == 2:
+            weights = weights.astype(left.dtype, copy=False)
 
         def add(span: tuple[int, int], part: slice = part, panels: list = panels) -> None:
             for start, stop, values in _values(program, left, rows[part], panels, right, span):
-                if values.dtype == np.float32:
+                if values.dtype == np.float32 and weights.ndim == 1:  # noqa: B023
                     add_rows(values, order, weights, 0, stop - start, out[start:stop])  # noqa: B023
                 else:
                     out[..., start:stop] += weights @ values  # noqa: B023 - before the next panel

@@ -1,21 +1,26 @@
 """Machines for several classes at once: rows in turn, and conjugate gradients on the face.
 
 The problem is that of :mod:`maxmargin.duals.direct`. A *working set* of rows has its block of the
-Gram matrix at hand:
+Gram matrix at hand, and of its variables some are *in play*: those that are not zero, and the few
+of each row that come next.
 
     repeat
         the set  =  the rows whose variables are not all zero, and those that violate most
         repeat on the set
-            solve each row exactly, given the others           (block coordinate descent)
-            on the face that this ends on, the variables off their walls, take steps of the
-                conjugate gradient method, and project the point that they lead to
-        f  =  f + K (what has changed)                          (all rows)
+            for each class, the block of the rows that have it in play
+            repeat on what is in play
+                solve each row exactly, given the others       (block coordinate descent)
+                on the face that this ends on, the variables off their walls, take steps of the
+                    conjugate gradient method, and project the point that they lead to
+            f  =  f + K (what has changed)                      (rows of the set)
+        f  =  f + K (what has changed)                          (all other rows)
     until no row violates its conditions by more than tol
 
 Rows alone crawl: all of them push at the same few directions of the kernel's spectrum. Conjugate
-gradients alone take as many turns as there are walls to meet. Together neither happens, and the
-gradients are cheap: a row has few classes in play, so that a step multiplies, for each class, only
-the block of the rows that have it in play.
+gradients alone take as many turns as there are walls to meet. Together neither happens, and both
+are cheap: a row has few classes in play, so that a step reads, for each class, only the rows that
+have it in play, which stay in the cache. Blocks and sums are float32; f is float64, and computed
+anew where what float32 has added may be wrong by as much as the violation.
 
 References: Crammer and Singer, JMLR 2, 2001 (rows); Moré and Toraldo, SIAM Journal on Optimization
 1(1), 1991 (conjugate gradients and projections in turns).
@@ -29,26 +34,42 @@ from typing import ClassVar
 
 import numpy as np
 
+from maxmargin.backends import cpu
 from maxmargin.backends.cpu.dual.direct import (
+    Pairs,
     add_changes,
-    project_rows,
-    row_steps,
-    square_of,
+    gradient_step,
+    level,
+    pair_steps,
+    pairs_in_play,
+    project_pairs,
+    squares_of,
+    triangle_products,
+    triangles_of,
     violations,
 )
+from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals.direct import DirectProblem
+from maxmargin.gram import RowStore
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 
 _FIRST = 1024  # rows of the first set
-_INNER = 0.2  # of the violation, to which a set is solved
-_ROUNDS = 200  # of rows and gradients on one set
+_INNER, _LAST = 0.2, 0.6  # of the violation, to which a set is solved, but not below that of tol
+_CHOICES = 20  # of pairs in play, for one set
+_ROUNDS = 50  # of rows and gradients on these
+_STALL_SETS, _PROGRESS = 10, 1e-13  # sets without so much of the objective's size
 _GRADIENTS = 100  # steps on a face at most
 _ENOUGH = 0.3  # of the residual, that these leave
 _LEFT = 0.1  # share of the rows that may leave their box before the point is projected
 _HALVINGS = 6
+_SQUARES = 3  # entries of the classes' squares, times those of the block, at most
+_NEARBY, _JOINING = 0.1, 2  # how near to violating, and how many, join a row's pairs
 _REPAIRS = 4  # times that a method may go on from what its certificate refuses
+_DEVIATIONS = 8  # that rounding may be wrong by, at worst
+_CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
+_KEPT = 0.4  # of the memory, for rows
 _EPSILON = float(np.finfo(float).eps)
 _PASSES = 6  # over the rows, before gradients are worth their blocks
 
@@ -86,9 +107,8 @@ class RowDescentRun(Run):
         self.problem, self.watch = problem, watch
         n, n_classes = len(problem.y), problem.n_classes
         self.b = np.zeros((n, n_classes)) if problem.start is None else problem.start.copy()
-        self.values = np.zeros((n, n_classes))
-        self._rows, self._block = np.empty(0, dtype=np.intp), np.empty((0, 0))
-        self._update(self.b)
+        self._kernel = _KernelValues(problem, watch.workers)
+        self._renew()
 
     @property
     def variables(self) -> np.ndarray:
@@ -108,28 +128,36 @@ class RowDescentRun(Run):
     def steps(self) -> Generator[None, None, None]:
         """Sets of rows, each solved to a part of the violation."""
         problem, tol = self.problem, self.watch.tol
-        most = max(int((problem.gram.memory / 16) ** 0.5), 64)
+        most = max(int((problem.gram.memory / 32) ** 0.5), 64)
         rng = np.random.default_rng(self.watch.seed)
         taking_part = np.flatnonzero(problem.cost > 0)
         chosen = np.sort(rng.permutation(taking_part)[: min(_FIRST, most)])
-        stalled = 0
+        idle, best, renewed = 0, -np.inf, np.inf
         while True:
             violation = self._violations()
             worst = float(violation.max(initial=0.0))
-            if worst <= tol:
+            if worst <= tol and _DEVIATIONS * self._noise <= tol:
                 return
+            hopeless = idle == _STALL_SETS
+            if worst <= _DEVIATIONS * self._noise:
+                self._renew()
+                renewed, before = float(self._violations().max(initial=0.0)), renewed
+                if renewed <= 0.5 * before:
+                    continue
+                hopeless = True
+            if hopeless and self._kernel.dtype is np.float64:
+                self.status = Status.STALLED
+                return
+            if hopeless:  # in float32
+                self._kernel, idle = _KernelValues(problem, self.watch.workers, np.float64), 0
+                self._renew()
+                continue
             if self.n_iter or self.b.any():
                 chosen = self._choose(violation, len(chosen), most)
-            before = self.b[chosen].copy()
-            self._solve(chosen, max(_INNER * worst, 0.3 * tol))
-            change = np.zeros_like(self.b)
-            change[chosen] = self.b[chosen] - before
-            if not change.any():
-                stalled += 1
-                if stalled > 2:
-                    self.status = Status.STALLED
-                    return
-            self._update(change)
+            self._solve(chosen, max(_INNER * worst, _LAST * tol))
+            dual, size = problem.dual(self.b, self.values)
+            idle = 0 if dual > best + _PROGRESS * size else idle + 1
+            best = max(best, dual)
             yield
 
     def _choose(self, violation: np.ndarray, last: int, most: int) -> np.ndarray:
@@ -147,117 +175,230 @@ class RowDescentRun(Run):
         problem = self.problem
         return violations(self.values, self.b, problem.y, problem.cost, problem.most)
 
-    def _update(self, change: np.ndarray) -> None:
-        """Add what a change of the variables does to the values on all rows."""
-        if change.any():
-            workers = self.watch.workers
-            self.values += self.problem.gram.matmat(change, workers=workers)
-            if self.problem.bias:
-                self.values += change.sum(axis=0)
+    def _renew(self) -> None:
+        """Compute the values on all rows in float64; ``noise`` is what they are wrong by later."""
+        problem, self._noise = self.problem, 0.0
+        self.values = np.zeros_like(self.b)
+        if self.b.any():
+            self.values += problem.values(
+                self.b, problem.gram.matmat(self.b, workers=self.watch.workers)
+            )
 
     def _solve(self, rows: np.ndarray, tol: float) -> None:
         """Solve for the variables of some rows, the others fixed."""
-        problem = self.problem
-        self._renew_block(rows)
-        own = replace(problem, y=problem.y[rows], cost=problem.cost[rows], start=None, matrix=None)
-        part = _Part(own, self._block, self.b[rows], np.ascontiguousarray(self.values[rows].T))
-        for _ in range(_ROUNDS):
-            self.n_iter += part.descend(0.5 * tol)
-            self.b[rows] = part.b
-            if part.violation() <= tol:
+        part = _Part(self.problem, self._kernel, rows, self.b, self.values)
+        for _ in range(_CHOICES):
+            marked, violation = part.choose()
+            if violation <= tol:
                 break
-            part.follow_gradients(0.3 * tol)
-            self.b[rows] = part.b
+            play = _InPlay(part, marked)
+            self.n_iter += play.solve(tol, self.watch)
+            part.take(marked, play.b)
             if self.watch.stopped() is not None or not self.watch.left(self.n_iter):
                 break
-
-    def _renew_block(self, rows: np.ndarray) -> None:
-        """Set the block of the kernel's values among some rows: most were in the last one."""
-        gram, old = self.problem.gram, self._rows
-        kept = np.isin(rows, old)
-        if not kept.any():
-            block = gram.block(rows, rows)
-            block += float(self.problem.bias)
-        else:
-            block, new = np.empty((len(rows), len(rows))), np.flatnonzero(~kept)
-            places, before = np.flatnonzero(kept), np.searchsorted(old, rows[kept])
-            block[np.ix_(places, places)] = self._block[np.ix_(before, before)]
-            if len(new):
-                block[new] = gram.block(rows[new], rows) + float(self.problem.bias)
-                block[:, new] = block[new].T
-        self._rows, self._block = rows, block
+        change = part.b - self.b[rows]
+        moved = change.any(axis=1)
+        self.b[rows] = part.b
+        others = np.ones(len(self.b), dtype=bool)
+        others[rows] = False
+        self._noise += self._kernel.add(rows[moved], change[moved], self.values, others)
+        self.values[rows] = part.values.T
 
 
-@dataclass
-class _Part:
-    """The problem on the rows of a set: their block of the matrix, bias included, variables (q,
-    classes) and values (classes, q).
+class _KernelValues:
+    """What the method reads of the Gram matrix: squares, and what a change does to all rows.
+
+    In float32 where that can hold the values: a change is then wrong in proportion to itself, and
+    by how much is said. Rows that cost more to make than to keep are kept, as far as memory goes.
     """
 
-    problem: DirectProblem
-    K: np.ndarray
-    b: np.ndarray
-    values: np.ndarray
+    def __init__(self, problem: DirectProblem, workers: Workers, dtype: type = np.float32) -> None:
+        self.gram, self.bias, self.workers = problem.gram, problem.bias, workers
+        self.dtype = dtype if self.gram.fits_float32 else np.float64
+        self.on_host = not self.gram.on_device and self.dtype is np.float32
+        self.store = RowStore(self.gram.n, 0, np.float32)
+        if self.on_host:
+            host = self.gram.host
+            points = host.float32_points()
+            self.points = points.gathered() if host.float32_bytes else points
+            if points.entry_time >= _CHEAP:
+                room = _KEPT * self.gram.memory // (4 * self.gram.n)
+                self.store = host.float32_rows(int(min(room, self.gram.n)))
+        self._rooms: list[np.ndarray] = [np.empty(0, dtype=self.dtype) for _ in range(3)]
 
-    def descend(self, tol: float) -> int:
-        """Pass over the rows some times; returns how often one moved."""
-        own = self.problem
-        return row_steps(self.K, self.values, self.b, own.y, own.cost, own.most, tol, _PASSES)
+    def room(self, which: int, size: int) -> np.ndarray:
+        """So many numbers of any value, until the next call: new memory is slow to touch."""
+        if len(self._rooms[which]) < size:
+            self._rooms[which] = np.empty(size + size // 4, dtype=self.dtype)
+        return self._rooms[which][:size]
 
-    def violation(self) -> float:
-        """The largest of a row."""
-        own, values = self.problem, np.ascontiguousarray(self.values.T)
-        return float(violations(values, self.b, own.y, own.cost, own.most).max(initial=0.0))
+    def square(self, rows: np.ndarray) -> np.ndarray:
+        """Values among some rows, without the bias; they last until the next call."""
+        if self.on_host:
+            K = self.room(0, len(rows) ** 2).reshape(len(rows), len(rows))
+            cpu.kernel_square(self.gram.program, self.points, rows, K, self.workers)
+            cpu.finite(K[:1], self.gram.kernel)
+            return K
+        return self.gram.block(rows, rows).astype(self.dtype, copy=False)
 
-    def follow_gradients(self, tol: float) -> None:
-        """Minimise on the face, and take the nearest feasible point if it is better."""
-        low, high = self.problem.walls()
-        free = (self.b > low) & (self.b < high)
-        free &= (free.sum(axis=1) > 1)[:, None]
-        if free.any():
-            gradient = self.problem.gradient(self.values.T)
-            face = _Face(self.K, free, gradient, low - self.b, high - self.b)
-            face.minimise(tol)
-            self._take(face, gradient)
+    def add(
+        self, rows: np.ndarray, change: np.ndarray, values: np.ndarray, where: np.ndarray
+    ) -> float:
+        """Add what a change of some rows does to the values on others; returns the error's size.
 
-    def _take(self, face: _Face, gradient: np.ndarray) -> None:
-        """Move to the projection of the face's minimum, or of a point before it."""
-        own, rows = self.problem, np.flatnonzero(face.free.any(axis=1))
-        for step in (*(0.5**k for k in range(_HALVINGS)), face.inside):
-            new = self.b.copy()
-            new.T[face.free.T] += step * face.move
-            project_rows(new, rows, own.y, own.cost, own.most)
-            change = new - self.b
-            moved = np.zeros_like(self.values)
-            add_changes(self.K, change, moved)
-            gain = np.vdot(change, gradient) + 0.5 * float(np.vdot(change.T, moved))
-            if gain < 0.0:
-                self.b = new
-                self.values += moved
-                return
+        ``where`` marks these others. Values elsewhere may change to anything.
+        """
+        store, used, program = self.store, self.store.used, self.gram.program
+        new = store.missing(rows)[: store.capacity - used]
+        if len(new):
+            slots = np.arange(used, used + len(new))
+            store.place(new, slots)
+            cpu.kernel_rows(program, self.points, new, self.points, store.data, self.workers, slots)
+        kept = store.slot[rows] >= 0
+        if kept.any():
+            weights = np.zeros((change.shape[1], store.used), dtype=np.float32)
+            weights[:, store.slot[rows[kept]]] = change[kept].T
+
+            def add(span: tuple[int, int]) -> None:
+                values[slice(*span)] += (weights @ store.data[: store.used, slice(*span)]).T
+
+            self.workers.map(add, cpu.spans(self.gram.n, self.workers.count))
+        if not kept.all() and where.any():
+            rest, others = rows[~kept], np.flatnonzero(where)
+            if self.on_host:
+                sums = np.zeros((change.shape[1], len(others)))
+                right = self.points.take(others).gathered()
+                given = program, self.points, rest, change[~kept].T, right, sums
+                cpu.accumulate(*given, self.workers)
+                values[others] += sums.T
+            else:
+                weights = np.zeros_like(values)
+                weights[rest] = change[~kept]
+                values[others] += self.gram.matmat(weights, others, self.workers)
+        if self.bias:
+            values += change.sum(axis=0)
+        size = float(np.abs(self.gram.diagonal).max()) if self.dtype is np.float32 else 0.0
+        return cpu.DEVIATION32 * size * float(np.linalg.norm(change))
 
 
-class _Face:
-    """The variables off their walls, class by class, moving with their rows' sums fixed.
-
-    ``low`` and ``high`` are how far each may move.
+class _Part:
+    """The problem on the rows of a set: their block of the matrix and what the bias adds to it,
+    variables (q, classes) and values (classes, q).
     """
 
     def __init__(
         self,
-        K: np.ndarray,
-        free: np.ndarray,
-        gradient: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
+        problem: DirectProblem,
+        kernel: _KernelValues,
+        rows: np.ndarray,
+        b: np.ndarray,
+        values: np.ndarray,
     ) -> None:
-        self.free = free
-        self.row, self.count = np.nonzero(free.T)[1], np.maximum(free.sum(axis=1), 1)
-        members = [np.flatnonzero(column) for column in free.T]
-        self.ends = np.cumsum([0] + [len(rows) for rows in members])
-        self.blocks = [square_of(K, rows) for rows in members]
-        self.gradient, self.low, self.high = (each.T[free.T] for each in (gradient, low, high))
-        self.move = np.zeros(len(self.row))
+        self.problem = replace(
+            problem, y=problem.y[rows], cost=problem.cost[rows], start=None, matrix=None
+        )
+        self.K, self.room = kernel.square(rows), kernel.room
+        self.bias = self.K.dtype.type(problem.bias)
+        self.b, self.values = b[rows], np.ascontiguousarray(values[rows].T)
+
+    def choose(self) -> tuple[np.ndarray, float]:
+        """Mark the pairs to solve for, (q, classes); returns them and the violation of all."""
+        own, marked = self.problem, np.empty(self.b.shape, dtype=bool)
+        given = self.values, self.b, own.y, own.cost, own.most
+        found = pairs_in_play(*given, _NEARBY, _JOINING, marked)
+        while (marked.sum(axis=0) ** 2).sum() > _SQUARES * self.K.size:
+            rows = np.flatnonzero(marked.any(axis=1))
+            rows = rows[np.argsort(-found[rows], kind="stable")]
+            marked[rows[(len(rows) + 1) // 2 :]] = False  # the others wait
+        return marked, float(found.max(initial=0.0))
+
+    def take(self, marked: np.ndarray, new: np.ndarray) -> None:
+        """Set the pairs to what was found for them, and bring the values of all up to date."""
+        b = self.b.copy()
+        b.T[marked.T] = new
+        moved = np.zeros(self.values.shape, dtype=self.K.dtype)
+        add_changes(self.K, self.bias, b - self.b, moved)
+        self.b = b
+        self.values += moved
+
+
+class _InPlay:
+    """The problem on some pairs of row and class, the others fixed; one array over all of them."""
+
+    def __init__(self, part: _Part, marked: np.ndarray) -> None:
+        self.part, own = part, part.problem
+        label, self.row = np.nonzero(marked.T)
+        ends = np.cumsum([0, *marked.sum(axis=0)])
+        starts = np.cumsum([0, *np.diff(ends) ** 2])
+        self.squares = part.room(1, starts[-1])
+        squares_of(part.K, part.bias, self.row, ends, starts, self.squares)
+        rows = np.flatnonzero(marked.any(axis=1))
+        entry = np.argsort(self.row, kind="stable")
+        first = np.cumsum([0, *marked[rows].sum(axis=1)])
+        is_own = own.y[self.row] == label
+        mine = np.flatnonzero(is_own[entry]) - first[:-1]
+        diagonal = np.diagonal(part.K)[rows].astype(np.float64)
+        curvature = np.maximum(diagonal + part.bias, 1e-12)
+        cost, most = own.cost[rows], own.most[rows]
+        self.pairs = Pairs(ends, starts, label, entry, first, mine, cost, most, curvature)
+        self.b, self.values = part.b.T[marked.T], part.values[marked.T]
+        self.linear = 1.0 - is_own
+        self.low = np.where(is_own, 0.0, -own.cost[self.row])
+        self.high = np.where(is_own, own.most[self.row], 0.0)
+        self.moved = np.empty(len(self.b), dtype=part.K.dtype)
+
+    def solve(self, tol: float, watch: Watch) -> int:
+        """Rows in turn and gradients in turns; returns the number of rows' steps."""
+        total = 0
+        for _ in range(_ROUNDS):
+            given = self.squares, self.pairs, self.values, self.moved, self.b
+            steps, violation = pair_steps(*given, 0.5 * tol, _PASSES)
+            total += steps
+            if violation <= tol or watch.stopped() is not None:
+                break
+            self.follow_gradients(0.3 * tol)
+        return total
+
+    def follow_gradients(self, tol: float) -> None:
+        """Minimise on the face, and take the nearest feasible point if it is better."""
+        free = (self.b > self.low) & (self.b < self.high)
+        free &= np.bincount(self.row, weights=free)[self.row] > 1
+        chosen = np.flatnonzero(free)
+        if not len(chosen):
+            return
+        face = _Face(self, chosen)
+        face.minimise(tol)
+        gradient = self.values + self.linear
+        for step in (*(0.5**k for k in range(_HALVINGS)), face.inside):
+            new = self.b.copy()
+            new[chosen] += step * face.move
+            project_pairs(self.squares, self.pairs, self.b, new, self.moved)
+            change = new - self.b
+            if change @ gradient + 0.5 * float(change @ self.moved) < 0.0:
+                self.b = new
+                self.values += self.moved
+                return
+
+
+class _Face:
+    """Variables off their walls, class by class, moving with their rows' sums fixed.
+
+    ``low`` and ``high`` are how far each may move.
+    """
+
+    def __init__(self, play: _InPlay, chosen: np.ndarray) -> None:
+        self.row = play.row[chosen]
+        self.ends = np.searchsorted(chosen, play.pairs.ends)
+        sizes = np.diff(self.ends)
+        self.starts = np.cumsum([0, *(sizes * (sizes + 1) // 2)])
+        self.triangles = play.part.room(2, self.starts[-1])
+        given = chosen, self.ends, self.starts
+        triangles_of(play.squares, play.pairs, *given, self.triangles)
+        counts = np.bincount(self.row)
+        self.share, self.n_rows = 1.0 / np.maximum(counts, 1), np.count_nonzero(counts)
+        self.gradient = (play.values + play.linear)[chosen]
+        self.low, self.high = ((each - play.b)[chosen] for each in (play.low, play.high))
+        self.move = np.zeros(len(chosen))
 
     @property
     def inside(self) -> float:
@@ -266,37 +407,20 @@ class _Face:
         moving = self.move != 0.0
         return min(1.0, float((wall[moving] / self.move[moving]).min(initial=1.0)))
 
-    def _times(self, d: np.ndarray) -> np.ndarray:
-        d = d.astype(np.float32)
-        parts = zip(self.blocks, self.ends[:-1], self.ends[1:], strict=True)
-        return np.concatenate([block @ d[start:stop] for block, start, stop in parts])
-
-    def _level(self, g: np.ndarray) -> np.ndarray:
-        """Take the mean over each row's variables off: what is left keeps their sums."""
-        sums = np.bincount(self.row, weights=g, minlength=len(self.count))
-        return g - (sums / self.count)[self.row]
-
     def minimise(self, tol: float) -> None:
         """Conjugate gradients until enough of the residual is gone, or too many have left."""
-        residual = -self._level(self.gradient)
-        direction, square = residual.copy(), float(residual @ residual)
+        sums = np.empty(len(self.share))
+        residual = -self.gradient
+        level(residual, self.row, self.share, sums)
         goal = max(tol, _ENOUGH * float(np.abs(residual).max(initial=0.0)))
-        rows = len(np.unique(self.row))
+        direction, room = residual.copy(), int(_LEFT * self.n_rows)
+        narrow, out = np.empty((2, len(residual)), dtype=self.triangles.dtype)
         for _ in range(_GRADIENTS):
-            product = self._level(self._times(direction))
-            curvature = float(direction @ product)
-            if curvature <= 0.0 or square == 0.0:
+            narrow[:], out[:] = direction, 0.0
+            triangle_products(self.triangles, self.ends, self.starts, narrow, out)
+            state = out.astype(np.float64), residual, direction, self.move, self.low, self.high
+            if not gradient_step(*state, self.row, self.share, sums, goal, room):
                 return
-            size = square / curvature
-            self.move += size * direction
-            residual -= size * product
-            if np.abs(residual).max() <= goal:
-                return
-            outside = (self.move < self.low) | (self.move > self.high)
-            if outside.any() and len(np.unique(self.row[outside])) > _LEFT * rows:
-                return
-            square, last = float(residual @ residual), square
-            direction = residual + square / last * direction
 
 
 # -- certificates ------------------------------------------------------------------------------
@@ -313,6 +437,7 @@ class DirectEvaluation:
     certificate: DualCertificate
 
 
+@on_one_blas_thread
 def solve_directly(
     problem: DirectProblem, method: Method[DirectProblem, DirectSolution], watch: Watch
 ) -> DirectEvaluation:
@@ -326,6 +451,7 @@ def solve_directly(
         if evaluation.certificate.converged or not believed or k == _REPAIRS - 1:
             break
         problem = replace(problem, start=solution.b)
+    problem.gram.forget()
     return evaluation
 
 

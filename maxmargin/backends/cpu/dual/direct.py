@@ -9,17 +9,50 @@ whose solution is ``b_k = clip((level - B_k) / K_ii)`` at the one level where th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from maxmargin.backends.compiled import njit
+from maxmargin.backends.compiled import INNER, njit
 
-_NEAR = 1e-13  # of a row's cost: what is closer to a wall lies on it
+
+class Pairs(NamedTuple):
+    """Some variables, each a pair of row and class: class after class, and again row after row.
+
+    Attributes
+    ----------
+    ends : int array (classes + 1,)
+        Where the entries of a class begin, and with the next one end.
+    starts : int array (classes,)
+        Where a class's square, kernel values among its rows, begins.
+    label : int array (entries,)
+        Class of an entry.
+    entry, first : int arrays (entries,), (rows + 1,)
+        Entries of row i are ``entry[first[i]:first[i + 1]]``,
+    own : int array (rows,)
+        and of these the one of its own class.
+    cost, most, curvature : float arrays (rows,)
+        Bounds, and ``K_ii``.
+    """
+
+    ends: np.ndarray
+    starts: np.ndarray
+    label: np.ndarray
+    entry: np.ndarray
+    first: np.ndarray
+    own: np.ndarray
+    cost: np.ndarray
+    most: np.ndarray
+    curvature: np.ndarray
+
+
+_NEAR = 1e-13  # of a row's cost, or of a step: what is closer to a wall lies on it
 _WALL = 1 - 1e-12  # of a bound, likewise
 
 
 @njit(cache=True, nogil=True)
 def row_violation(g: np.ndarray, b: np.ndarray, own: int, cost: float, most: float) -> float:
-    """By how much the largest g that may fall is above the smallest that may rise."""
+    """By how much the largest g that may fall is above the smallest that may rise, or below."""
     high, low = -np.inf, np.inf
     for k in range(len(b)):
         if k == own:
@@ -32,15 +65,18 @@ def row_violation(g: np.ndarray, b: np.ndarray, own: int, cost: float, most: flo
                 high = max(high, g[k])
             if b[k] < 0.0:
                 low = min(low, g[k])
-    return max(high - low, 0.0)
+    return high - low
 
 
 @njit(cache=True, nogil=True)
 def violations(
     values: np.ndarray, b: np.ndarray, y: np.ndarray, cost: np.ndarray, most: np.ndarray
 ) -> np.ndarray:
-    """Violation of every row, given the values of the functions there, (n, K)."""
-    found = np.zeros(len(y))
+    """Violation of every row, given the values of the functions there, (n, K).
+
+    Negative where a row is so far from violating; minus infinity where its cost is zero.
+    """
+    found = np.full(len(y), -np.inf)
     g = np.empty(b.shape[1])
     for i in range(len(y)):
         if cost[i] > 0.0:
@@ -66,14 +102,15 @@ def solve_row(
         below = min(below, linear[k] - (0.0 if k == own else curvature * cost))
         above = max(above, linear[k] + (curvature * most if k == own else 0.0))
     level, largest = 0.5 * (below + above), 0.0
+    near = _NEAR * min(cost, 1.0 / curvature)
     for _ in range(200):
         total, free, largest = 0.0, 0, 0.0
         for k in range(count):
             value = (level - linear[k]) / curvature
             low, high = (0.0, most) if k == own else (-cost, 0.0)
-            if value <= low + _NEAR * cost:
+            if value <= low + near:
                 value = low
-            elif value >= high - _NEAR * cost:
+            elif value >= high - near:
                 value = high
             else:
                 free += 1
@@ -104,78 +141,263 @@ def solve_row(
 
 
 @njit(cache=True, nogil=True)
-def project_rows(
-    b: np.ndarray, rows: np.ndarray, y: np.ndarray, cost: np.ndarray, most: np.ndarray
-) -> None:
-    """Replace some rows of b by the nearest that are feasible."""
-    linear = np.empty(b.shape[1])
-    for i in rows:
-        for k in range(len(linear)):
-            linear[k] = -b[i, k]
-        solve_row(linear, 1.0, y[i], cost[i], most[i], b[i])
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def row_steps(
-    K: np.ndarray,
+def pairs_in_play(
     values: np.ndarray,
     b: np.ndarray,
     y: np.ndarray,
     cost: np.ndarray,
     most: np.ndarray,
-    tol: float,
-    passes: int,
-) -> int:
-    """Pass over the rows of a block, each solved exactly, until none violates ``tol``.
+    near: float,
+    joining: int,
+    out: np.ndarray,
+) -> np.ndarray:
+    """Mark the variables of a set's rows that an answer is likely to move; returns violations.
 
-    ``K`` is symmetric, (q, q); ``values``, (classes, q), are kept up to date with ``b``, (q,
-    classes). Returns the number of steps.
+    Those are the ones that are not zero and, of the others that may fall, so many of a row with the
+    largest g, where that is at most ``near`` below what may rise; with them the row's own class.
+    ``values`` are (classes, q), ``b`` and ``out`` (q, classes).
     """
-    count, n_classes = len(y), b.shape[1]
-    g, linear, new = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    steps = 0
-    for _ in range(passes):
-        worst = 0.0
-        for i in range(count):
-            own = y[i]
+    n_classes = b.shape[1]
+    found, g = np.zeros(len(y)), np.empty(n_classes)
+    for i in range(len(y)):
+        own = y[i]
+        out[i] = b[i] != 0.0
+        if cost[i] == 0.0:
+            continue
+        for k in range(n_classes):
+            g[k] = values[k, i] + (0.0 if k == own else 1.0)
+        found[i] = row_violation(g, b[i], own, cost[i], most[i])
+        low = np.inf
+        for k in range(n_classes):
+            if b[i, k] < (most[i] * _WALL if k == own else 0.0):
+                low = min(low, g[k])
+        out[i, own] = True
+        for _ in range(joining):
+            best = -1
             for k in range(n_classes):
-                g[k] = values[k, i] + 1.0
-            g[own] -= 1.0
-            violation = row_violation(g, b[i], own, cost[i], most[i])
-            worst = max(worst, violation)
-            if violation <= 0.5 * tol:
-                continue
-            curvature = max(K[i, i], 1e-12)
-            for k in range(n_classes):
-                linear[k] = g[k] - curvature * b[i, k]
-            solve_row(linear, curvature, own, cost[i], most[i], new)
-            steps += 1
-            for k in range(n_classes):
-                change = new[k] - b[i, k]
-                if change != 0.0:
-                    b[i, k] = new[k]
-                    for j in range(count):
-                        values[k, j] += change * K[i, j]
-        if worst <= tol:
-            break
-    return steps
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def add_changes(K: np.ndarray, change: np.ndarray, out: np.ndarray) -> None:
-    """Add ``(K change)'`` to ``out``, (classes, q); most entries of the change are zero."""
-    for i in range(len(K)):
-        for k in range(change.shape[1]):
-            if change[i, k] != 0.0:
-                for j in range(len(K)):
-                    out[k, j] += change[i, k] * K[i, j]
+                if not out[i, k] and g[k] > low - near and (best < 0 or g[k] > g[best]):
+                    best = k
+            if best < 0:
+                break
+            out[i, best] = True
+        if out[i].sum() == 1:
+            out[i, own] = False
+    return found
 
 
 @njit(cache=True, nogil=True)
-def square_of(K: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """``K[rows][:, rows]`` in float32."""
-    out = np.empty((len(rows), len(rows)), dtype=np.float32)
-    for i in range(len(rows)):
-        for j in range(len(rows)):
-            out[i, j] = K[rows[i], rows[j]]
-    return out
+def squares_of(
+    K: np.ndarray,
+    bias: float,
+    row: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write ``K[rows][:, rows] + bias`` for the rows of each class, a square after the other."""
+    for k in range(len(ends) - 1):
+        place = starts[k]
+        for i in range(ends[k], ends[k + 1]):
+            source = K[row[i]]
+            for j in range(ends[k], ends[k + 1]):
+                out[place] = source[row[j]] + bias
+                place += 1
+
+
+@njit(cache=True, fastmath={"contract"}, **INNER)
+def _add(out: np.ndarray, factor: float, row: np.ndarray) -> None:
+    for j in range(len(out)):
+        out[j] += factor * row[j]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def pair_steps(
+    squares: np.ndarray,
+    pairs: Pairs,
+    values: np.ndarray,
+    moved: np.ndarray,
+    b: np.ndarray,
+    tol: float,
+    passes: int,
+) -> tuple[int, float]:
+    """Pass over the rows, the pairs of each solved exactly, until none violates ``tol``.
+
+    ``values`` are brought up to date with ``b`` at the end. Until then ``moved``, in the precision
+    of the squares, has what the steps add to them: float32 is wrong in proportion to what has
+    changed, and not to the values. Returns the number of steps and the largest violation that the
+    last pass has met.
+    """
+    widest = np.diff(pairs.first).max()
+    g, linear, old, new = np.empty((4, widest))
+    factor = np.empty(1, dtype=squares.dtype)
+    moved[:] = 0.0
+    steps, worst = 0, 0.0
+    for _ in range(passes):
+        worst = 0.0
+        for i in range(len(pairs.own)):
+            own, cost, most = pairs.own[i], pairs.cost[i], pairs.most[i]
+            entries = pairs.entry[pairs.first[i] : pairs.first[i + 1]]
+            size = len(entries)
+            for t in range(size):
+                e = entries[t]
+                g[t] = values[e] + moved[e] + (0.0 if t == own else 1.0)
+                old[t] = b[e]
+            violation = row_violation(g[:size], old[:size], own, cost, most)
+            worst = max(worst, violation)
+            if violation <= 0.5 * tol:
+                continue
+            curvature = pairs.curvature[i]
+            for t in range(size):
+                linear[t] = g[t] - curvature * old[t]
+            solve_row(linear[:size], curvature, own, cost, most, new[:size])
+            steps += 1
+            for t in range(size):
+                if new[t] != old[t]:
+                    e = entries[t]
+                    k = pairs.label[e]
+                    start, stop = pairs.ends[k], pairs.ends[k + 1]
+                    place = pairs.starts[k] + (e - start) * (stop - start)
+                    factor[0] = new[t] - old[t]
+                    b[e] = new[t]
+                    _add(moved[start:stop], factor[0], squares[place : place + stop - start])
+        if worst <= tol:
+            break
+    for e in range(len(values)):
+        values[e] += moved[e]
+    return steps, worst
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def project_pairs(
+    squares: np.ndarray, pairs: Pairs, b: np.ndarray, new: np.ndarray, moved: np.ndarray
+) -> None:
+    """Replace ``new`` by what is nearest and feasible, and set ``moved`` to what it changes."""
+    linear, out = np.empty((2, np.diff(pairs.first).max()))
+    factor = np.empty(1, dtype=squares.dtype)
+    for i in range(len(pairs.own)):
+        entries = pairs.entry[pairs.first[i] : pairs.first[i + 1]]
+        size, changed, scale = len(entries), False, pairs.curvature[i]
+        for t in range(size):
+            linear[t] = -scale * new[entries[t]]
+            changed |= new[entries[t]] != b[entries[t]]
+        if changed:
+            own, cost, most = pairs.own[i], pairs.cost[i], pairs.most[i]
+            solve_row(linear[:size], scale, own, cost, most, out[:size])
+            for t in range(size):
+                new[entries[t]] = out[t]
+    moved[:] = 0.0
+    for k in range(len(pairs.ends) - 1):
+        start, stop, place = pairs.ends[k], pairs.ends[k + 1], pairs.starts[k]
+        for e in range(start, stop):
+            if new[e] != b[e]:
+                factor[0] = new[e] - b[e]
+                _add(moved[start:stop], factor[0], squares[place : place + stop - start])
+            place += stop - start
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def add_changes(K: np.ndarray, bias: float, change: np.ndarray, out: np.ndarray) -> None:
+    """Add ``((K + bias) change)'`` to ``out``, (classes, q); most of the change is zero."""
+    factor = np.empty(1, dtype=K.dtype)
+    sums = np.zeros(change.shape[1])
+    for i in range(len(K)):
+        for k in range(change.shape[1]):
+            if change[i, k] != 0.0:
+                factor[0] = change[i, k]
+                sums[k] += change[i, k]
+                _add(out[k], factor[0], K[i])
+    for k in range(change.shape[1]):
+        out[k] += bias * sums[k]
+
+
+@njit(cache=True, nogil=True)
+def triangles_of(
+    squares: np.ndarray,
+    pairs: Pairs,
+    chosen: np.ndarray,
+    ends: np.ndarray,
+    starts: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Write, class after class, the lower triangle of the rows and columns of some entries."""
+    for k in range(len(ends) - 1):
+        place, first = starts[k], pairs.ends[k]
+        size = pairs.ends[k + 1] - first
+        for i in range(ends[k], ends[k + 1]):
+            row = pairs.starts[k] + (chosen[i] - first) * size - first
+            for j in range(ends[k], i + 1):
+                out[place] = squares[row + chosen[j]]
+                place += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
+def triangle_products(
+    triangles: np.ndarray, ends: np.ndarray, starts: np.ndarray, d: np.ndarray, out: np.ndarray
+) -> None:
+    """Multiply the symmetric matrix of each class with its part of ``d``; ``out`` begins at 0."""
+    for k in range(len(ends) - 1):
+        first, place = ends[k], starts[k]
+        for i in range(first, ends[k + 1]):
+            size = i - first
+            factor, total = d[i], out[i]
+            entries = triangles[place : place + size]
+            parts, sums = d[first:i], out[first:i]
+            for j in range(size):
+                total += entries[j] * parts[j]
+                sums[j] += entries[j] * factor
+            out[i] = total + triangles[place + size] * factor
+            place += size + 1
+
+
+@njit(cache=True, nogil=True)
+def level(g: np.ndarray, row: np.ndarray, share: np.ndarray, sums: np.ndarray) -> None:
+    """Take the mean over each row's variables off: what is left keeps their sums."""
+    sums[:] = 0.0
+    for i in range(len(g)):
+        sums[row[i]] += g[i]
+    for i in range(len(g)):
+        g[i] -= sums[row[i]] * share[row[i]]
+
+
+@njit(cache=True, nogil=True)
+def gradient_step(
+    product: np.ndarray,
+    residual: np.ndarray,
+    direction: np.ndarray,
+    move: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    row: np.ndarray,
+    share: np.ndarray,
+    sums: np.ndarray,
+    goal: float,
+    room: int,
+) -> bool:
+    """One step of conjugate gradients, given the matrix times the direction; changes the four.
+
+    Returns whether to go on: the residual is above its goal, and no more than ``room`` rows have
+    left their box. Works in ``sums``.
+    """
+    level(product, row, share, sums)
+    curvature, square = 0.0, 0.0
+    for i in range(len(move)):
+        curvature += direction[i] * product[i]
+        square += residual[i] * residual[i]
+    if curvature <= 0.0 or square == 0.0:
+        return False
+    size = square / curvature
+    sums[:] = 0.0
+    largest, after, left = 0.0, 0.0, 0
+    for i in range(len(move)):
+        move[i] += size * direction[i]
+        residual[i] -= size * product[i]
+        largest = max(largest, abs(residual[i]))
+        after += residual[i] * residual[i]
+        if (move[i] < low[i] or move[i] > high[i]) and sums[row[i]] == 0.0:
+            sums[row[i]] = 1.0
+            left += 1
+    if largest <= goal or left > room:
+        return False
+    for i in range(len(move)):
+        direction[i] = residual[i] + after / square * direction[i]
+    return True
