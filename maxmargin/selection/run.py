@@ -37,15 +37,20 @@ from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.linear_path import linear_outcomes
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
 from maxmargin.selection.scikit_learn import Manners, Transformers
-from maxmargin.selection.targets import Fold
+from maxmargin.selection.targets import Fold, Labels
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.seeded import warm_start_ratio
+from maxmargin.svm.probability import needs_all
 
 _LARGEST = 1e30  # kernel value up to which float32 is thought of
 # what a kernel function of the user's may raise: in a fit of its own it is a failed fit
 _SMALL = 1000  # variables up to which a problem is as soon solved from zero
 _OF_FUNCTIONS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _FOLLOWED = "along paths of C over float32 values"
+_UNSEEN = (
+    "probability={!r} wants the values of machines on rows of classes that they do not see, which "
+    "only a fit of its own has."
+)
 _CERTIFIED = "solved to certificates over float64 values"
 
 
@@ -196,6 +201,10 @@ class SharedFits:
             X = data.X if pairwise else _safe_indexing(data.X, np.sort(fold.train))
             once = len(np.unique(fold.train)) == len(fold.train)
             for path in paths:
+                asked = path[0].calibration if self.manners.ask_for_probabilities else None
+                if isinstance(data.targets, Labels) and needs_all(asked, data.targets.scheme):
+                    self.leave_alone(path, _UNSEEN.format(path[0].machine.probability), fold.split)
+                    continue
                 posed = self._posed(data, path, fold)
                 if not posed:
                     continue
@@ -207,8 +216,7 @@ class SharedFits:
                 job = next((job for job in jobs if job.kernel == kernel), None)
                 if job is None:
                     jobs.append(job := KernelJob(kernel))
-                probable = self.manners.ask_for_probabilities and once
-                probable &= getattr(path[0].machine, "probability", False) is True
+                probable = asked is not None and once
                 job.paths.append(CostPath(data.targets, fold, posed, probable))
         return jobs
 
@@ -335,7 +343,7 @@ class SharedFits:
                     test=test[i],
                     train=None if train is None else train[i],
                     classes=path.targets.classes,
-                    sigmoids=path.sigmoids[i] if path.inside else None,
+                    calibration=path.calibration(i),
                 )
                 for i, candidate in enumerate(path.candidates[: path.reached])
             ]
