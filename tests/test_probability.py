@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import model_selection
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
@@ -12,7 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, Gram, LinearSVC, NuSVC, SVCSearchCV, duals
+from maxmargin import SVC, Gram, GridSearchCV, LinearSVC, NuSVC, SVCSearchCV, duals
 from maxmargin.backends import cpu
 from maxmargin.kernels import RBF
 from maxmargin.multiclass import ErrorCorrectingCode, OneVsRest
@@ -305,12 +306,10 @@ def test_inside_calibrated_classifier(machine, method, ensemble):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
 def test_searches_share_every_kind(kind, multiclass, monkeypatch):
-    from sklearn.model_selection import GridSearchCV
-
     X, y = data(load_wine)
     machine = SVC(probability=kind, random_state=0, multiclass=multiclass)
     grid = {"C": [1, 10], "gamma": [0.01, 0.1]}
-    reference = GridSearchCV(machine, grid, scoring="neg_log_loss", cv=3).fit(X, y)
+    reference = model_selection.GridSearchCV(machine, grid, scoring="neg_log_loss", cv=3).fit(X, y)
     monkeypatch.setattr(SVC, "fit", lambda *args: pytest.fail("really fitted"))
     search = SVCSearchCV(machine, grid, scoring="neg_log_loss", cv=3, refit=False).fit(X, y)
     scores = (found.cv_results_["mean_test_score"] for found in (search, reference))
@@ -325,5 +324,5 @@ def test_searches_say_what_they_do_not_share():
     search = SVCSearchCV(SVC(random_state=0), grid, **options).fit(X, y)
     assert "rows of classes that they do not see" in search.sharing_.why(0)
     assert search.sharing_.why(1) is None
-    nu = SVCSearchCV(NuSVC(probability="temperature"), {"nu": [0.1]}, **options).fit(X, y)
+    nu = GridSearchCV(NuSVC(probability="temperature"), {"nu": [0.1]}, **options).fit(X, y)
     assert "probability='temperature'" in nu.sharing_.why(0)

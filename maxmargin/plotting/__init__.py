@@ -1,4 +1,4 @@
-"""Pictures of fitted machines (street, margins, tube), schemes, searches, losses and traces.
+"""Pictures of fitted machines (street, margins, tube), probabilities, schemes, searches, losses.
 
 matplotlib is loaded when a picture is drawn, not when this module is imported.
 """
@@ -6,6 +6,7 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 from maxmargin.plotting.decision import plot_decision
 from maxmargin.plotting.losses import plot_gradient_weights, plot_losses
 from maxmargin.plotting.margins import plot_margins
+from maxmargin.plotting.reliability import plot_reliability
 from maxmargin.plotting.scheme import plot_scheme
 from maxmargin.plotting.search import plot_search
 from maxmargin.plotting.sequences import plot_positions, plot_words
@@ -18,6 +19,7 @@ __all__ = [
     "plot_losses",
     "plot_margins",
     "plot_positions",
+    "plot_reliability",
     "plot_scheme",
     "plot_search",
     "plot_trace",
