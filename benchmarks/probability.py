@@ -40,20 +40,20 @@ KINDS = ("sigmoid", "isotonic", "temperature", "consistent")
 REPEATS = 3
 
 
-def cost(folder: Path | None) -> list[dict]:
+def cost(folder: Path | None, names: list[str]) -> list[dict]:
     """Seconds of a fit with probabilities, over those without."""
     found = []
-    for name, (rows, scaling, C, gamma) in SETS.items():
-        if not available(name, folder):
-            continue
+    for name in names:
+        rows, scaling, C, gamma = SETS[name]
         for scheme in SCHEMES:
             direct = scheme not in ("ovo", "ovr")
             data = load(name, folder, min(rows or DIRECT, DIRECT) if direct else rows, scaling)
             if len(np.unique(data.y)) == 2 and scheme != "ovo":
                 continue
+            machine = SVC(C=C, gamma=gamma, n_jobs=1, multiclass=scheme, random_state=0)
             works = {
-                str(kind): lambda kind=kind, data=data, scheme=scheme: SVC(
-                    C=C, gamma=gamma, n_jobs=1, multiclass=scheme, probability=kind, random_state=0
+                str(kind): lambda kind=kind, data=data, machine=machine: machine.set_params(
+                    probability=kind
                 ).fit(data.X, data.y)
                 for kind in (False, *(("temperature",) if direct else KINDS[:3]))
             }
@@ -65,12 +65,11 @@ def cost(folder: Path | None) -> list[dict]:
     return found
 
 
-def worth(folder: Path | None) -> list[dict]:
+def worth(folder: Path | None, names: list[str]) -> list[dict]:
     """Quality on test rows, and CPU seconds, beside scikit-learn's."""
     found = []
-    for name, (_, scaling, C, gamma) in SETS.items():
-        if not available(name, folder):
-            continue
+    for name in names:
+        _, scaling, C, gamma = SETS[name]
         data = load(name, folder, WORTH, scaling, new=TEST)
         if name in ("breast_cancer", "digits"):  # without a test part
             half = np.random.default_rng(0).permutation(len(data.y)) % 2 == 0
@@ -142,6 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_option(parser)
     parser.add_argument("--only", default="")
+    parser.add_argument("--sets", default="", help="some of the data sets; others stay as they are")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     warnings.simplefilter("ignore", FutureWarning)  # scikit-learn deprecates probability
@@ -150,8 +150,12 @@ def main() -> None:
     X, y = load("digits").X[:300], load("digits").y[:300]
     for scheme in SCHEMES:  # compiles
         SVC(probability=True, multiclass=scheme).fit(X, y)
+    sets = chosen(options.sets, SETS, parser)
+    sets = [name for name in sets if available(name, options.data)]
     for name in chosen(options.only, PARTS, parser):
-        records[name] = PARTS[name](options.data)
+        kept = [row for row in records.get(name, []) if row["data"] not in sets]
+        rows = kept + PARTS[name](options.data, sets)
+        records[name] = sorted(rows, key=lambda row: list(SETS).index(row["data"]))
         records.save()
     records.write(report(records))
     print(report(records))

@@ -34,7 +34,9 @@ def plot_reliability(
     Rows are put into bins of equal width by their probability p. Each bin with rows has a point:
     the mean of p, and the share of rows for which the event came true, with Wilson's confidence
     interval as a band (of up to four curves). Calibrated probabilities are on the diagonal. Below
-    are the numbers of rows. The legend has the expected calibration error, ``ECE = sum_b n_b / n |share_b - mean p_b|``.
+    are the numbers of rows. The legend has the expected calibration error,
+
+        ECE = sum_b n_b / n |share_b - mean p_b|
 
     The event is the second of two classes; of several, that the most probable class is the true
     one. New rows, please: on those of the fit any machine looks good.
@@ -82,7 +84,7 @@ def plot_reliability(
     curves = [
         (f"{name}, {said}" if name and each_class else name or said, p, true)
         for name, one in given.items()
-        for said, p, true in _events(*_probabilities(one, X, y, classes), y, each_class)
+        for said, p, true in _events(_probabilities(one, X, y, classes), y, each_class)
     ]
     ax = marks.axes_or_new(ax)
     ax.plot([0, 1], [0, 1], color=marks.INK, linewidth=1, linestyle="--", label="calibrated")
@@ -136,7 +138,9 @@ def wilson(share: np.ndarray, count: np.ndarray, confidence: float) -> tuple:
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
 
 
-def _probabilities(model: Any, X: Any, y: np.ndarray, classes: Any) -> tuple:
+def _probabilities(
+    model: Any, X: Any, y: np.ndarray, classes: Any
+) -> tuple[np.ndarray, np.ndarray]:
     """Return probabilities (n, classes) and the classes of their columns."""
     if hasattr(model, "predict_proba"):
         p, classes = np.asarray(model.predict_proba(X)), np.asarray(model.classes_)
@@ -164,9 +168,10 @@ def _probabilities(model: Any, X: Any, y: np.ndarray, classes: Any) -> tuple:
 
 
 def _events(
-    p: np.ndarray, classes: np.ndarray, y: np.ndarray, each_class: bool
+    known: tuple[np.ndarray, np.ndarray], y: np.ndarray, each_class: bool
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield what may come true: a name, its probability for every row, and whether it did."""
+    p, classes = known
     if each_class or len(classes) == 2:
         for k in range(len(classes)) if each_class else [1]:
             yield f"P(class {classes[k]})", p[:, k], y == classes[k]

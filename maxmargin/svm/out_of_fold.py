@@ -28,6 +28,7 @@ from maxmargin.solvers.dual.left_out import LeftOut, solve_left_out
 
 FOLDS = 5
 Found = tuple[np.ndarray, np.ndarray]  # some rows, and their values
+_AT_ONCE = 256  # rows made before someone may stop
 _COARSER, _COARSEST = 10, 1e-2  # times tol, and at most: sigmoids do not see more
 
 
@@ -190,6 +191,11 @@ class OutOfFold:
         """Rows and values of the functions of one problem for all classes, solved by b."""
         values = np.zeros(b.shape)
         with self._heard() as workers:
+            if not self.gram.on_device:  # rows that every fold asks for
+                host, used = self.gram.host, np.flatnonzero(b.any(axis=1))
+                for first in range(0, min(len(used), host.store.capacity), _AT_ONCE):
+                    workers.check()
+                    host.require(used[first : first + _AT_ONCE])
             for f in range(FOLDS):
                 workers.check()
                 kept = self.number != f
