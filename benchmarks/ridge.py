@@ -1,24 +1,29 @@
 """Ridge regression beside scikit-learn's; M against N unknowns, dense against sparse.
 
     python benchmarks/ridge.py --data FOLDER [--only fit,path,cg,unknowns,sparse,gpu] [--gpu]
+        [--rows N] [--rank R]
 
 ``fit``: KernelRidge at 10,000 rows beside scikit-learn's. ``path``: KernelRidgeCV, 20 lambdas,
 exact leave-one-out errors, 5,000 rows, beside GridSearchCV of scikit-learn's KernelRidge with five
 folds; of that every tenth lambda is timed, and multiplied. ``cg``: all rows but 2,000 by conjugate
 gradients in a process of its own, its memory, and its test error beside exact solutions for fewer
 rows. ``unknowns``: Ridge in its primal and its dual form. ``sparse``: the coefficients and the
-prediction times of KernelRidge and SVR. ``gpu``, with ``--gpu`` only: covtype, 400,000 rows, on a
-GPU. Results go to ``results/ridge.json`` and ``.md``.
+prediction times of KernelRidge and SVR. ``gpu``, with ``--gpu`` only: covtype, 400,000 rows on a
+GPU, part by part, and its test error beside exact solutions for fewer rows on the CPU. ``--rows``
+is for another number of rows in ``fit``, ``path`` and ``gpu``, ``--rank`` for another number of the
+preconditioner's columns on the GPU. Results go to ``results/ridge.json`` and ``.md``.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import resource
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from data import Data, add_option, load, size
@@ -40,12 +45,15 @@ from sklearn.kernel_ridge import KernelRidge as Reference
 from sklearn.model_selection import GridSearchCV
 
 from maxmargin import SVR, KernelRidge, KernelRidgeCV, Ridge
+from maxmargin.solvers import PreconditionedCG
 
 SETS = {"gp_protein": (0.5, 0.1), "gp_kin40k": (0.15, 0.01)}  # gamma and alpha, about the best
-COVTYPE = (1.0, 0.1)
+COVTYPE = (20.0, 0.3)  # the same, columns in [0, 1]
 ALPHAS = np.logspace(-3, 3, 20)
 TEST, LIMIT = 2000, 3600.0
 SMALLER = (2500, 5000, 10_000)
+SMALLER_COVTYPE = (5000, 10_000, 20_000)
+GPU_LIMIT = 240.0  # seconds of a fit
 SEARCHED = 10  # the search takes so long that only every tenth lambda is timed, and multiplied
 SHAPES = ((5000, 50), (5000, 500), (2000, 2000), (500, 5000))
 
@@ -94,23 +102,28 @@ def path(folder: Path | None, rows: int = 5000) -> list[dict]:
     return found
 
 
-def one_fit(name: str, folder: str, rows: str, device: str) -> None:
+def one_fit(name: str, folder: str, rows: str, device: str, rank: str) -> None:
     """Fit once and print what came of it: the child process of ``cg`` and ``gpu``."""
     where = Path(folder)
     if name in SETS:
         gamma, alpha = SETS[name]
         data = standardised(name, where, min(int(rows), size(name, where) - TEST))
+        exact = int(rows) <= SMALLER[-1]
     else:
         gamma, alpha = COVTYPE
-        data = load(name, where, int(rows), "standardised", new=TEST, labels="signs")
-    exact = int(rows) <= SMALLER[-1]
+        data = load(name, where, int(rows), new=TEST, labels="signs")
+        exact = device == "cpu"
     cache = {True: 3600, False: 2000}[exact] if device == "cpu" else "auto"
     model = KernelRidge(alpha, kernel="rbf", gamma=gamma, device=device, cache_size=cache)
-    model.set_params(solver="cholesky" if exact else "cg")
+    columns = None if rank == "None" else int(rank)
+    model.set_params(solver="cholesky" if exact else PreconditionedCG(columns))
+    if device != "cpu":
+        model.set_params(time_limit=GPU_LIMIT)
     model.fit(data.X[:200], data.y[:200])
-    began = time.perf_counter()
-    model.fit(data.X, data.y)
-    taken = time.perf_counter() - began
+    with contextlib.nullcontext({}) if device == "cpu" else _parts() as parts:
+        began = time.perf_counter()
+        model.fit(data.X, data.y)
+        taken = time.perf_counter() - began
     answer = {
         "data": name,
         "rows": len(data.y),
@@ -123,7 +136,30 @@ def one_fit(name: str, folder: str, rows: str, device: str) -> None:
         "GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         "device": str(model.device_.device),
     }
-    print(json.dumps(answer))
+    if name not in SETS:
+        answer["wrong signs"] = float(np.mean(np.sign(model.predict(data.X_new)) != data.y_new))
+    print(json.dumps(answer | {part: round(own, 2) for part, own in parts.items()}))
+
+
+def _parts() -> Any:
+    """Seconds of the parts of a fit on a GPU."""
+    from gpu import Parts
+
+    from maxmargin.backends import cuda
+    from maxmargin.backends.cuda.low_rank import Inverse
+
+    class RidgeParts(Parts):
+        WATCHED = (
+            ("transfer", cuda.Points, "prepare"),
+            ("float32 products", cuda.Matrix, "float32_products"),
+            ("float64 products", cuda.Matrix, "products"),
+            ("pivots' rows", cuda.Columns, "residual"),
+            ("columns", cuda.Columns, "extend"),
+            ("inverse", cuda.Columns, "inverse"),
+            ("inverse applied", Inverse, "__matmul__"),
+        )
+
+    return RidgeParts()
 
 
 def cg(folder: Path | None) -> list[dict]:
@@ -136,13 +172,20 @@ def cg(folder: Path | None) -> list[dict]:
     return found
 
 
-def gpu(folder: Path | None) -> list[dict]:
-    """Covtype on a GPU: class 2 or not, as a number."""
-    return [_in_a_child("covtype", folder, rows, "cuda") for rows in (50_000, 400_000)]
+def gpu(folder: Path | None, rows: int = 400_000, rank: int | None = None) -> list[dict]:
+    """Covtype on a GPU, class 2 or not as a number; exact solutions for fewer rows on the CPU."""
+    found = [_in_a_child("covtype", folder, rows, "cuda", rank)]
+    print(found[-1], flush=True)
+    for fewer in SMALLER_COVTYPE:
+        found.append(_in_a_child("covtype", folder, fewer, "cpu"))
+        print(found[-1], flush=True)
+    return found
 
 
-def _in_a_child(name: str, folder: Path | None, rows: int, device: str) -> dict:
-    command = [__file__, "--child", name, str(folder), str(rows), device]
+def _in_a_child(
+    name: str, folder: Path | None, rows: int, device: str, rank: int | None = None
+) -> dict:
+    command = [__file__, "--child", name, str(folder), str(rows), device, str(rank)]
     return run_once(command, LIMIT) | {"data": name}
 
 
@@ -223,6 +266,8 @@ def main() -> None:
     add_option(parser)
     parser.add_argument("--only", default="")
     parser.add_argument("--gpu", action="store_true", help="also measure on a GPU")
+    parser.add_argument("--rows", type=int, help="rows of fit, path and gpu")
+    parser.add_argument("--rank", type=int, help="columns of the preconditioner on a GPU")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     records = Records(options.output / "ridge.json")
@@ -230,7 +275,9 @@ def main() -> None:
     for name in chosen(options.only, PARTS, parser):
         if name == "gpu" and not options.gpu:
             continue
-        records[name] = PARTS[name](options.data)
+        given = {"rows": options.rows} if options.rows and name in ("fit", "path", "gpu") else {}
+        given |= {"rank": options.rank} if options.rank and name == "gpu" else {}
+        records[name] = PARTS[name](options.data, **given)
         records.save()
         print(name, records[name], flush=True)
     records.write(report(records))

@@ -24,6 +24,7 @@ from maxmargin import (
     SVC,
     SVR,
     Gram,
+    KernelRidge,
     NuSVC,
     NuSVR,
     OneClassSVM,
@@ -37,6 +38,7 @@ from maxmargin.gram import DeviceGram
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, exp
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
+from maxmargin.solvers import PreconditionedCG
 from maxmargin.solvers.dual import certified, parallel_sets
 from maxmargin.testing import check_gram
 
@@ -446,6 +448,40 @@ def test_distances_are_true_far_from_the_origin(kernel, container):
     assert model.certificate_.dual == pytest.approx(usual.certificate_.dual, rel=1e-6)
     values = usual.decision_function(near)
     np.testing.assert_allclose(model.decision_function(points), values, atol=1e-3)
+
+
+@needs_torch
+@pytest.mark.parametrize("kernel", ["gaussian", "sum", "polynomial"])
+def test_products_in_float32(kernel, memory):
+    """Of all points and of some, with one column and with more than are summed one by one."""
+    host, gpu = Gram.of(X, KERNELS[kernel]), DeviceGram.of(X, KERNELS[kernel], device="cuda")
+    few = np.arange(36)[::-3].copy()
+    for k in (1, 6):
+        V = 1e-50 * RANDOM.normal(size=(36, k))
+        for whole, part, rows in ((host, gpu, slice(None)), (host.take(few), gpu.take(few), few)):
+            size = np.abs(whole.dense()) @ np.abs(V[rows])
+            found = part.float32_matmat(V[rows]) - whole.matmat(V[rows])
+            assert np.abs(found).max() < 1e-5 * size.max()
+            on_host = whole.float32_matmat(V[rows]) - whole.matmat(V[rows])
+            assert np.abs(on_host).max() < 1e-5 * size.max()
+
+
+@needs_torch
+@pytest.mark.parametrize(("alpha", "weights"), [(0.1, weight), (1e-7, None)])
+def test_ridge_regression(alpha, weights, memory, monkeypatch):
+    """Float32 steps with a preconditioner on the GPU, of more columns than one block of pivots."""
+    from maxmargin.backends import cuda
+
+    monkeypatch.setattr(cuda.Columns, "block", 8)
+    both = np.column_stack([target, X[:, 2] ** 2])
+    gpu = KernelRidge(alpha, kernel="rbf", gamma=0.3, device="cuda", tol=1e-6)
+    gpu.set_params(solver=PreconditionedCG(rank=20)).fit(X, both, sample_weight=weights)
+    host = KernelRidge(alpha, kernel="rbf", gamma=0.3).fit(X, both, sample_weight=weights)
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(gpu.predict(X), host.predict(X), atol=1e-4)
+    if alpha == 0.1:
+        assert "preconditioner of rank 20" in gpu.certificate_.solver
+        assert gpu.n_iter_ <= 12
 
 
 @needs_torch

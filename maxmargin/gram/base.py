@@ -180,6 +180,10 @@ class Gram(ABC):
         """
 
     @abstractmethod
+    def float32_matmat(self, coefficients: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``K @ coefficients`` (n, k) from values in float32: for steps, not for certificates."""
+
+    @abstractmethod
     def take(self, rows: Any, memory: int | None = None) -> Gram:
         """Gram matrix of a subset of the points: their data shared, with a store of its own."""
 

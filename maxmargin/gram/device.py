@@ -169,6 +169,24 @@ class DeviceGram(Gram):
         """``K @ coefficients`` in float64, or only some rows of it."""
         return self.matmat(coefficients[:, None], rows)[:, 0]
 
+    def float32_matmat(self, coefficients: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``K @ coefficients`` (n, k) from values in float32: for steps, not for certificates."""
+        to_device = self.matrix.to_device
+
+        def products() -> np.ndarray:
+            places = None if self.index is None else to_device(self.index)
+            return self.matrix.float32_products(to_device(coefficients), places)
+
+        return on_host(self.at_work(products))
+
+    def low_rank(self, root: np.ndarray, most: int) -> Any:
+        """Room for columns of a factor of ``diag(root) K diag(root)`` on the device."""
+        from maxmargin.backends import cuda
+
+        places = None if self.index is None else self.matrix.to_device(self.index)
+        with explaining_memory():
+            return cuda.Columns(self.matrix, places, self.matrix.to_device(root), most)
+
     def take(self, rows: Any, memory: int | None = None) -> DeviceGram:
         """Gram matrix of a subset of the points, on the same device."""
         rows = np.asarray(rows, dtype=np.int64)

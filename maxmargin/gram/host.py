@@ -133,6 +133,13 @@ class HostGram(Gram):
         dense = coefficients.toarray() if sp.issparse(coefficients) else np.asarray(coefficients)
         return self._products(np.ascontiguousarray(dense.T), rows, workers).T
 
+    def float32_matmat(self, coefficients: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``K @ coefficients`` (n, k) from values in float32: for steps, not for certificates."""
+        size = np.maximum(np.abs(coefficients).max(axis=0), np.finfo(np.float64).tiny)
+        weights = np.ascontiguousarray((coefficients / size).T, dtype=np.float32)
+        points = self.float32_points()
+        return cpu.accumulate_square(self.program, points, weights, workers).T * size
+
     def _products(self, weights: np.ndarray, rows: Any, workers: Workers) -> np.ndarray:
         """``weights @ K`` at some rows, for weights (n,) or several of them (k, n)."""
         active = np.flatnonzero(weights if weights.ndim == 1 else weights.any(axis=0))

@@ -83,7 +83,7 @@ class KernelMachine(KernelEstimator):
         monitor.listeners.extend(scikit_learn_listeners(self))
         with monitor.watching(self.verbose):
             problems = self._started(problems, checkpoint)
-            if not self.device_.on_gpu and solver.method is None:
+            if not self.device_.on_gpu and solver.method is None and monitor.trace is None:
                 problems = [
                     primal_start.start_from_primal(
                         problem, X, workers, ProblemMonitor(monitor, k), self.max_iter

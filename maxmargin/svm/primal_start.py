@@ -23,7 +23,9 @@ from maxmargin.risk import RegularisedRisk
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.risk.multipliers import Multipliers
 
-_ROWS, _FEATURES, _TALL = 20_000, 1500, 20  # rows from which, features up to which, and their ratio
+_ROWS, _TALL = 1000, 20  # rows from which, and their ratio to the features
+_FEATURES = {20_000: 1500, 0: 128}  # features up to which, with so many rows at least: the primal's
+# systems are of their size, while the dual of few rows in many features is soon solved
 _GAP = 1e-5  # relative: what is left takes the dual's own solver few steps
 
 
@@ -32,9 +34,11 @@ def applies(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
     if type(kernel) is not Linear:
         return False
     known = isinstance(X, np.ndarray) or sp.issparse(X)
-    if problem.losses is None or not known or X.shape[1] > _FEATURES:
+    if problem.losses is None or not known:
         return False
-    return len(problem.losses.cost) >= max(_ROWS, _TALL * X.shape[1])
+    rows, features = len(problem.losses.cost), X.shape[1]
+    most = next(most for least, most in _FEATURES.items() if rows >= least)
+    return rows >= max(_ROWS, _TALL * features) and features <= most
 
 
 @on_one_blas_thread

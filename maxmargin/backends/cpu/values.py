@@ -103,7 +103,7 @@ def accumulate_square(
 ) -> np.ndarray:
     """``coefficients @ K`` for the points among themselves: a value is made once for both sides.
 
-    The coefficients are those of one sum (n,) or of several (k, n).
+    The coefficients are those of one sum (n,) or of several (k, n), in the precision of the points.
     """
     n, step = points.n, _panel_rows(points)
     order = np.arange(n)

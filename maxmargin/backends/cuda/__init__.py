@@ -6,6 +6,7 @@ the solver needs is float32: the whole matrix where it fits (:meth:`Matrix.resid
 values that are made where they are summed and never written down.
 """
 
+from maxmargin.backends.cuda.low_rank import Columns
 from maxmargin.backends.cuda.matrix import Expansion, Matrix
 from maxmargin.backends.cuda.points import Points
 from maxmargin.backends.cuda.work import (
@@ -16,6 +17,7 @@ from maxmargin.backends.cuda.work import (
 )
 
 __all__ = [
+    "Columns",
     "Expansion",
     "Matrix",
     "Points",

@@ -23,6 +23,7 @@ from maxmargin.backends.program import Program
 _RESIDENT_SHARE = 0.6  # of the budget, for the whole matrix; the rest is for what is made of it
 _SETS_SHARE = 0.2  # for the matrices of working sets
 _FUSED_WIDTH = 128  # features up to which the fused kernel keeps a row in registers
+_FUSED_SUMS = 4  # that it makes values for, each anew; more of them share what is written down
 
 
 class Matrix(Bounded):
@@ -220,6 +221,30 @@ class Matrix(Bounded):
                 tile = values(self.program, left, right, self.points).float()
                 out[k, part] = weights[k, :longest] @ tile
         return out
+
+    def float32_products(
+        self, weights: torch.Tensor, places: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """``K @ weights`` (n, k) from float32 values; where ``places`` are given, among these."""
+        size = weights.abs().amax(0).clamp_(min=torch.finfo(torch.float64).tiny)
+        K, scaled = self.resident(), (weights / size).float()
+        if K is not None and places is None:
+            return (K @ scaled).double() * size
+        everything = torch.arange(self.n, device=self.device) if places is None else places
+        count, k = scaled.shape
+        if K is not None or (self._fused and k <= _FUSED_SUMS):
+            counts = torch.full((k,), count, dtype=torch.int32, device=self.device)
+            rows = everything.expand(k, count)
+            return self.sums(rows, scaled.T, counts, everything[None]).T.double() * size
+        right = self.points.side(everything, self._precision)
+        return expand(self.program, self.points, places, right, scaled, self.memory) * size
+
+    def float32_rows(self, rows: torch.Tensor, places: torch.Tensor | None) -> torch.Tensor:
+        """Rows of the matrix in float32, or the same among the points at ``places``."""
+        everything = slice(None) if places is None else places
+        left = self.points.side(rows if places is None else places[rows], self._precision)
+        right = self.points.side(everything, self._precision)
+        return values(self.program, left, right, self.points).float()
 
     def _rows_at_once(self, width: int) -> int:
         cells = int(np.clip(TILE_SHARE * self.memory / 4, LEAST_CELLS, MOST_CELLS))

@@ -72,9 +72,11 @@ def expand(
     weights: torch.Tensor,
     memory: int,
 ) -> torch.Tensor:
-    """``K(points[index], right) @ weights`` in float64, tile by tile."""
+    """``K(points[index], right) @ weights``, tile by tile in the precision of the right side."""
     n = points.n if index is None else len(index)
     m, k = weights.shape
+    dtype = right.panels[0].dtype
+    weights = weights.to(dtype)
     out = torch.zeros((n, k), dtype=torch.float64, device=points.device)
     cells = int(np.clip(TILE_SHARE * memory / 16, LEAST_CELLS, MOST_CELLS))
     across = min(m, max(cells // 1024, 1))
@@ -84,7 +86,7 @@ def expand(
         make = _Gaussians(program.gaussian_rate, right, min(down, n) * across)
     for start in range(0, n, down):
         part = slice(start, min(start + down, n))
-        left = points.side(part if index is None else index[part], torch.float64)
+        left = points.side(part if index is None else index[part], dtype)
         for first in range(0, m, across):
             some = slice(first, min(first + across, m))
             out[part] += make(program, left, right[some], points) @ weights[some]

@@ -7,15 +7,20 @@ then multiplied by the inverse of its small triangle. L goes where the lower tri
 the upper one stays, so that residuals can be had without a second copy of the matrix. After k
 columns the first k rows and columns are factorised: who stops there has their solution.
 
-Reference: Golub and Van Loan, Matrix Computations, 2013, chapter 4.2.
+L may be float32: half the time, and solutions that are corrected from their residuals. It then has
+the first half of each row below the diagonal, where A has been read already.
+
+References: Golub and Van Loan, Matrix Computations, 2013, chapter 4.2; Higham and Mary, Acta
+Numerica 31, 2022 (factors of low precision, and corrections).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 
 from maxmargin.backends.threads import ALONE, Workers
 
@@ -41,6 +46,8 @@ class BlockCholesky:
     shift : float array (n,)
         What is added to the diagonal.
     workers : Workers
+    dtype : {np.float64, np.float32}
+        Of L.
 
     Examples
     --------
@@ -57,35 +64,55 @@ class BlockCholesky:
            [2.]])
     """
 
-    def __init__(self, A: np.ndarray, shift: np.ndarray, workers: Workers = ALONE) -> None:
-        self.A, self.shift, self.workers = A, shift, workers
+    def __init__(
+        self,
+        A: np.ndarray,
+        shift: np.ndarray,
+        workers: Workers = ALONE,
+        dtype: Any = np.float64,
+    ) -> None:
+        self.A, self.shift, self.workers, self.dtype = A, shift, workers, dtype
+        self.L = A.view(dtype)  # in its first columns, as many as A has
         self.n, self.done = len(A), 0
         self._inverses: list[np.ndarray] = []
         self._blocks: dict[int, np.ndarray] = {}  # of A's diagonal, as they were
 
+    def in_float64(self) -> BlockCholesky:
+        """Begin again with the same matrix, whose lower triangle is made from the upper one."""
+        A = self.A
+        for start, block in self._blocks.items():
+            A[start : start + len(block), start : start + len(block)] = block
+
+        def mirror(own: slice) -> None:
+            A[own, : own.start] = A[: own.start, own].T
+
+        self.workers.map(mirror, _slices(0, self.n, _WIDTH))
+        return BlockCholesky(A, self.shift, self.workers)
+
     def advance(self) -> None:
         """Factorise the next block of columns; raises :class:`NotPositiveError`."""
-        A, start = self.A, self.done
+        A, L, start = self.A, self.L, self.done
+        potrf, trtri = (spotrf, strtri) if self.dtype == np.float32 else (dpotrf, dtrtri)
         stop = min(start + _WIDTH, self.n)
         own = slice(start, stop)
         if start not in self._blocks:
             self._blocks[start] = A[own, own].copy()
 
         def subtract(rows: slice) -> None:
-            A[rows, own] -= A[rows, :start] @ A[own, :start].T
+            known = L[rows, :start] @ L[own, :start].T
+            np.subtract(A[rows, own], known, out=L[rows, own], casting="same_kind")
 
         def divide(rows: slice) -> None:
-            A[rows, own] = A[rows, own] @ inverse.T
+            L[rows, own] = L[rows, own] @ inverse.T
 
-        if start:
-            self.workers.map(subtract, _slices(start, self.n))
-        block = A[own, own].copy()
-        block[np.diag_indices_from(block)] += self.shift[own]
-        triangle, failed = dpotrf(block, lower=1, clean=1)
+        self.workers.map(subtract, _slices(start, self.n))
+        block = L[own, own].copy()
+        block[np.diag_indices_from(block)] += self.shift[own].astype(self.dtype)
+        triangle, failed = potrf(block, lower=1, clean=1)
         if failed:
             raise NotPositiveError(start + failed - 1)
-        A[own, own] = triangle
-        inverse, failed = dtrtri(triangle, lower=1)
+        L[own, own] = triangle
+        inverse, failed = trtri(triangle, lower=1)
         if failed:
             raise NotPositiveError(start + failed - 1)
         self.workers.map(divide, _slices(stop, self.n))
@@ -94,13 +121,14 @@ class BlockCholesky:
 
     def solve(self, right: np.ndarray) -> np.ndarray:
         """Solve for right sides (done, k), with the rows and columns that are done."""
-        A, n = self.A, self.done
-        x = right.copy()
+        L, n = self.L, self.done
+        size = np.maximum(np.abs(right).max(axis=0), np.finfo(np.float64).tiny)
+        x = (right / size).astype(self.dtype)
         for inverse, own in zip(self._inverses, self._own(), strict=True):
-            x[own] = inverse @ (x[own] - A[own, : own.start] @ x[: own.start])
+            x[own] = inverse @ (x[own] - L[own, : own.start] @ x[: own.start])
         for inverse, own in reversed(list(zip(self._inverses, self._own(), strict=True))):
-            x[own] = inverse.T @ (x[own] - A[own.stop : n, own].T @ x[own.stop :])
-        return x
+            x[own] = inverse.T @ (x[own] - L[own.stop : n, own].T @ x[own.stop :])
+        return x * size
 
     def product(self, V: np.ndarray) -> np.ndarray:
         """``A @ V`` for V (n, k), from the upper triangle, which is as it was."""

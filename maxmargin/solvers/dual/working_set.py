@@ -47,7 +47,8 @@ from maxmargin.solvers.dual.near_level import NearLevel, Pace
 LARGEST, LEAST = 8192, 64  # variables of a working set
 _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
 _GROWN = 24, 192  # variables that join it at a time,
-_ROUND = 40_000  # within these limits as many as take the time of a round's own work, in ns
+_ROUND = 40_000, 400_000  # within these limits as many as take the time of a round's own work, in
+# ns: where rows are made in the compiled call, and where it comes back for them
 _FIRST = 1024  # variables of the first set, a random one: more harm where few support vectors are
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _FEWEST = 512  # variables to which a set is filled up
@@ -293,7 +294,8 @@ class _State:
                 self.points = self.points.take(order).gathered()
             diagonal = self.gram.diagonal[order]
             self._dense = cpu.DensePoints.of(self.gram.program, self.points, diagonal)
-        at_once = int(np.clip(_ROUND / (self.points.entry_time * m), *_GROWN))
+        own_work = _ROUND[not len(self._dense.X)]
+        at_once = int(np.clip(own_work / (self.points.entry_time * m), *_GROWN))
         patience, steps = self._patience(m), 0
         while True:
             code, taken, self._used, joining = cpu_steps.grow(

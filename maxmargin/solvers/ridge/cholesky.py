@@ -1,4 +1,9 @@
-"""Ridge regression by Cholesky's factorisation, in ``n^3 / 3`` operations and one matrix."""
+"""Ridge regression by Cholesky's factorisation, in ``n^3 / 3`` operations and one matrix.
+
+The factor is float32 where the system's condition allows it, and the solution is corrected from its
+residual, in float64, until only the rounding of that is left. Where this does not come to an end,
+the factor is made again in float64.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +18,12 @@ from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
 
-_CORRECTIONS = 3  # of the solution from its residual, at most
+_CORRECTIONS = 12  # of the solution from its residual, at most
 _BETTER = 0.5  # of the residual before: otherwise a correction is rounding
+_FLOAT32_FROM = 1000  # rows: fewer are factorised at once
+_CONDITION = 1e5  # of a system that float32 can factorise, and correct in a few steps
+_POWERS = 4  # of the matrix, from whose growth the largest eigenvalue is known about
+_EXACT = 1e-10  # relative residual: so much a factor in float32 has to reach
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class CholeskyRun(Run):
     def __init__(self, problem: RidgeSystem, watch: Watch) -> None:
         self.problem, self.watch = problem, watch
         self.factor: BlockCholesky | None = None
+        self.answer: tuple[np.ndarray, np.ndarray] | None = None  # b, residual
 
     def measure(self) -> Measure:
         """Share of the rows that are left."""
@@ -70,39 +80,72 @@ class CholeskyRun(Run):
         problem = self.problem
         try:
             factor = self._prepared()
-            while factor.done < problem.n:
-                factor.advance()
-                self.n_iter += 1
-                yield
+            try:
+                yield from self._factorised(factor)
+                self.answer = self._corrected(problem.n)
+                if factor.dtype is np.float64 or self._is_exact:
+                    return
+            except NotPositiveError:
+                if factor.dtype is np.float64:
+                    raise
+            self.factor, self.answer = factor.in_float64(), None
+            yield from self._factorised(self.factor)
         except NotPositiveError as error:
             raise ValueError(problem.refusal(error.row)) from None
         except StoppedError:
             yield  # to the driver, which knows why
+
+    def _factorised(self, factor: BlockCholesky) -> Generator[None, None, None]:
+        while factor.done < self.problem.n:
+            factor.advance()
+            self.n_iter += 1
+            yield
 
     def _prepared(self) -> BlockCholesky:
         """Compute the matrix of the system, as far as nobody wants it to end."""
         problem = self.problem
         workers = Workers(self.watch.workers.count, self.watch.stopped)
         A = problem.matrix(workers)
-        self.factor = BlockCholesky(A, np.full(problem.n, problem.alpha), workers)
+        float32 = problem.n >= _FLOAT32_FROM and _largest(A) <= _CONDITION * problem.alpha
+        dtype = np.float32 if float32 else np.float64
+        self.factor = BlockCholesky(A, np.full(problem.n, problem.alpha), workers, dtype)
         return self.factor
+
+    @property
+    def _is_exact(self) -> bool:
+        assert self.answer is not None
+        return bool((self.problem.violation(self.answer[1]) <= _EXACT).all())
+
+    def _corrected(self, seen: int) -> tuple[np.ndarray, np.ndarray]:
+        """Solve for the rows that are done; returns b and its residual."""
+        problem, factor = self.problem, self.factor
+        b, residual = np.zeros_like(problem.right), problem.right
+        if factor is None or not seen:
+            return b, residual
+        for _ in range(1 + _CORRECTIONS):
+            after = b.copy()
+            after[:seen] += factor.solve(residual[:seen])
+            left = problem.right - factor.product(after) - problem.alpha * after
+            if not np.linalg.norm(left[:seen]) < _BETTER * np.linalg.norm(residual[:seen]):
+                break
+            b, residual = after, left
+        return b, residual
 
     def solution(self, status: Status) -> RidgeSolution:
         """Return the solution for the rows that are done, corrected from its residual."""
-        problem = self.problem
-        b, residual = np.zeros_like(problem.right), problem.right
-        factor = self.factor
-        if factor is not None and factor.done:
-            seen = factor.done
-            for _ in range(1 + _CORRECTIONS):
-                after = b.copy()
-                after[:seen] += factor.solve(residual[:seen])
-                left = problem.right - factor.product(after) - problem.alpha * after
-                if not np.linalg.norm(left[:seen]) < _BETTER * np.linalg.norm(residual[:seen]):
-                    break
-                b, residual = after, left
-        words = "cholesky" if status is Status.CONVERGED else f"cholesky, of {self._seen()} rows"
+        problem, seen = self.problem, self._seen()
+        b, residual = self.answer or self._corrected(seen)
+        words = "cholesky" if status is Status.CONVERGED else f"cholesky, of {seen} rows"
         return RidgeSolution(problem, b, residual, max(self.n_iter, 1), status, words)
 
     def _seen(self) -> int:
         return 0 if self.factor is None else self.factor.done
+
+
+def _largest(A: np.ndarray) -> float:
+    """About the largest eigenvalue of a positive semidefinite matrix; never more than it."""
+    v = np.ones(len(A))
+    for _ in range(_POWERS):
+        v /= np.linalg.norm(v)
+        v = A @ v
+    return float(np.linalg.norm(v))

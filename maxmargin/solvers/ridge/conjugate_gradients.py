@@ -4,13 +4,20 @@ A step takes one product of the system's matrix with a column for each output. A
 computed for that tile by tile and forgotten, on the host or on a GPU. With the preconditioner of
 :mod:`maxmargin.solvers.ridge.preconditioner` some dozens of steps are enough.
 
-Reference: Golub and Van Loan, Matrix Computations, 2013, chapter 11.5.
+Steps take their products from values in float32, as long as these have digits. Where the recurrence
+says that the residual is small, the true one is made in float64; if it is not, the steps begin
+again from there, which is iterative refinement. Where it does not halve the residual, steps go on
+in float64.
+
+References: Golub and Van Loan, Matrix Computations, 2013, chapters 11.5 and 3.5.3 (refinement);
+van der Vorst and Ye, SIAM Journal on Scientific Computing 22, 2000 (true residuals now and then).
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +25,12 @@ from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.gram import Definiteness
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
-from maxmargin.solvers.ridge.preconditioner import Preconditioner, RandomPivots
+from maxmargin.solvers.ridge.preconditioner import RandomPivots
 from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
 
-_SHARE = 0.5  # of the memory, for the preconditioner
 _ENOUGH = 0.1  # times lambda: what a trace may lack
 _AHEAD = 0.5  # times tol: where the residual is looked at again, which rounding moves
+_FLOAT32 = 1e-5  # of the residual at the start: as far as products in float32 may know it
 _BETTER = 0.5  # of the true residual before: otherwise the digits are at their end
 
 
@@ -34,8 +41,8 @@ class PreconditionedCG(Method[RidgeSystem, RidgeSolution]):
     Parameters
     ----------
     rank : int, optional
-        Columns of the preconditioner at most; by default ``10 sqrt(n)`` for a Gram matrix, on a GPU
-        ``2 sqrt(n)``, or as many as half of the memory has room for.
+        Columns of the preconditioner at most; by default ``10 sqrt(n)`` for a Gram matrix, or as
+        many as half of the memory has room for (a third on a GPU, where they are float32).
 
     Examples
     --------
@@ -71,14 +78,10 @@ class PreconditionedCGRun(Run):
     def __init__(self, problem: RidgeSystem, watch: Watch, rank: int | None) -> None:
         self.problem, self.watch = problem, watch
         self.workers = Workers(watch.workers.count, watch.stopped)
-        self.rank = self._affordable() if rank is None else min(rank, problem.n)
+        self.most, self.rank = rank, 0
         self.b = np.zeros_like(problem.right)
-        self.residual = problem.right.copy()
-
-    def _affordable(self) -> int:
-        """Columns of the preconditioner: the usual number, or what has room."""
-        problem = self.problem
-        return int(min(problem.rank, _SHARE * problem.memory / (8 * problem.n), problem.n))
+        self.residual, self.is_true = problem.right.copy(), True
+        self.in_float32 = True
 
     @property
     def variables(self) -> np.ndarray:
@@ -100,46 +103,61 @@ class PreconditionedCGRun(Run):
             factor = self._pivots()
             while factor.grow(_ENOUGH * self.problem.alpha):
                 yield
-            inverse = Preconditioner(factor.F, self.problem.alpha, self.workers)
+            self.rank, inverse = factor.rank, factor.columns.inverse(self.problem.alpha)
             del factor
-            known = np.inf
-            while True:
+            left = self._violation()
+            while left > self.watch.tol:
+                known, b, residual = left, self.b.copy(), self.residual
                 yield from self._descend(inverse)
+                self._look_again(self.workers)
+                left = self._violation()
                 if self.status is not None:
                     return
-                self.residual = self.problem.residual(self.b, self.workers)
-                left = self._violation()
-                if left <= self.watch.tol:
-                    return
                 if not left < _BETTER * known:
-                    self.status = Status.STALLED
-                    return
-                known = left
+                    if left > known:
+                        self.b, self.residual, left = b, residual, known
+                    if not self.in_float32:
+                        self.status = None if left <= self.watch.tol else Status.STALLED
+                        return
+                    self.in_float32 = False
         except StoppedError:
             yield  # to the driver, which knows why
 
     def _pivots(self) -> RandomPivots:
         problem = self.problem
-        return RandomPivots(
-            problem.rows, problem.diagonal, self.rank, self.watch.seed, self.workers
-        )
+        columns = problem.columns(self.most, self.workers)
+        return RandomPivots.into(columns, problem.diagonal, self.watch.seed)
 
-    def _descend(self, inverse: Preconditioner) -> Generator[None, None, None]:
+    def _look_again(self, workers: Workers) -> None:
+        """Make the residual anew, in float64."""
+        self.residual, self.is_true = self.problem.residual(self.b, workers), True
+
+    def _product(self, direction: np.ndarray) -> np.ndarray:
+        if self.in_float32:
+            image = self.problem.float32_product(direction, self.workers)
+            if image is not None:
+                return image
+            self.in_float32 = False
+        return self.problem.product(direction, self.workers)
+
+    def _descend(self, inverse: Any) -> Generator[None, None, None]:
         """Go on from the residual until it is small, as far as the recurrence knows."""
-        problem, b = self.problem, self.b
         direction = ahead = inverse @ self.residual
-        square = _dots(self.residual, ahead)
-        while self._violation() > _AHEAD * self.watch.tol:
-            image = problem.product(direction, self.workers)
+        square, goal = _dots(self.residual, ahead), _AHEAD * self.watch.tol
+        start = self._violation()
+        while self._violation() > goal:
+            image = self._product(direction)
+            if self.in_float32:
+                goal = max(goal, _FLOAT32 * start)
             curvature = _dots(direction, image)
             if (curvature < 0).any() and not self._judged():
                 return
             length = np.divide(square, curvature, out=np.zeros_like(square), where=curvature > 0)
             if not length.any():
-                self.status = Status.STALLED
+                self.status = None if self.in_float32 else Status.STALLED
                 return
-            b += length * direction
-            self.residual = self.residual - length * image
+            self.b += length * direction
+            self.residual, self.is_true = self.residual - length * image, False
             ahead = inverse @ self.residual
             last, square = square, _dots(self.residual, ahead)
             turn = np.divide(square, last, out=np.zeros_like(square), where=last > 0)
@@ -148,14 +166,18 @@ class PreconditionedCGRun(Run):
             yield
 
     def _judged(self) -> bool:
-        """Refuse an indefinite matrix; of a valid kernel it is rounding that ends the run."""
+        """Refuse an indefinite matrix; of a valid kernel it is rounding that ends the descent."""
+        if self.in_float32:
+            return False
         if self.problem.spectrum is not Definiteness.PROVEN:
             raise ValueError(self.problem.refusal())
         self.status = Status.STALLED
         return False
 
     def solution(self, status: Status) -> RidgeSolution:
-        """Return the unknowns as they are."""
+        """Return the unknowns as they are, with their true residual."""
+        if self.in_float32 and not self.is_true:
+            self._look_again(self.watch.workers)
         words = f"conjugate gradients, {self.n_iter} steps, preconditioner of rank {self.rank}"
         return RidgeSolution(self.problem, self.b, self.residual, self.n_iter, status, words)
 

@@ -14,6 +14,7 @@ References: Chen, Epperly, Tropp and Webber, Communications on Pure and Applied 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -21,9 +22,66 @@ from scipy.linalg.lapack import dpotrf
 
 from maxmargin.backends.threads import ALONE, Workers
 
-_BLOCK = 128  # pivots that are drawn at a time
-_RESOLVED = 1e-10  # part of its diagonal below which a pivot is rounding
 _HEIGHT = 4096  # rows that a thread takes at a time
+
+
+class Columns:
+    """Columns F (n, r) of a factor of a matrix, on the host, a block of pivots at a time.
+
+    Parameters
+    ----------
+    rows : callable
+        Gives rows of the matrix (q, n) by their numbers.
+    n, most : int
+        Rows, and columns that there is room for.
+    workers : Workers
+    """
+
+    block = 128  # pivots that are drawn at a time
+    resolved = 1e-10  # part of its diagonal below which a pivot is rounding
+
+    def __init__(
+        self,
+        rows: Callable[[np.ndarray], np.ndarray],
+        n: int,
+        most: int,
+        workers: Workers = ALONE,
+    ) -> None:
+        self._of, self.workers = rows, workers
+        self._columns, self.rank, self.most = np.empty((n, most)), 0, most
+
+    @property
+    def F(self) -> np.ndarray:
+        """The columns so far, (n, rank)."""
+        return self._columns[:, : self.rank]
+
+    def residual(self, pivots: np.ndarray) -> np.ndarray:
+        """What the columns lack of the matrix among some pivots."""
+        self._pivots, self._rows = pivots, self._of(pivots)
+        return self._rows[:, pivots] - self.F[pivots] @ self.F[pivots].T
+
+    def extend(self, kept: np.ndarray, triangle: np.ndarray) -> np.ndarray:
+        """Add the columns of these of the pivots, whose residual is ``triangle triangle'``.
+
+        Returns what they take from the diagonal.
+        """
+        F, first, last = self.F, self.rank, self.rank + len(kept)
+        K, above = self._rows[kept], F[self._pivots[kept]].T
+        taken = np.empty(len(F))
+
+        def fill(some: slice) -> None:
+            columns = K[:, some].T - F[some] @ above
+            new = solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
+            self._columns[some, first:last] = new
+            taken[some] = np.einsum("ij,ij->i", new, new)
+
+        self.workers.map(fill, _slices(len(F)))
+        self.rank = last
+        return taken
+
+    def inverse(self, alpha: float) -> Preconditioner:
+        """``(F F' + alpha I)^-1``; overwrites F."""
+        return Preconditioner(self.F, alpha, self.workers)
 
 
 class RandomPivots:
@@ -61,49 +119,51 @@ class RandomPivots:
         seed: int,
         workers: Workers = ALONE,
     ) -> None:
-        self._rows, self._diagonal, self.workers = rows, diagonal, workers
+        self._begin(Columns(rows, len(diagonal), most, workers), diagonal, seed)
+
+    @classmethod
+    def into(cls, columns: Any, diagonal: np.ndarray, seed: int) -> RandomPivots:
+        """Begin with columns that may be elsewhere, such as those on a GPU."""
+        pivots = cls.__new__(cls)
+        pivots._begin(columns, diagonal, seed)
+        return pivots
+
+    def _begin(self, columns: Any, diagonal: np.ndarray, seed: int) -> None:
+        self.columns, self._diagonal = columns, diagonal
         self._random = np.random.default_rng(seed)
-        self._columns, self.rank = np.empty((len(diagonal), most)), 0
         self.rest = np.maximum(diagonal, 0.0)
         self.pivots: list[int] = []  # rows, one for each column
 
     @property
-    def F(self) -> np.ndarray:
+    def F(self) -> Any:
         """The columns so far, (n, rank)."""
-        return self._columns[:, : self.rank]
+        return self.columns.F
+
+    @property
+    def rank(self) -> int:
+        """How many there are."""
+        return self.columns.rank
 
     def grow(self, enough: float) -> bool:
         """Add a block of columns; returns whether more are wanted and have room."""
-        room = self._columns.shape[1] - self.rank
+        room = self.columns.most - self.columns.rank
         total = float(self.rest.sum())
         if not room or total <= enough:
             return False
-        drawn = self._random.choice(len(self.rest), min(_BLOCK, room), p=self.rest / total)
-        self._add(np.unique(drawn))
-        return self.rank < self._columns.shape[1] and float(self.rest.sum()) > enough
+        count = min(self.columns.block, room)
+        self._add(np.unique(self._random.choice(len(self.rest), count, p=self.rest / total)))
+        return self.columns.rank < self.columns.most and float(self.rest.sum()) > enough
 
     def _add(self, pivots: np.ndarray) -> None:
-        F, first = self.F, self.rank
-        K = self._rows(pivots)
-        block = K[:, pivots] - F[pivots] @ F[pivots].T
-        kept, triangle = _independent(block, _RESOLVED * self._diagonal[pivots])
+        block = self.columns.residual(pivots)
+        kept, triangle = _independent(block, self.columns.resolved * self._diagonal[pivots])
         if not len(kept):  # drawn in vain: nothing but rounding is left there
             self.rest[pivots] = 0.0
             return
-        pivots, K, last = pivots[kept], K[kept], first + len(kept)
-        above = F[pivots].T
-
-        def fill(some: slice) -> None:
-            columns = K[:, some].T - F[some] @ above
-            new = solve_triangular(triangle, columns.T, lower=True, check_finite=False).T
-            self._columns[some, first:last] = new
-            self.rest[some] -= np.einsum("ij,ij->i", new, new)
-
-        self.workers.map(fill, _slices(len(self.rest)))
-        self.rank = last
-        self.pivots.extend(pivots.tolist())
+        self.rest -= self.columns.extend(kept, triangle)
+        self.pivots.extend(pivots[kept].tolist())
         np.maximum(self.rest, 0.0, out=self.rest)
-        self.rest[pivots] = 0.0
+        self.rest[pivots[kept]] = 0.0
 
 
 def _independent(block: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

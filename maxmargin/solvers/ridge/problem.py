@@ -28,6 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,9 +36,12 @@ from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.solution import Status
 from maxmargin.solvers.ridge.certificate import RidgeCertificate
+from maxmargin.solvers.ridge.preconditioner import Columns
 
 _SUMMED = 64  # terms that BLAS adds before it rounds anew, about
-_ROOTS, _DEVICE_ROOTS = 10.0, 2.0  # of n: a preconditioner's columns, a few products' time
+_ROOTS = 10.0  # of n: a preconditioner's columns, which take the time of a few products
+_SHARE = 0.5  # of the memory, for them
+_DEVICE_SHARE = 0.3  # of a GPU's, which may have the whole matrix as well
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -66,6 +70,11 @@ class RidgeSystem(ABC):
     def rank(self) -> int:
         """Columns that a preconditioner of low rank usually has."""
 
+    def columns(self, most: int | None, workers: Workers = ALONE) -> Any:
+        """Room for so many columns of a factor of A, or for the usual number."""
+        room = _SHARE * self.memory / (8 * self.n)
+        return Columns(self.rows, self.n, _count(most, self.rank, room, self.n), workers)
+
     @property
     @abstractmethod
     def right(self) -> np.ndarray:
@@ -87,6 +96,10 @@ class RidgeSystem(ABC):
     @abstractmethod
     def product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
         """``(A + alpha I) b`` for b (n, m)."""
+
+    def float32_product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray | None:
+        """The same from values in float32; None where that is no faster, or has no digits."""
+        return None
 
     @property
     @abstractmethod
@@ -199,8 +212,15 @@ class RidgeProblem(RidgeSystem):
     @property
     def rank(self) -> int:
         """Some roots of n: as many columns as take the time of a few products."""
-        roots = _DEVICE_ROOTS if self.gram.on_device else _ROOTS
-        return int(roots * self.n**0.5)
+        return int(_ROOTS * self.n**0.5)
+
+    def columns(self, most: int | None, workers: Workers = ALONE) -> Any:
+        """Room for columns of a factor, where the matrix is."""
+        if not self.gram.on_device:
+            return super().columns(most, workers)
+        gram = self.gram.device
+        room = _DEVICE_SHARE * gram.matrix.memory / (4 * self.n)
+        return gram.low_rank(self.root, _count(most, self.rank, room, self.n))
 
     @cached_property
     def root(self) -> np.ndarray:
@@ -239,6 +259,13 @@ class RidgeProblem(RidgeSystem):
     def product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
         """The system's matrix times b (n, m)."""
         return self.root * self.gram.matmat(self.root * b, workers=workers) + self.alpha * b
+
+    def float32_product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray | None:
+        """The same from kernel values in float32, where they are made anew for each product."""
+        gram = self.gram
+        if not gram.fits_float32 or not gram.is_tame or gram.program.product_scale is not None:
+            return None
+        return self.root * gram.float32_matmat(self.root * b, workers) + self.alpha * b
 
     def coefficients(self, b: np.ndarray) -> np.ndarray:
         """Coefficients a of the expansions, (n, m)."""
@@ -310,6 +337,11 @@ class RidgeSolution:
     def certificate(self, tol: float) -> RidgeCertificate:
         """Judge the answer."""
         return self.problem.certificate(self.b, self.residual, self.solver, self.status, tol)
+
+
+def _count(most: int | None, usual: int, room: float, n: int) -> int:
+    """Columns of a preconditioner: as many as asked for, or the usual number, as have room."""
+    return min(usual if most is None else most, int(room) if most is None else n, n)
 
 
 def _positive(size: np.ndarray) -> np.ndarray:

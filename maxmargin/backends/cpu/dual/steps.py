@@ -472,9 +472,13 @@ def admit(variables, growth, used, count):
         row = growth.rows[k]
         for s in range(row.shape[0]):
             row[s] *= own * np.float32(variables.orientation[s])
-    for k in range(used + count):
+    for k in range(used + count):  # from the new rows, which are near: the matrix is symmetric
+        t = growth.members[k]
+        for j in range(used, used + count):
+            growth.block[k, j] = growth.rows[j, t]
+    for k in range(used, used + count):
         row = growth.rows[k]
-        for j in range(used if k < used else 0, used + count):
+        for j in range(used):
             growth.block[k, j] = row[growth.members[j]]
 
 
