@@ -40,61 +40,59 @@ KINDS = ("sigmoid", "isotonic", "temperature", "consistent")
 REPEATS = 3
 
 
-def cost(folder: Path | None, names: list[str]) -> list[dict]:
+def cost(folder: Path | None, name: str) -> list[dict]:
     """Seconds of a fit with probabilities, over those without."""
     found = []
-    for name in names:
-        rows, scaling, C, gamma = SETS[name]
-        for scheme in SCHEMES:
-            direct = scheme not in ("ovo", "ovr")
-            data = load(name, folder, min(rows or DIRECT, DIRECT) if direct else rows, scaling)
-            if len(np.unique(data.y)) == 2 and scheme != "ovo":
-                continue
-            machine = SVC(C=C, gamma=gamma, n_jobs=1, multiclass=scheme, random_state=0)
-            works = {
-                str(kind): lambda kind=kind, data=data, machine=machine: machine.set_params(
-                    probability=kind
-                ).fit(data.X, data.y)
-                for kind in (False, *(("temperature",) if direct else KINDS[:3]))
-            }
-            taken = {kind: min(own) for kind, own in in_turns(works, REPEATS, CPU).items()}
-            plain = taken.pop("False")
-            row = {"data": name, "rows": len(data.y), "scheme": scheme, "plain, s": plain}
-            found.append(row | {kind: own / plain for kind, own in taken.items()})
-            print(found[-1], flush=True)
+    rows, scaling, C, gamma = SETS[name]
+    for scheme in SCHEMES:
+        direct = scheme not in ("ovo", "ovr")
+        data = load(name, folder, min(rows or DIRECT, DIRECT) if direct else rows, scaling)
+        if len(np.unique(data.y)) == 2 and scheme != "ovo":
+            continue
+        machine = SVC(C=C, gamma=gamma, n_jobs=1, multiclass=scheme, random_state=0)
+        works = {
+            str(kind): lambda kind=kind, data=data, machine=machine: machine.set_params(
+                probability=kind
+            ).fit(data.X, data.y)
+            for kind in (False, *(("temperature",) if direct else KINDS[:3]))
+        }
+        taken = {kind: min(own) for kind, own in in_turns(works, REPEATS, CPU).items()}
+        plain = taken.pop("False")
+        row = {"data": name, "rows": len(data.y), "scheme": scheme, "plain, s": plain}
+        found.append(row | {kind: own / plain for kind, own in taken.items()})
+        print(found[-1], flush=True)
     return found
 
 
-def worth(folder: Path | None, names: list[str]) -> list[dict]:
+def worth(folder: Path | None, name: str) -> list[dict]:
     """Quality on test rows, and CPU seconds, beside scikit-learn's."""
     found = []
-    for name in names:
-        _, scaling, C, gamma = SETS[name]
-        data = load(name, folder, WORTH, scaling, new=TEST)
-        if name in ("breast_cancer", "digits"):  # without a test part
-            half = np.random.default_rng(0).permutation(len(data.y)) % 2 == 0
-            X, y, X_new, y_new = data.X[half], data.y[half], data.X[~half], data.y[~half]
-        else:
-            X, y, X_new, y_new = data.X, data.y, data.X_new, data.y_new
-        options = {"C": C, "gamma": gamma}
-        ways = {
-            **{f'"{kind}"': SVC(**options, probability=kind, random_state=0) for kind in KINDS},
-            'crammer_singer, "temperature"': SVC(
-                **options, probability="temperature", random_state=0, multiclass="crammer_singer"
-            ),
-            "scikit-learn, probability=True": svm.SVC(**options, probability=True, random_state=0),
-            "CalibratedClassifierCV, ensemble=False": CalibratedClassifierCV(
-                svm.SVC(**options), ensemble=False
-            ),
-            "the same, temperature": CalibratedClassifierCV(
-                svm.SVC(**options), ensemble=False, method="temperature"
-            ),
-        }
-        for way, model in ways.items():
-            taken = seconds(lambda model=model, X=X, y=y: model.fit(X, y), CPU)
-            row = {"data": name, "way": way, "fit, s": taken}
-            found.append(row | quality(model, X_new, y_new))
-            print(found[-1], flush=True)
+    _, scaling, C, gamma = SETS[name]
+    data = load(name, folder, WORTH, scaling, new=TEST)
+    if name in ("breast_cancer", "digits"):  # without a test part
+        half = np.random.default_rng(0).permutation(len(data.y)) % 2 == 0
+        X, y, X_new, y_new = data.X[half], data.y[half], data.X[~half], data.y[~half]
+    else:
+        X, y, X_new, y_new = data.X, data.y, data.X_new, data.y_new
+    options = {"C": C, "gamma": gamma}
+    ways = {
+        **{f'"{kind}"': SVC(**options, probability=kind, random_state=0) for kind in KINDS},
+        'crammer_singer, "temperature"': SVC(
+            **options, probability="temperature", random_state=0, multiclass="crammer_singer"
+        ),
+        "scikit-learn, probability=True": svm.SVC(**options, probability=True, random_state=0),
+        "CalibratedClassifierCV, ensemble=False": CalibratedClassifierCV(
+            svm.SVC(**options), ensemble=False
+        ),
+        "the same, temperature": CalibratedClassifierCV(
+            svm.SVC(**options), ensemble=False, method="temperature"
+        ),
+    }
+    for way, model in ways.items():
+        taken = seconds(lambda model=model, X=X, y=y: model.fit(X, y), CPU)
+        row = {"data": name, "way": way, "fit, s": taken}
+        found.append(row | quality(model, X_new, y_new))
+        print(found[-1], flush=True)
     return found
 
 
@@ -153,11 +151,12 @@ def main() -> None:
     sets = chosen(options.sets, SETS, parser)
     sets = [name for name in sets if available(name, options.data)]
     for name in chosen(options.only, PARTS, parser):
-        kept = [row for row in records.get(name, []) if row["data"] not in sets]
-        rows = kept + PARTS[name](options.data, sets)
-        records[name] = sorted(rows, key=lambda row: list(SETS).index(row["data"]))
-        records.save()
-    records.write(report(records))
+        for one in sets:
+            rows = [row for row in records.get(name, []) if row["data"] != one]
+            rows += PARTS[name](options.data, one)
+            records[name] = sorted(rows, key=lambda row: list(SETS).index(row["data"]))
+            records.save()
+            records.write(report(records))
     print(report(records))
 
 
