@@ -218,17 +218,36 @@ def size(name: str, folder: Path | None = None) -> int:
 
 def reuters(folder: Path, categories: int = 10) -> Iterator[tuple[str, Data]]:
     """Reuters-21578, ModApte split: the largest categories one by one, TF-IDF of single words."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    train, largest = _reuters(folder, categories)
+    X = _words(train)
+    for topic in largest:
+        y = np.array([1 if topic in document["topics"] else -1 for document in train])
+        yield topic, Data(X, y, X[:0], y[:0])
 
+
+def reuters_classes(folder: Path, categories: int = 10) -> Data:
+    """Return the documents with one of the largest categories, by the rarest of theirs."""
+    train, largest = _reuters(folder, categories)
+    found = [[k for k, topic in enumerate(largest) if topic in d["topics"]] for d in train]
+    X = _words([document for document, own in zip(train, found, strict=True) if own])
+    y = np.array([max(own) for own in found if own])
+    return Data(X, y, X[:0], y[:0])
+
+
+def _reuters(folder: Path, categories: int) -> tuple[list[dict], list[str]]:
+    """Training documents, and the largest categories."""
     with gzip.open(_within(folder) / REUTERS, "rt") as file:
         documents = [json.loads(line) for line in file]
     train = [document for document in documents if document["modapte"] == "train"]
-    texts = [f"{document['title'] or ''}\n{document['body'] or ''}" for document in train]
-    X = TfidfVectorizer().fit_transform(texts).tocsr()
     counts = Counter(topic for document in train for topic in document["topics"])
-    for topic, _ in counts.most_common(categories):
-        y = np.array([1 if topic in document["topics"] else -1 for document in train])
-        yield topic, Data(X, y, X[:0], y[:0])
+    return train, [topic for topic, _ in counts.most_common(categories)]
+
+
+def _words(documents: list[dict]) -> sp.csr_matrix:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = [f"{document['title'] or ''}\n{document['body'] or ''}" for document in documents]
+    return TfidfVectorizer().fit_transform(texts).tocsr()
 
 
 def _within(folder: Path | None) -> Path:

@@ -3,8 +3,9 @@
     python benchmarks/mutations.py [--only 01,17] [--jobs 2]
 
 Each mutant is one edit of one file, in a copy of the project; the tests that should notice run
-there until the first failure. Who changes a file that a mutant names gets an error here, and says
-the mistake anew. Results go to ``results/mutations.md``.
+there until the first failure, and the test that failed once more without the mistake. Who changes
+a file that a mutant names gets an error here, and says the mistake anew. Results go to
+``results/mutations.md``.
 """
 
 from __future__ import annotations
@@ -371,7 +372,7 @@ def noticed(mutant: Mutant) -> str | None:
     """Name of the test that fails with the mistake, or None."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in ("maxmargin", "tests", "benchmarks"):
+        for name in ("maxmargin", "tests", "benchmarks", "docs"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
             shutil.copy(ROOT / name, copy / name)
@@ -380,22 +381,32 @@ def noticed(mutant: Mutant) -> str | None:
         if text.count(mutant.right) != 1:
             raise SystemExit(f"mutant {mutant.number}: not once in {mutant.file}: {mutant.right}")
         path.write_text(text.replace(mutant.right, mutant.wrong))
-        tests = [f"tests/{name}" for name in mutant.tests.split()]
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
-        found = subprocess.run(
-            [*command, *tests],
-            cwd=copy,
-            env={**os.environ, "PYTHONPATH": str(copy)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if found.returncode == 0:
-        return None
-    failed = [line for line in found.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    if found.returncode != 1 or not failed:
-        raise SystemExit(f"mutant {mutant.number}: the tests did not run:\n{found.stdout[-2000:]}")
-    return failed[0].split(" ")[1]
+        found = tested(copy, [f"tests/{name}" for name in mutant.tests.split()])
+        if found.returncode == 0:
+            return None
+        failed = [
+            line for line in found.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))
+        ]
+        if found.returncode != 1 or not failed:
+            raise SystemExit(f"mutant {mutant.number}: no tests ran:\n{found.stdout[-2000:]}")
+        name = failed[0].split(" ")[1]
+        path.write_text(text)
+        if tested(copy, [name.split("[")[0]]).returncode != 0:
+            raise SystemExit(f"mutant {mutant.number}: {name} fails without the mistake, too.")
+    return name
+
+
+def tested(copy: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run some tests in a copy of the project, until the first failure."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
+    return subprocess.run(
+        [*command, *tests],
+        cwd=copy,
+        env={**os.environ, "PYTHONPATH": str(copy)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def main() -> None:

@@ -34,6 +34,9 @@ _HOME = {
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
     "ExplicitFeatures": "maxmargin.kernel_methods",
+    "GaussianProcessRegressor": "maxmargin.kernel_methods",
+    "KernelLogisticRegression": "maxmargin.kernel_methods",
+    "KernelPCA": "maxmargin.kernel_methods",
     "KernelRidge": "maxmargin.kernel_methods",
     "KernelRidgeCV": "maxmargin.kernel_methods",
     "Nystroem": "maxmargin.kernel_methods",
@@ -76,6 +79,9 @@ if TYPE_CHECKING:
     from maxmargin.gram import Gram
     from maxmargin.kernel_methods import (
         ExplicitFeatures,
+        GaussianProcessRegressor,
+        KernelLogisticRegression,
+        KernelPCA,
         KernelRidge,
         KernelRidgeCV,
         Nystroem,

@@ -12,6 +12,11 @@ certificate              of                                          compared wi
 `GradientCertificate`    least squares, minimum classification       largest entry of a gradient
                          error
 `RidgeCertificate`       ridge regression (`solvers/ridge`)          relative residual
+`LikelihoodCertificate`  Gaussian processes                          derivative by a logarithm
+                         (`solvers/likelihood`)
+`LogisticCertificate`    kernel logistic regression                  relative duality gap
+                         (`solvers/logistic`)
+`SpectralCertificate`    kernel PCA (`solvers/spectral`)             relative residual
 `MistakesCertificate`    perceptrons                                 whether mistakes are left
 =======================  ==========================================  ===========================
 """

@@ -128,6 +128,38 @@ _ADVICE = {
         "float64 has no more digits for this system: alpha is small beside the kernel's values. "
         "Raise alpha, scale the data, or raise tol={tol:g}."
     ),
+    (Status.MAX_ITER, "likelihood"): (
+        "The likelihood is not maximised after max_iter={max_iter} steps. Raise max_iter, or raise "
+        "tol={tol:g}."
+    ),
+    (Status.TIME_LIMIT, "likelihood"): (
+        "The fit has reached time_limit={time_limit:g} s. Raise it, raise tol={tol:g}, or take "
+        "fewer rows or restarts."
+    ),
+    (Status.INTERRUPTED, "likelihood"): (
+        "The fit was stopped early, by Ctrl-C or by a callback. The model has the best parameters "
+        "that were found until then."
+    ),
+    (Status.STALLED, "likelihood"): (
+        "No step raises the likelihood any more, and its gradient is still above tol={tol:g}: the "
+        "optimizer has given up, or the rounding of an ill-conditioned covariance hides what is "
+        "left. Raise alpha or the lower bound of noise_level, or raise tol."
+    ),
+    (Status.MAX_ITER, "spectral"): (
+        "The components are not exact after max_iter={max_iter} passes over the Gram matrix. Raise "
+        "max_iter, or tol={tol:g}."
+    ),
+    (Status.TIME_LIMIT, "spectral"): (
+        "The fit has reached time_limit={time_limit:g} s. Raise it, raise tol={tol:g}, or take "
+        "fewer rows."
+    ),
+    (Status.INTERRUPTED, "spectral"): (
+        "The fit was stopped early, by Ctrl-C or by a callback. The components are what was found "
+        "until then."
+    ),
+    (Status.STALLED, "spectral"): (
+        "float64 has no more digits for these components: raise tol={tol:g}, or scale the data."
+    ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
         "mean nothing: with this nu the reduced convex hulls of the two classes meet or, for the "

@@ -22,6 +22,7 @@ import maxmargin
 from maxmargin import (
     SVC,
     SVR,
+    GaussianProcessRegressor,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
@@ -32,7 +33,14 @@ from maxmargin import (
     Perceptron,
 )
 from maxmargin.cli import main
-from maxmargin.plotting import plot_decision, plot_margins, plot_reliability, plot_tube
+from maxmargin.kernels import RBF
+from maxmargin.plotting import (
+    plot_decision,
+    plot_margins,
+    plot_process,
+    plot_reliability,
+    plot_tube,
+)
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 mpl_image = pytest.importorskip("matplotlib.image")
@@ -262,6 +270,29 @@ def test_tube(machine, ax):
     np.testing.assert_allclose((upper - lower) / 2, epsilon)
     np.testing.assert_allclose((upper + lower) / 2, curve)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("hour", "height")
+
+
+def test_process(ax):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"hour": rng.uniform(0, 6, 40)})
+    y = pd.Series(np.sin(X["hour"]) + 0.1 * rng.normal(size=40), name="height")
+    machine = GaussianProcessRegressor(RBF(gamma=0.5), noise_level=0.01, normalize_y=True)
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), machine).fit(X, y)
+    plot_process(model, X, y, ax=ax, samples=2, grid_resolution=50)
+    *functions, curve = ax.lines
+    x = curve.get_xdata()
+    mean, deviation = model.predict(pd.DataFrame({"hour": x}), return_std=True)
+    np.testing.assert_allclose(curve.get_ydata(), mean, atol=1e-9)
+    edge = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert edge.max() == pytest.approx((mean + 2 * deviation).max())
+    assert len(functions) == 2
+    for drawn in functions:  # smooth: without noise
+        assert np.abs(np.diff(drawn.get_ydata(), 2)).max() < 0.1
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("hour", "height")
+    with pytest.raises(TypeError, match="see plot_tube"):
+        plot_process(SVR().fit(X, y), X, y, ax=ax)
+    with pytest.raises(ValueError, match="several"):
+        plot_process(GaussianProcessRegressor().fit(X, np.column_stack([y, y])), X, y, ax=ax)
 
 
 @pytest.mark.parametrize("cumulative", [False, True])

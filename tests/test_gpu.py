@@ -24,6 +24,8 @@ from maxmargin import (
     SVC,
     SVR,
     Gram,
+    KernelLogisticRegression,
+    KernelPCA,
     KernelRidge,
     NuSVC,
     NuSVR,
@@ -35,7 +37,17 @@ from maxmargin import (
 from maxmargin.backends import device
 from maxmargin.backends.device import DeviceError, place
 from maxmargin.gram import DeviceGram
-from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial, Precomputed, Sigmoid, exp
+from maxmargin.kernels import (
+    RBF,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Precomputed,
+    RationalQuadratic,
+    Sigmoid,
+    exp,
+)
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers import PreconditionedCG
@@ -87,6 +99,8 @@ KERNELS = {
     "product on columns": RBF(gamma=0.2).on([0, 1]) * Polynomial(2, coef0=1.0).on([2]),
     "exponential": exp(0.2 * Linear()),
     "conformal": RBF(gamma=0.3).conformal(lambda X: 1.0 / (1.0 + np.asarray(X[:, 0]).ravel() ** 2)),
+    "matern": Matern(1.5, 2.5) + RationalQuadratic(1.2, 0.7),
+    "stretched": RBF(gamma=0.3).stretched([1.0, 2.0, 0.5]),
     "feature map": Linear().after(lambda X: np.column_stack([X, X[:, :2] ** 2])),
 }
 GIVEN = RBF(gamma=1.0)(X)
@@ -684,3 +698,20 @@ def test_auto_says_why():
     assert words in model.device_.why
     with pytest.raises(DeviceError, match=words):
         model.set_params(device="cuda").fit(X, y)
+
+
+@needs_torch
+@pytest.mark.parametrize("multiclass", [2, 3])
+def test_kernel_logistic_regression_and_components(multiclass, memory):
+    """The methods of products alone: what they multiply by may be on a GPU."""
+    labels = np.arange(36) % 3 if multiclass == 3 else y
+    options = {"gamma": 0.5, "tol": 1e-9, "solver": "newton-cg"}
+    host = KernelLogisticRegression(**options).fit(X, labels)
+    gpu = KernelLogisticRegression(device="cuda", **options).fit(X, labels)
+    assert gpu.device_.on_gpu
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(gpu.predict_proba(X), host.predict_proba(X), atol=1e-4)
+    options = {"kernel": RBF(0.5), "eigen_solver": "lanczos", "random_state": 0}
+    host, gpu = KernelPCA(3, **options).fit(X), KernelPCA(3, device="cuda", **options).fit(X)
+    assert gpu.certificate_.converged
+    np.testing.assert_allclose(gpu.transform(X), host.transform(X), atol=1e-6)

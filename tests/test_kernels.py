@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.svm
 from sklearn.base import clone
+from sklearn.gaussian_process import kernels as processes
 from sklearn.metrics import pairwise
 
 import maxmargin.kernels as kernels
@@ -23,9 +24,11 @@ from maxmargin.kernels import (
     Kernel,
     Laplacian,
     Linear,
+    Matern,
     Polynomial,
     Precomputed,
     QuadraticForm,
+    RationalQuadratic,
     Sigmoid,
     Validity,
     as_kernel,
@@ -41,6 +44,7 @@ RANDOM = np.random.default_rng(1)
 X = RANDOM.normal(size=(30, 5))
 Z = RANDOM.normal(size=(7, 5))
 A = np.cov(X.T)
+STRETCH = np.array([1.0, 2.0, 0.5, 3.0, 1.0])
 
 
 def length(points):
@@ -91,6 +95,12 @@ EXAMPLES = [
     3 * Precomputed() ** 2 + 1,
     2 * (Polynomial(2) + RBF(0.2)).normalized() + 1,
     FunctionKernel(inner) + RBF(0.5),
+    Matern(2.0, 0.5),
+    Matern(),
+    Matern(0.7, 2.5),
+    RationalQuadratic(1.3, 0.7),
+    RBF(0.3).stretched([1.0, 2.0, 0.5, 0.0, -1.0]),
+    (Matern().stretched() + Linear().stretched([1.0, 2.0])).on([0, 3]),
 ]
 
 
@@ -123,6 +133,11 @@ def test_every_public_kernel_is_among_the_examples():
         (Sigmoid(0.1, 0.2), lambda a, b: pairwise.sigmoid_kernel(a, b, 0.1, 0.2)),
         (QuadraticForm(A), lambda a, b: a @ A @ b.T),
         (RBF(sigma=2.0), lambda a, b: pairwise.rbf_kernel(a, b, gamma=1 / 8)),
+        (Matern(1.5, 0.5), processes.Matern(1.5, nu=0.5)),
+        (Matern(1.5, 1.5), processes.Matern(1.5, nu=1.5)),
+        (Matern(1.5, 2.5), processes.Matern(1.5, nu=2.5)),
+        (RationalQuadratic(1.5, 0.7), processes.RationalQuadratic(1.5, 0.7)),
+        (RBF(0.5).stretched(STRETCH), processes.RBF(1 / STRETCH)),
     ],
     ids=name,
 )
@@ -283,6 +298,9 @@ def test_resolved_parameters_are_scikit_learns():
         lambda: Linear() ** 0.5,
         lambda: Linear().polynomial([]),
         lambda: Linear().polynomial([np.nan]),
+        lambda: Matern(nu=2.0),
+        lambda: Matern(0.0),
+        lambda: RationalQuadratic(alpha=-1.0),
     ],
 )
 def test_parameters_are_checked_when_a_kernel_is_made(make):
@@ -307,6 +325,7 @@ def test_parameters_that_were_set_are_checked_with_the_data():
         QuadraticForm(np.eye(3)),
         Linear().conformal(lambda a: a),
         Linear().after(lambda a: a[:2]),
+        Linear().stretched([1.0, 2.0]),
         FunctionKernel(lambda a, b: np.ones(3)),
     ],
     ids=name,

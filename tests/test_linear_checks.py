@@ -32,10 +32,13 @@ def expected_failures(estimator):
         LinearSVC(solver="dual_descent", random_state=0),
         LinearSVC(intercept_scaling=1.0, tol=1e-10),
         LinearSVC(norm_bound=0.5, tol=1e-10),
+        LinearSVC(multiclass="ovo", tol=1e-10, lam=0.01),
+        LinearSVC(multiclass="crammer_singer", tol=1e-10, max_iter=-1, random_state=0),
         LinearSVR(tol=1e-10, lam=0.01),
         LinearSVR(loss="squared_epsilon_insensitive", tol=1e-10),
         LogisticRegression(tol=1e-12, lam=0.01),
         LogisticRegression(penalty=None),
+        LogisticRegression(multiclass="ecoc", tol=1e-12),
     ],
     expected_failed_checks=expected_failures,
 )

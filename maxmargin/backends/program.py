@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-PUSH, SCALE, SHIFT, ADD, MULTIPLY, POWER, POLYNOMIAL, EXP, TANH, FACTOR = range(10)
+PUSH, SCALE, SHIFT, ADD, MULTIPLY, POWER, POLYNOMIAL, EXP, TANH, FACTOR, SQRT, LOG1P = range(12)
 
 _LARGEST_EXPONENT = 709.0  # of a finite exponential
 
@@ -46,7 +46,14 @@ class Map:
     function: Callable[[Any], Any]
 
 
-View = tuple[Columns | Map, ...]
+@dataclass(frozen=True)
+class Stretch:
+    """A view step: multiply each column by a factor of its own."""
+
+    factors: tuple[float, ...]
+
+
+View = tuple[Columns | Map | Stretch, ...]
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,12 @@ class Primitive:
     kind: str
     view: View = ()
     function: Any = None
+
+    @property
+    def stretch(self) -> tuple[float, ...]:
+        """Factors of the columns where stretching them is the last thing that the view does."""
+        last = self.view[-1] if self.view else None
+        return last.factors if isinstance(last, Stretch) else ()
 
 
 @dataclass(frozen=True)
@@ -83,8 +96,17 @@ class Program:
     code: list[tuple[int, int, int, float]] = field(default_factory=list)
 
     def push(self, kind: str, view: View = (), function: Any = None) -> None:
-        """Push a primitive; one that was pushed before is shared."""
-        self._emit(PUSH, _index_of(self.primitives, Primitive(kind, view, function)))
+        """Push a primitive; one that was pushed before is shared.
+
+        Of stretched columns only by the same kernel: another one's factors can be changed apart.
+        """
+        primitive = Primitive(kind, view, function)
+        if primitive.stretch and not any(known.view is view for known in self.primitives):
+            self.primitives.append(primitive)
+            self._emit(PUSH, len(self.primitives) - 1)
+            return
+        same = [k for k, p in enumerate(self.primitives) if p.view is view and p == primitive]
+        self._emit(PUSH, same[0] if same else _index_of(self.primitives, primitive))
 
     def scale(self, constant: float) -> None:
         """Multiply the top of the stack by a constant."""
@@ -119,6 +141,14 @@ class Program:
         """Replace the top of the stack by its hyperbolic tangent."""
         self._emit(TANH)
 
+    def sqrt(self) -> None:
+        """Replace the top of the stack by its root."""
+        self._emit(SQRT)
+
+    def log1p(self) -> None:
+        """Replace the top t of the stack by ``log(1 + t)``."""
+        self._emit(LOG1P)
+
     def factor(self, function: Callable[[Any], Any], view: View = ()) -> None:
         """Multiply the top of the stack by ``function`` at both points."""
         self._emit(FACTOR, _index_of(self.factors, Factor(function, view)))
@@ -134,6 +164,32 @@ class Program:
         """``(instructions, constants, coefficients, stack depth)`` for the compiled interpreter."""
         instructions, constants, coefficients, depth = self._arrays
         return instructions, constants.astype(dtype), coefficients.astype(dtype), depth
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """All numbers that values depend on smoothly.
+
+        Constants, coefficients, the factors of stretched columns, and those of programmes inside.
+        """
+        parts: list[Any] = [[step[3] for step in self.code], self.coefficients]
+        parts += [primitive.stretch for primitive in self.primitives]
+        parts += [f.function.numbers for f in self.factors if isinstance(f.function, Program)]
+        return np.concatenate([np.asarray(part, dtype=np.float64) for part in parts])
+
+    def is_like(self, other: Program) -> bool:
+        """Whether two programmes are the same but for their :attr:`numbers`."""
+        return self._form == other._form
+
+    @property
+    def _form(self) -> tuple:
+        """What is left of a programme without its numbers."""
+        primitives = [
+            (p.kind, p.view[:-1] if p.stretch else p.view, len(p.stretch), p.function)
+            for p in self.primitives
+        ]
+        factors = [f.function._form if isinstance(f.function, Program) else f for f in self.factors]
+        code = [step[:3] for step in self.code]
+        return code, len(self.coefficients), primitives, factors
 
     @property
     def calls_python(self) -> bool:
@@ -168,7 +224,8 @@ class Program:
         """Bound on the error of a value k(x, z), in roundings of ``sqrt(k(x, x) k(z, z))``.
 
         ``primitives`` are those of the primitives: for a product, relative to the lengths of its
-        factors; for a distance, those of its decaying exponential. The steps of a positive
+        factors; for a distance, those of its decaying exponential, which its root and its logarithm
+        do not exceed. The steps of a positive
         semidefinite kernel keep the form: ``(|x||z| + c)^2 <= (|x|^2 + c)(|z|^2 + c)``.
         """
         stack: list[float] = []
@@ -190,7 +247,7 @@ class Program:
             elif opcode == EXP and not distance:
                 above *= _LARGEST_EXPONENT
             stack.append(above + 3.0)
-            distance = distance and opcode == SCALE
+            distance = distance and opcode in (SCALE, SQRT, LOG1P)
         return stack[0] if stack else 0.0
 
     @cached_property

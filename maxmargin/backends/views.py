@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
 
-from maxmargin.backends.program import Columns, Map, View
+from maxmargin.backends.program import Columns, Map, Stretch, View
 
 
 class Views:
@@ -47,8 +47,11 @@ class Views:
         """Number of points."""
         return self.X.shape[0] if hasattr(self.X, "shape") else len(self.X)
 
-    def after(self, step: Columns | Map) -> Views:
+    def after(self, step: Columns | Map | Stretch) -> Views:
         """Views of the data after one more step."""
+        if isinstance(step, Stretch):  # soon done, and with other factors next time
+            X, factors = self.numbers, np.array(step.factors)
+            return Views(X.multiply(factors).tocsr() if sp.issparse(X) else X * factors)
         for known, views in self._after:
             if known == step:
                 return views

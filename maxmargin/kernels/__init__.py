@@ -18,7 +18,7 @@ from maxmargin.kernels.algebra import (
 )
 from maxmargin.kernels.base import Input, Kernel, Validity, exp
 from maxmargin.kernels.basis import Basis, GaussianBasis, PolynomialBasis, SigmoidBasis
-from maxmargin.kernels.distance import RBF, Laplacian
+from maxmargin.kernels.distance import RBF, Laplacian, Matern, RationalQuadratic
 from maxmargin.kernels.dot_product import Linear, Polynomial, QuadraticForm, Sigmoid
 from maxmargin.kernels.features import explicit_features, polynomial_columns
 from maxmargin.kernels.given import FunctionKernel, Precomputed
@@ -35,6 +35,7 @@ from maxmargin.kernels.sequences import (
     read_fasta,
     sequence_weights,
 )
+from maxmargin.kernels.stretched import Stretched
 from maxmargin.kernels.validity import GramTest, check_valid, gram_features, quadratic_features
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Linear",
     "LocalAlignment",
     "Mapped",
+    "Matern",
     "Mismatch",
     "Normalized",
     "OnColumns",
@@ -63,11 +65,13 @@ __all__ = [
     "Precomputed",
     "Product",
     "QuadraticForm",
+    "RationalQuadratic",
     "Scaled",
     "Shifted",
     "Sigmoid",
     "SigmoidBasis",
     "Spectrum",
+    "Stretched",
     "Subsequence",
     "Substitution",
     "Sum",

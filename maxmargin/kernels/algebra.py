@@ -20,6 +20,7 @@ from maxmargin.kernels.base import (
     finite_number,
     joint_input,
     joint_validity,
+    of_points,
     shown,
     whole_number,
 )
@@ -331,7 +332,7 @@ class Conformal(Modification):
     @property
     def input(self) -> Input:
         """Points, since f needs them."""
-        return _of_points(self.kernel, "f(x) k(x, z) f(z)")
+        return of_points(self.kernel, "f(x) k(x, z) f(z)")
 
     def _modify(self, program: Program, view: View) -> None:
         program.factor(self.f, view)
@@ -362,7 +363,7 @@ class Normalized(Modification):
     @property
     def input(self) -> Input:
         """Points, since each needs its own length."""
-        return _of_points(self.kernel, "k(x, z) / sqrt(k(x, x) k(z, z))")
+        return of_points(self.kernel, "k(x, z) / sqrt(k(x, x) k(z, z))")
 
     def _modify(self, program: Program, view: View) -> None:
         alone = Program()
@@ -390,7 +391,7 @@ class Mapped(Construction):
     @property
     def input(self) -> Input:
         """Vectors: the map gets validated arrays."""
-        _of_points(self.kernel, "a kernel after a feature map")
+        of_points(self.kernel, "a kernel after a feature map")
         return Input.VECTORS
 
     def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
@@ -429,7 +430,7 @@ class OnColumns(Construction):
     @property
     def input(self) -> Input:
         """Vectors, or a table of them beside sequences: only they have columns."""
-        inside = _of_points(self.kernel, "a kernel on some columns")
+        inside = of_points(self.kernel, "a kernel on some columns")
         return Input.SEQUENCES if inside is Input.SEQUENCES else Input.VECTORS
 
     def _resolve_seen(self, views: Views, feature_names: Sequence[str] | None) -> Kernel:
@@ -489,12 +490,3 @@ def _column_indices(columns: Any, n: int, names: Sequence[str] | None) -> tuple[
     if not len(chosen):
         raise ValueError(f"The selection {columns!r} leaves the kernel no column to see.")
     return tuple(int(i) for i in chosen)
-
-
-def _of_points(kernel: Kernel, construction: str) -> Input:
-    if kernel.pairwise:
-        raise ValueError(
-            f"{construction} needs the points themselves, and {kernel!r} has only a matrix of "
-            "kernel values: apply the construction before computing the matrix."
-        )
-    return kernel.input

@@ -70,6 +70,9 @@ class Kernel(ABC):
     <Validity.VALID: 'valid'>
     """
 
+    # Numbers that select a formula: no likelihood is maximised over them.
+    _fixed: tuple[str, ...] = ()
+
     # How tightly the printed form binds: 0 sum, 1 product, 2 power, 3 atom.
     _precedence = 3
 
@@ -260,6 +263,15 @@ class Kernel(ABC):
 
         return OnColumns(self, columns)
 
+    def stretched(self, factors: Any = None) -> Kernel:
+        """``k(s * x, s * z)``, a factor for each column: all one, unless ``factors`` says others.
+
+        With factors that are learned this is automatic relevance determination, for any kernel.
+        """
+        from maxmargin.kernels.stretched import Stretched
+
+        return Stretched(self, factors)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         # numpy scalars ask here before Python would ask __rmul__ and its kin
         operation = _UFUNCS.get(ufunc)
@@ -423,6 +435,16 @@ def joint_input(*kernels: Kernel) -> Input:
     return next((kind for kind in order if kind in inputs), Input.OBJECTS)
 
 
+def of_points(kernel: Kernel, construction: str) -> Input:
+    """Return what a construction compares that needs the points; a matrix of values has none."""
+    if kernel.pairwise:
+        raise ValueError(
+            f"{construction} needs the points themselves, and {kernel!r} has only a matrix of "
+            "kernel values: apply the construction before computing the matrix."
+        )
+    return kernel.input
+
+
 def joint_validity(*kernels: Kernel) -> Validity:
     """Validity of a construction that keeps it: proven when every part's is."""
     proven = all(kernel.validity is Validity.VALID for kernel in kernels)
@@ -441,4 +463,11 @@ def finite_number(name: str, value: Any, *, minimum: float | None = None) -> flo
     if not _is_number(value) or not np.isfinite(value) or (minimum is not None and value < minimum):
         bound = "" if minimum is None else f" of at least {minimum:g}"
         raise ValueError(f"{name} must be a finite number{bound}, got {value!r}.")
+    return float(value)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Check a real parameter that must be above zero."""
+    if not finite_number(name, value, minimum=0.0):
+        raise ValueError(f"{name} must be positive, got 0.")
     return float(value)

@@ -11,14 +11,25 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.linear_model._base import SparseCoefMixin
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.base import Estimator
 from maxmargin.estimators.callbacks import scikit_learn_listeners
 from maxmargin.estimators.parameters import POSITIVE
-from maxmargin.multiclass import OneVsRest, class_weights, read_class_weights, read_labels
+from maxmargin.multiclass import (
+    NAMED,
+    OneVsRest,
+    Scheme,
+    as_scheme,
+    class_weights,
+    read_class_weights,
+    read_labels,
+    read_labels_of_stream,
+    weights_of_machines,
+)
+from maxmargin.multiclass.labels import ROWS
 from maxmargin.progress import Monitor, watched
 from maxmargin.solution import Status
 from maxmargin.solvers import (
@@ -41,6 +52,9 @@ _METHODS: dict[str, Callable[[], Method]] = {
     "nnls": NonnegativeLeastSquares,
     "conjugate_gradient": ConjugateGradients,
 }
+
+
+MULTICLASS = [StrOptions(set(NAMED)), Scheme, callable]  # constraint on the parameter
 
 
 def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
@@ -128,15 +142,59 @@ class DescentMachine(LinearMachine):
 
 
 class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
-    """A linear machine for two classes, or one for each of several."""
+    """Linear machines for two classes, as many as a scheme asks for, or one for all classes.
+
+    The rows of ``coef_`` are those of ``scheme_.code``. All machines are one matrix product, so
+    that a scheme that could ask few of them (a DAG) has all their values at once.
+    """
 
     classes_: np.ndarray
+    scheme_: Scheme
     class_weight: Any
+    class_weight_on: str = ROWS
+    multiclass: Any = "ovr"
 
     def _classes_of(self, y: Any) -> np.ndarray:
-        """Set ``classes_``; returns the index of each row's class. Labels may be of any type."""
+        """Set ``classes_`` and ``scheme_``; returns the index of each row's class."""
         self.classes_, index = read_labels(y)
+        self.scheme_ = self._scheme_for(len(self.classes_))
         return index
+
+    def _classes_of_stream(self, y: Any, classes: Any) -> np.ndarray:
+        """Set them at the first call, with all labels that there may be; returns the same."""
+        index = read_labels_of_stream(self, y, classes)
+        scheme = self._scheme_for(len(self.classes_))
+        if getattr(self, "scheme_", scheme) != scheme:
+            raise ValueError(
+                f"The machines so far are those of {self.scheme_!r}, and multiclass now says "
+                f"{scheme!r}: clone the machine to begin anew."
+            )
+        self.scheme_ = scheme
+        return index
+
+    def _scheme_for(self, n_classes: int) -> Scheme:
+        """Return the scheme that was asked for.
+
+        Of two classes it is one function, positive for the second; zero is the first one's, as in
+        scikit-learn.
+        """
+        scheme = as_scheme(self._asked, n_classes)
+        self._refuse_scheme(scheme)
+        return scheme if n_classes > 2 else OneVsRest(2)
+
+    @property
+    def _asked(self) -> Any:
+        """What ``multiclass`` says."""
+        return self.multiclass
+
+    def _refuse_scheme(self, scheme: Scheme) -> None:
+        """Refuse schemes that are problems of their own, unless a machine has a form for them."""
+        if scheme.direct:
+            raise ValueError(
+                f"{scheme!r} is one problem for all classes, with a hinge of its own, and not made "
+                f"of machines for two such as {type(self).__name__}: use "
+                f'LinearSVC(multiclass="crammer_singer").'
+            )
 
     def _weights_and_factors(
         self, sample_weight: Any, X: Any, index: np.ndarray
@@ -150,19 +208,20 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         weight = self._validated_weight(sample_weight, X)
         return weight, class_weights(self.class_weight, self.classes_, None, weight)
 
+    def _weights_of_machines(
+        self, index: np.ndarray, weight: np.ndarray, factors: np.ndarray
+    ) -> list[np.ndarray]:
+        """Weights of the rows in each machine; zero where one does not see a row."""
+        return weights_of_machines(weight, factors, index, self.class_weight_on, self.scheme_)
+
     def _weights_with_classes(self, sample_weight: Any, X: Any, index: np.ndarray) -> np.ndarray:
         """Weights of the rows, each times that of its class."""
         weight, factors = self._weights_and_factors(sample_weight, X, index)
         return weight * factors[index]
 
-    @property
-    def _scheme(self) -> OneVsRest:
-        """One function for two classes, else one for each, and the largest decides."""
-        return OneVsRest(len(self.classes_))
-
     def _signs(self, index: np.ndarray) -> list[np.ndarray]:
-        """Labels -1 and +1 of each machine."""
-        return self._scheme.signs(index)
+        """Labels -1 and +1 of each machine, 0 where it does not see a row."""
+        return self.scheme_.signs(index)
 
     def _dense_coef(self) -> np.ndarray:
         """``coef_`` to go on from, also after ``sparsify``."""
@@ -170,7 +229,7 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         return coef.toarray() if sp.issparse(coef) else coef
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Values of the machine, or of one for each class.
+        """Value of the machine, or one for each class.
 
         Parameters
         ----------
@@ -179,10 +238,12 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         Returns
         -------
         values : array of shape (n_samples,) or (n_samples, n_classes)
-            With two classes a positive value means ``classes_[1]``.
+            With two classes a positive value means ``classes_[1]``. With several, the largest is
+            that of the class predicted: the value of the class's own machine, or what ``scheme_``
+            makes of the machines' values (of pairs, votes plus confidence, as in ``SVC``).
         """
         values = self._values(X)
-        return values.ravel() if values.shape[1] == 1 else values
+        return values.ravel() if values.shape[1] == 1 else self.scheme_.scores(values)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row of X.
@@ -196,7 +257,7 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         labels : array of shape (n_samples,)
         """
         values = self._values(X)
-        return self.classes_[self._scheme.decode(values)]
+        return self.classes_[self.scheme_.decode(values)]
 
 
 class LinearRegressor(RegressorMixin, LinearMachine):

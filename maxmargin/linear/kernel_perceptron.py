@@ -114,13 +114,13 @@ def update_bounds(machine: Any, X: Any, y: Any, coef: Any, intercept: Any) -> li
         biases = intercept if machine.fit_intercept else [None] * len(signs)
         starts = zip(machine.coef_init_, machine.intercept_init_, strict=True)
         return [
-            mistake_bound(X, side, w, b, start, step=machine._step).value
+            mistake_bound(X[side != 0], side[side != 0], w, b, start, step=machine._step).value
             for side, w, b, start in zip(signs, coef, biases, starts, strict=True)
         ]
     gram = Gram.of_resolved(X, kernel, memory=memory.budget(machine.cache_size))
     beta2 = float(gram.diagonal.max()) + bool(machine.fit_intercept)
     values = [gram.matvec(c) for c in coef]
     return [
-        novikoff(side * (f + b), beta2, float(c @ f + b**2)).value
+        novikoff((side * (f + b))[side != 0], beta2, float(c @ f + b**2)).value
         for side, c, f, b in zip(signs, coef, values, intercept, strict=True)
     ]

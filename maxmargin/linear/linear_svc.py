@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from maxmargin.linear.base import MULTICLASS
 from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine, solver_names
 from maxmargin.losses import Hinge, Loss, MarginLoss, SquaredHinge
-from maxmargin.risk import L1, L2, Penalty
+from maxmargin.multiclass import Scheme
+from maxmargin.risk import L1, L2, DirectRisk, Penalty
 
 _LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
 
@@ -20,9 +23,20 @@ class LinearSVC(RiskClassifier):
 
         minimise  1/2 ||w||^2 + C sum_i s_i V(y_i (w . x_i + b))
 
-    with the hinge or its square for V; for several classes, each against the rest. The intercept
-    is not penalised unless ``intercept_scaling`` is given. ``lam`` states the same problem as mean
-    loss plus ``lam ||w||^2``, ``norm_bound`` as least loss with ``||w|| <= norm_bound``.
+    with the hinge or its square for V; for several classes, each against the rest or as
+    ``multiclass`` says. The intercept is not penalised unless ``intercept_scaling`` is given.
+    ``lam`` states the same problem as mean loss plus ``lam ||w||^2``, ``norm_bound`` as least loss
+    with ``||w|| <= norm_bound``.
+
+    The direct forms for K classes, ``"crammer_singer"`` and ``"weston_watkins"``, are one problem
+    for all functions ``f_k(x) = w_k . x + b_k``: with ``r_ik = 1 + f_k(x_i) - f_y(x_i)``, y being
+    the row's own class and k another,
+
+        minimise  1/2 sum_k (||w_k||^2 + b_k^2) + C sum_i s_i max(0, max_k r_ik)
+
+    or, after Weston and Watkins, with ``sum_k max(0, r_ik)``. :class:`~maxmargin.SVC` with the
+    linear kernel solves the same. The bias counts in the norm, as a weight on a column of
+    ``intercept_scaling``, one by default.
 
     Parameters
     ----------
@@ -39,18 +53,20 @@ class LinearSVC(RiskClassifier):
         Relative duality gap of an answer that counts as converged.
     C : float, default=1.0
         Cost of slack.
-    multi_class : {"ovr"}, default="ovr"
-        Each class against the rest.
+    multi_class : {"ovr", "crammer_singer"}, default="ovr"
+        scikit-learn's word for these two values of ``multiclass``.
     fit_intercept : bool, default=True
     intercept_scaling : float, optional
         By default the intercept has no penalty. A number is LIBLINEAR's problem: the intercept is
-        a weight on a column of this number, penalised like the others.
+        a weight on a column of this number, penalised like the others. In the direct forms it
+        always is, and None means one.
     class_weight : dict, "balanced" or None, default=None
         Factors of C for each class; ``"balanced"`` makes all classes equally heavy.
     class_weight_on : {"positive", "rows"}, default="positive"
         What they count on where there are more than two classes: ``"positive"``, as in scikit-learn
         and LIBLINEAR, the rows of a class in its own machine, where it is the positive one;
-        ``"rows"``, the rows of a class in every machine.
+        ``"rows"``, the rows of a class in every machine. Other schemes than one-vs-rest always
+        have the latter.
     verbose : bool or int, default=0
         Show a progress bar.
     random_state : int, RandomState or None, default=None
@@ -64,8 +80,9 @@ class LinearSVC(RiskClassifier):
         The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to.
         An intercept that is penalised counts in the norm.
     solver : str or Method, default="auto"
-        One of ``"auto"``, ``"newton"``, ``"multipliers"``, ``"dual_descent"``, ``"l1_descent"`` and
-        ``"sgd"``, or a method of :mod:`maxmargin.solvers`; ``select_solver`` says what "auto" is.
+        One of ``"auto"``, ``"newton"``, ``"multipliers"``, ``"dual_descent"``, ``"l1_descent"``,
+        ``"sgd"`` and, for the direct forms, ``"class_descent"``, or a method of
+        :mod:`maxmargin.solvers`; ``select_solver`` says what "auto" is.
         ``"newton"`` is for the squared hinge, ``"multipliers"`` for the hinge,
         ``"dual_descent"`` for sparse and wide data and both losses, ``"l1_descent"`` for the l1
         penalty; ``"sgd"`` (Pegasos) is never exact. ``solver_`` says which it was.
@@ -79,16 +96,25 @@ class LinearSVC(RiskClassifier):
         Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
         are set with ``set_callbacks``.)
+    multiclass : {"ovr", "ovo", "dag", "ecoc", "crammer_singer", "weston_watkins"}, optional
+        How several classes are told apart, by name, by a scheme of :mod:`maxmargin.multiclass` or
+        its class; by default as ``multi_class`` says. A machine that does not see all classes, as
+        of a pair, has a copy of its rows. The direct forms have the l2 penalty and losses of their
+        own, so that ``loss`` stays at its default or ``"hinge"``.
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : array of shape (1,) or (n_classes,)
+    coef_ : array of shape (1, n_features) or (n_machines, n_features)
+        One row for each class, or for each row of ``scheme_.code``.
+    intercept_ : array of shape (1,) or (n_machines,)
+    scheme_ : Scheme
+        How the machines make several classes.
     certificate_ : RiskCertificate
-        Primal and dual objective, gap, status. Not there after ``partial_fit``.
+        Primal and dual objective, gap, status; the worst machine's, with ``parts`` for each. Not
+        there after ``partial_fit``.
     n_iter_ : int
         Passes over the data, the most of any machine.
-    C_, lam_ : arrays of shape (1,) or (n_classes,)
+    C_, lam_ : arrays of shape (1,) or (n_machines,)
         Cost of a row of weight one, and what it is in the lambda form.
     solver_ : str
     t_ : int
@@ -104,6 +130,9 @@ class LinearSVC(RiskClassifier):
     >>> model = LinearSVC(loss="hinge").fit(X, y)
     >>> model.certificate_.converged, round(model.score(X, y), 2)
     (True, 0.96)
+    >>> direct = LinearSVC(multiclass="crammer_singer").fit(X, y)
+    >>> direct.certificate_.converged, direct.coef_.shape, bool(abs(direct.coef_.sum()) < 1e-9)
+    (True, (3, 4), True)
     """
 
     _parameter_constraints: dict = {
@@ -114,7 +143,10 @@ class LinearSVC(RiskClassifier):
         "multi_class": [StrOptions({"ovr", "crammer_singer"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "class_weight_on": [StrOptions({"positive", "rows"})],
-        "solver": solver_names("newton", "multipliers", "dual_descent", "l1_descent", "sgd"),
+        "solver": solver_names(
+            "newton", "multipliers", "dual_descent", "l1_descent", "sgd", "class_descent"
+        ),
+        "multiclass": [*MULTICLASS, None],
     }
 
     def __init__(
@@ -140,6 +172,7 @@ class LinearSVC(RiskClassifier):
         warm_start: bool = False,
         callback: Any = None,
         class_weight_on: str = "positive",
+        multiclass: Any = None,
     ) -> None:
         self.penalty = penalty
         self.loss = loss
@@ -161,6 +194,7 @@ class LinearSVC(RiskClassifier):
         self.warm_start = warm_start
         self.callback = callback
         self.class_weight_on = class_weight_on
+        self.multiclass = multiclass
 
     @property
     def _loss(self) -> Loss:
@@ -170,11 +204,43 @@ class LinearSVC(RiskClassifier):
     def _penalty(self) -> Penalty:
         return L1 if self.penalty == "l1" else L2
 
-    def _refuse_contradictions(self) -> None:
-        if self.multi_class == "crammer_singer":
+    @property
+    def _asked(self) -> Any:
+        return self.multi_class if self.multiclass is None else self.multiclass
+
+    @property
+    def _penalised_intercept(self) -> float | None:
+        direct = self.intercept_scaling is None and self.scheme_.direct
+        return 1.0 if direct else self.intercept_scaling
+
+    def _refuse_scheme(self, scheme: Scheme) -> None:
+        """Refuse what a direct form does not have."""
+        if not scheme.direct:
+            return
+        wants = {
+            "penalty": self.penalty != "l2",
+            "loss": not (isinstance(self.loss, str)),
+            "dual": self.dual is False,
+        }
+        named = [f"{name}={getattr(self, name)!r}" for name, wanted in wants.items() if wanted]
+        if named:
             raise ValueError(
-                "multi_class='crammer_singer' is not one problem for each class, which is what "
-                "LinearSVC solves: use multi_class='ovr'."
+                f"{scheme!r} has hinges of its own, the l2 penalty, and is solved in its dual; got "
+                f"{', '.join(named)}: leave them at their defaults, or use multiclass='ovr'."
+            )
+
+    def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray, factors: np.ndarray) -> list:
+        scheme = self.scheme_
+        if not scheme.direct:
+            return super()._problems(X, index, weight, factors)
+        cost = weight * factors[index]
+        return [DirectRisk(self._design(X), index, scheme.n_classes, cost, scheme.summed)]
+
+    def _refuse_contradictions(self) -> None:
+        if self.multi_class != "ovr" and self.multiclass not in (None, self.multi_class):
+            raise ValueError(
+                f"multi_class={self.multi_class!r} and multiclass={self.multiclass!r} contradict "
+                "each other: multi_class is scikit-learn's word for the same; give one of the two."
             )
         if self.penalty == "l1" and not self._loss.smooth:
             raise ValueError(

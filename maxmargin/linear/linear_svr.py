@@ -148,7 +148,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self : object
         """
         X, y, weight = self._checked(X, y, sample_weight, reset=not hasattr(self, "_streams"))
-        self._learn(self._risks(X, [y], [weight]))
+        self._learn([self._risk(self._design(X), y, weight)], len(y))
         return self
 
     @property
@@ -164,7 +164,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
     def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
         X, y, weight = self._checked(X, y, sample_weight)
         X, weight, y = with_weight(X, weight, y)
-        return self._risks(X, [y], [weight])
+        return [self._risk(self._design(X), y, weight)]
 
     def _keep(self, design: Design, thetas: np.ndarray, passes: int) -> None:
         super()._keep(design, thetas, passes)

@@ -12,8 +12,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
+from maxmargin.linear.base import MULTICLASS
 from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine
 from maxmargin.losses import Logistic, Loss
+from maxmargin.multiclass import OneVsRest, Scheme
 from maxmargin.risk import L2, NO_PENALTY, Penalty, SoftmaxRisk
 from maxmargin.solvers import Method
 
@@ -25,6 +27,7 @@ _THEIRS = {  # scikit-learn's names for the rest, and what they are here
     "sag": "auto",
     "saga": "auto",
 }
+_SOFTMAX = "softmax"
 _FOR_L1 = ("auto", "liblinear", "saga")
 _FOR_DUAL = ("auto", "liblinear")
 
@@ -37,7 +40,8 @@ class LogisticRegression(RiskClassifier):
         minimise  R(w) + C sum_i s_i log(1 + exp(-y_i (w . x_i + b)))
         R(w) = l1_ratio ||w||_1 + (1 - l1_ratio) / 2 ||w||^2
 
-    and for several classes the same with the softmax of one value for each. The intercept is not
+    and for several classes the same with the softmax of one value for each, its own form for all of
+    them at once, or machines for two after ``multiclass``. The intercept is not
     penalised (but with ``solver="liblinear"``). ``C=inf`` is maximum likelihood, without a penalty;
     data that can be separated then have no answer, since longer weights are always better, and a
     warning says so.
@@ -52,7 +56,7 @@ class LogisticRegression(RiskClassifier):
     l1_ratio : float, default=0.0
         Share of the l1 norm in the penalty, 0 to 1. An l1 penalty makes weights zero.
     dual : bool, default=False
-        Solve the dual, row by row; for two classes and the l2 penalty.
+        Solve the dual, row by row; for machines for two classes and the l2 penalty.
     tol : float, default=1e-4
         Relative duality gap of an answer that counts as converged.
     fit_intercept : bool, default=True
@@ -85,24 +89,32 @@ class LogisticRegression(RiskClassifier):
         The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights; for the l2
         penalty that is mean loss plus ``lam ||w||^2``. ``partial_fit`` needs it.
     norm_bound : float, optional
-        For two classes, least loss with ``||w|| <= norm_bound`` in place of C.
+        For machines for two classes, least loss with ``||w|| <= norm_bound`` in place of C.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     callback : callable, optional
         Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
         are set with ``set_callbacks``.)
+    multiclass : {"softmax", "ovr", "ovo", "dag", "ecoc"}, Scheme or subclass, default="softmax"
+        How several classes are told apart: all at once, or by machines for two after a scheme of
+        :mod:`maxmargin.multiclass`, by name, as an object or its class. Probabilities are then put
+        together from those of the machines. (The hinges of ``"crammer_singer"`` and
+        ``"weston_watkins"`` are ``LinearSVC``'s.)
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : array of shape (1,) or (n_classes,)
+    coef_ : array of shape (1, n_features) or (n_machines, n_features)
+        One row for each class, or for each row of ``scheme_.code``.
+    intercept_ : array of shape (1,) or (n_machines,)
+    scheme_ : Scheme
+        How the functions make several classes; of a softmax, by the largest value.
     certificate_ : RiskCertificate
-        Primal and dual objective, gap, status.
+        Primal and dual objective, gap, status; the worst machine's, with ``parts`` for each.
         Not there after ``partial_fit``.
     n_iter_ : int array of shape (1,)
         Passes over the data.
-    C_, lam_ : arrays of shape (1,)
+    C_, lam_ : arrays of shape (1,) or (n_machines,)
         Cost of a row of weight one, and what it is in the lambda form.
     solver_ : str
     t_ : int
@@ -134,6 +146,7 @@ class LogisticRegression(RiskClassifier):
         "intercept_scaling": [POSITIVE],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "solver": [StrOptions({*_OURS, *_THEIRS}), Method],
+        "multiclass": [*MULTICLASS, StrOptions({_SOFTMAX})],
     }
 
     def __init__(
@@ -157,6 +170,7 @@ class LogisticRegression(RiskClassifier):
         norm_bound: float | None = None,
         time_limit: float | None = None,
         callback: Any = None,
+        multiclass: Any = _SOFTMAX,
     ) -> None:
         self.penalty = penalty
         self.C = C
@@ -176,10 +190,11 @@ class LogisticRegression(RiskClassifier):
         self.norm_bound = norm_bound
         self.time_limit = time_limit
         self.callback = callback
+        self.multiclass = multiclass
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        if self.solver == "liblinear":
+        if self.solver == "liblinear" and self._asked == _SOFTMAX:
             tags.classifier_tags.multi_class = False
         return tags
 
@@ -198,6 +213,10 @@ class LogisticRegression(RiskClassifier):
     def _cost(self) -> float:
         return 1.0 if self._penalty.none else self.C
 
+    def _scheme_for(self, n_classes: int) -> Scheme:
+        softmax = self._asked == _SOFTMAX
+        return OneVsRest(n_classes) if softmax else super()._scheme_for(n_classes)
+
     @property
     def _solver_name(self) -> str:
         return _THEIRS.get(str(self.solver), str(self.solver))
@@ -211,7 +230,7 @@ class LogisticRegression(RiskClassifier):
         self.n_iter_ = np.array([passes], dtype=np.int32)
 
     def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray, factors: np.ndarray) -> list:
-        if len(self.classes_) == 2:
+        if len(self.classes_) == 2 or self._asked != _SOFTMAX:
             return super()._problems(X, index, weight, factors)
         if self.solver == "liblinear":
             raise ValueError(
@@ -221,9 +240,8 @@ class LogisticRegression(RiskClassifier):
             )
         if self.solver == "sgd" or self.norm_bound is not None or self.dual:
             raise ValueError(
-                "solver='sgd', norm_bound and dual=True are for two classes. For several, use "
-                "solver='auto' and C or lam, or wrap the machine in "
-                "sklearn.multiclass.OneVsRestClassifier."
+                "solver='sgd', norm_bound and dual=True are for machines for two classes. For "
+                "several, use multiclass='ovr', or solver='auto' and C or lam."
             )
         cost = weight * factors[index]
         return [SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self._penalty)]
@@ -294,10 +312,12 @@ class LogisticRegression(RiskClassifier):
         -------
         probabilities : array of shape (n_samples, n_classes)
         """
-        values = self.decision_function(X)
-        if values.ndim == 1:
+        values = self._values(X)
+        if values.shape[1] == 1:
             return np.column_stack([expit(-values), expit(values)])
-        return softmax(values, axis=1)
+        if self._asked == _SOFTMAX:
+            return softmax(values, axis=1)
+        return self.scheme_.probabilities(expit(values))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of the probability of every class.
@@ -310,7 +330,10 @@ class LogisticRegression(RiskClassifier):
         -------
         log_probabilities : array of shape (n_samples, n_classes)
         """
-        values = self.decision_function(X)
-        if values.ndim == 1:
+        values = self._values(X)
+        if values.shape[1] > 1 and self._asked != _SOFTMAX:
+            with np.errstate(divide="ignore"):  # a code may leave nothing for a class
+                return np.log(self.predict_proba(X))
+        if values.shape[1] == 1:
             values = np.column_stack([np.zeros(len(values)), values])
         return values - np.logaddexp.reduce(values, axis=1)[:, None]

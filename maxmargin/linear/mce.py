@@ -118,7 +118,9 @@ class MCEClassifier(LinearClassifier, DescentMachine):
 
     A row far on the wrong side costs one, as it does in the error count, and hardly pulls at w.
     For K classes there is one function ``g_k`` for each, and a row of class k costs ``l(d)`` with
-    ``d = -g_k + 1/eta log(1/(K-1) sum_{j != k} exp(eta g_j))``.
+    ``d = -g_k + 1/eta log(1/(K-1) sum_{j != k} exp(eta g_j))``. That is its own form for several
+    classes, so that there is no ``multiclass``; ``SchemeClassifier(MCEClassifier(), ...)`` makes
+    them of machines for two.
 
     The problem is not convex. No certificate of a global minimum exists: ``gradient_norm_`` only
     says that the answer is stationary. The descent is therefore repeated from random starts, and
@@ -352,7 +354,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         columns = error.columns
         self.coef_ = found.point[:, :-1] * columns.inverse
         self.intercept_ = found.point[:, -1] - self.coef_ @ columns.mean
-        wrong = self._scheme.decode(error.values(found.point)) != error.index
+        wrong = self.scheme_.decode(error.values(found.point)) != error.index
         self.train_error_ = float(columns.weight[wrong].sum())
         self.separated_ = not wrong.any()
         self.loss_ = found.value

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.risk import LinearSolution, Risk
 from maxmargin.solution import Status
 from maxmargin.solvers import Method, Watch
 from maxmargin.solvers.risk.run import RiskCache
@@ -33,7 +33,7 @@ class _Search:
 
     def __init__(
         self,
-        risk: RegularisedRisk,
+        risk: Risk,
         bound: float,
         method: Method,
         watch: Watch,
@@ -41,7 +41,7 @@ class _Search:
     ) -> None:
         self.risk, self.bound, self.method, self.watch = risk, bound, method, watch
         self.start, self.cache = start, RiskCache()
-        self.small = _NO_LOSS * risk.empirical(np.zeros(risk.n))
+        self.small = _NO_LOSS * risk.nothing
         self.tol, self.passes = watch.tol, 0
         self.theta: np.ndarray | None = None
 
@@ -100,17 +100,17 @@ class _Search:
 
 
 def within(
-    risk: RegularisedRisk,
+    risk: Risk,
     bound: float,
     method: Method,
     watch: Watch,
     start: LinearSolution | None,
-) -> tuple[RegularisedRisk, LinearSolution]:
+) -> tuple[Risk, LinearSolution]:
     """Find the costs, in proportion to those of a risk, whose answer has this norm.
 
     Parameters
     ----------
-    risk : RegularisedRisk
+    risk : Risk
         With the l2 penalty. An intercept that is penalised counts in the norm.
     bound : float
     method : Method
@@ -122,7 +122,7 @@ def within(
 
     Returns
     -------
-    risk : RegularisedRisk
+    risk : Risk
         The problem at the costs that were found.
     solution : LinearSolution
     """

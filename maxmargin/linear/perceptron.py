@@ -27,14 +27,13 @@ from maxmargin.certificate import MistakesCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import LinearClassifier
+from maxmargin.linear.base import MULTICLASS, LinearClassifier
 from maxmargin.linear.kernel_perceptron import (
     KernelPerceptron,
     has_coefficients,
     learns_in_parts,
     update_bounds,
 )
-from maxmargin.multiclass import read_labels_of_stream, weights_of_machines
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch
@@ -52,8 +51,8 @@ from maxmargin.solvers.perceptron.state import LinearState, Penalty, starting_we
 class Perceptron(KernelPerceptron, LinearClassifier):
     """The perceptron, with a proof of what it did.
 
-    For two classes, or for each class against the rest, with labels ``y_i`` of -1 or +1: as long as
-    a row has ``y_i (w . x_i + b) <= 0``,
+    For two classes, or a task of a scheme, with labels ``y_i`` of -1 or +1: as long as a row has
+    ``y_i (w . x_i + b) <= 0``,
 
         w <- w + eta0 y_i x_i,    b <- b + eta0 y_i.
 
@@ -127,19 +126,23 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         returning True. A :class:`~maxmargin.Trace` is told of every update: of the row, the share
         of mistakes, the mean loss, and the weights with the bias after them (with a kernel, the
         signed dual variables).
+    multiclass : {"ovr", "ovo", "dag", "ecoc"}, Scheme or subclass of it, default="ovr"
+        How several classes are told apart, by name or by a scheme of :mod:`maxmargin.multiclass`.
 
     Attributes
     ----------
-    coef_ : float array of shape (1, n_features) or (n_classes, n_features)
-        ``w``; not for a kernel.
-    intercept_ : float array of shape (1,) or (n_classes,)
+    coef_ : float array of shape (1, n_features) or (n_machines, n_features)
+        ``w``, one row for each row of ``scheme_.code``; not for a kernel.
+    intercept_ : float array of shape (1,) or (n_machines,)
         ``b``.
+    scheme_ : Scheme
+        How the machines make several classes.
     coef_init_, intercept_init_ : as these
         Where the fit began.
-    dual_coef_ : float array of shape (1, n_samples) or (n_classes, n_samples)
+    dual_coef_ : float array of shape (1, n_samples) or (n_machines, n_samples)
         ``alpha``: ``coef_ = coef_init_ + (dual_coef_ * y) @ X``. Not for an L1 penalty, where the
         weights are no combination of the rows.
-    n_updates_ : int, or int array of shape (n_classes,)
+    n_updates_ : int, or int array of shape (n_machines,)
         Steps made; with ``eta0=1``, without weights, the sum of ``dual_coef_`` (variant "last").
     n_iter_ : int
         Passes, of the machine that took the most.
@@ -193,6 +196,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         "cache_size": [StrOptions({"auto"}), POSITIVE],
         "time_limit": [POSITIVE, None],
         "callback": [callable, None],
+        "multiclass": MULTICLASS,
     }
 
     def __init__(
@@ -222,6 +226,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         time_limit: float | None = None,
         callback: Any = None,
         class_weight_on: str = "positive",
+        multiclass: Any = "ovr",
     ) -> None:
         self.penalty = penalty
         self.alpha = alpha
@@ -247,6 +252,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         self.time_limit = time_limit
         self.callback = callback
         self.class_weight_on = class_weight_on
+        self.multiclass = multiclass
 
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
@@ -280,7 +286,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         kernel = None if self.kernel is None else self._validated_kernel()
         X, y = self._validated(X, y, kernel)
         index = self._classes_of(y)
-        weights = self._weights_of_machines(sample_weight, X, index)
+        given = self._weights_and_factors(sample_weight, X, index)
+        weights = self._weights_of_machines(index, *given)
         self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
         if not self.status_.finished:
             linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"
@@ -320,17 +327,11 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         self._refuse_contradictions()
         first = not hasattr(self, "classes_")
         X, y = self._validated(X, y, reset=first)
-        index = read_labels_of_stream(self, y, classes)
-        weight, factors = self._weights_of_stream(sample_weight, X)
-        weights = weights_of_machines(weight, factors, index, self.class_weight_on)
+        index = self._classes_of_stream(y, classes)
+        weights = self._weights_of_machines(index, *self._weights_of_stream(sample_weight, X))
         start = self._start(X) if first else (self._dense_coef(), self.intercept_)
         self._learn(X, index, weights, start, passes=1)
         return self
-
-    def _weights_of_machines(self, weight: Any, X: Any, index: np.ndarray) -> list[np.ndarray]:
-        """Weights of the rows for each machine."""
-        weight, factors = self._weights_and_factors(weight, X, index)
-        return weights_of_machines(weight, factors, index, self.class_weight_on)
 
     def _penalty(self) -> Penalty:
         return Penalty.named(self.penalty, self.alpha, self.l1_ratio, self.eta0)
@@ -346,7 +347,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
 
     def _start(self, X: Any, coef: Any = None, intercept: Any = None) -> tuple[Any, np.ndarray]:
         """Given weights and biases, those of the last fit, random ones, or zero; as copies."""
-        count = len(self._scheme.code)
+        count = len(self.scheme_.code)
         if self.kernel is not None:
             return self._kernel_start(count, coef, intercept)
         shape = (count, X.shape[1])
@@ -382,9 +383,9 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     ) -> None:
         """Run one machine for each row of labels, and keep what they found."""
         self.coef_init_, self.intercept_init_ = start
-        first = float(weights[0][0])
-        constant = self.penalty is None and all((weight == first).all() for weight in weights)
-        self._step = self.eta0 * first if constant else None
+        used = np.unique(np.concatenate([np.unique(weight[weight > 0]) for weight in weights]))
+        constant = self.penalty is None and len(used) == 1
+        self._step = self.eta0 * float(used[0]) if constant else None
         with self._watched(len(weights)) as monitor:
             signs = self._signs(index)
             method, examples, seeds = self._posed(X, index, signs, weights, start)
@@ -445,15 +446,15 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         ----------
         X, y
             The training data.
-        coef : array-like of shape (n_features,) or (n_classes, n_features)
-            The separator; of each class from the rest where there are several. For a kernel its
+        coef : array-like of shape (n_features,) or (n_machines, n_features)
+            The separator; one for each machine where there are several. For a kernel its
             signed coefficients over the training rows, shape (n_samples,) or
-            (n_classes, n_samples).
-        intercept : float or array-like of shape (n_classes,), default=0.0
+            (n_machines, n_samples).
+        intercept : float or array-like of shape (n_machines,), default=0.0
 
         Returns
         -------
-        bound : float, or array of shape (n_classes,)
+        bound : float, or array of shape (n_machines,)
             Whole numbers.
         """
         bounds = update_bounds(self, X, y, coef, intercept)
@@ -492,7 +493,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         index = model._classes_of(y)
         if kernel is not None or len(model.classes_) > 2:
             raise ValueError("Only a perceptron for two classes, without a kernel, can be watched.")
-        signs, weights = model._signs(index), model._weights_of_machines(None, X, index)
+        signs = model._signs(index)
+        weights = model._weights_of_machines(index, *model._weights_and_factors(None, X, index))
         method, (examples,), (seed,) = model._posed(X, index, signs, weights, model._start(X))
         watch = Watch(max_iter=self.max_iter, seed=seed)
         yield from method.begin(examples, watch).updates(watch)

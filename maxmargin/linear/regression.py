@@ -25,11 +25,13 @@ from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import (
+    MULTICLASS,
     DescentMachine,
     LinearClassifier,
     LinearRegressor,
     with_weight,
 )
+from maxmargin.multiclass import Scheme
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk.standardised import Columns, SquaredError
 from maxmargin.solvers import (
@@ -307,9 +309,9 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
 class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
     """The sign of a linear regression on labels -1 and +1.
 
-    With more than two classes, one regression for each class against the rest; the largest value
-    wins. It is quick and has no parameter to choose, but a point far on the right side of the
-    boundary costs as much as one on the wrong side.
+    With more than two classes, one regression for each class against the rest, the largest value
+    wins, or one for each task of a code that sees all classes. It is quick and has no parameter to
+    choose, but a point far on the right side of the boundary costs as much as one on the wrong.
 
     Parameters
     ----------
@@ -317,11 +319,17 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         As in :class:`LinearRegression`.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights for each class.
+    multiclass : {"ovr", "ecoc"}, Scheme or subclass of it, default="ovr"
+        How several classes are told apart. All regressions share one factorisation, so that each
+        task has to see all rows, with the same weights; ``SchemeClassifier`` puts the other schemes
+        around this machine.
 
     Attributes
     ----------
-    coef_ : array of shape (1, n_features) or (n_classes, n_features)
-    intercept_ : array of shape (1,) or (n_classes,)
+    coef_ : array of shape (1, n_features) or (n_machines, n_features)
+    intercept_ : array of shape (1,) or (n_machines,)
+    scheme_ : Scheme
+        How the machines make several classes.
     classes_ : array of shape (n_classes,)
     rank_, singular_, certificate_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`LinearRegression`.
@@ -339,6 +347,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
     _parameter_constraints: dict = {
         **_LeastSquaresMachine._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "multiclass": MULTICLASS,
     }
 
     def __init__(
@@ -354,6 +363,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        multiclass: Any = "ovr",
     ) -> None:
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -365,6 +375,16 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.multiclass = multiclass
+
+    def _refuse_scheme(self, scheme: Scheme) -> None:
+        super()._refuse_scheme(scheme)
+        if scheme.balanced or not scheme.code.all():
+            raise ValueError(
+                f"The regressions share one factorisation of all rows, and machines of {scheme!r} "
+                "see some of them, or weigh them each in its own way: use multiclass='ovr' or "
+                "'ecoc', or SchemeClassifier(LeastSquaresClassifier(), multiclass=...)."
+            )
 
     @_fit_context(prefer_skip_nested_validation=True)
     @observed

@@ -30,11 +30,17 @@ from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier, LinearMachine, with_weight
 from maxmargin.linear.norm_bound import within
 from maxmargin.losses import Loss
-from maxmargin.multiclass import read_labels_of_stream, weights_of_machines
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.risk import L2, LinearSolution, Penalty, RegularisedRisk, cost_per_weight
+from maxmargin.risk import (
+    L2,
+    DirectRisk,
+    LinearSolution,
+    Penalty,
+    RegularisedRisk,
+    cost_per_weight,
+)
 from maxmargin.solution import Status
-from maxmargin.solvers import DualDescent, Method, Pegasos, Watch, select_solver
+from maxmargin.solvers import ClassDescent, DualDescent, Method, Pegasos, Watch, select_solver
 from maxmargin.solvers.risk.pegasos import Stream
 from maxmargin.solvers.risk.run import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
@@ -195,8 +201,8 @@ class RiskMachine(LinearMachine):
             self.C_, self.lam_ = totals / weights, 0.5 / totals
             self.certificate_ = RiskCertificate.worst([found.certificate for _, found in answers])
 
-    def _learn(self, risks: list) -> None:
-        """Go over rows of a stream once, in the order in which they came; sets the weights.
+    def _learn(self, risks: list, rows: int) -> None:
+        """Go over so many rows of a stream once, in the order in which they came; sets the weights.
 
         ``risks`` are the problems of these rows, one for each stream.
         """
@@ -204,26 +210,24 @@ class RiskMachine(LinearMachine):
         if not hasattr(self, "_streams"):
             self._streams = [Stream(risk.shape, self.lam) for risk in risks]
             self._forget(_OF_A_FIT)
-        order, norms = np.arange(risks[0].design.n), risks[0].design.squared_norms()
+            self.t_ = 0
+        known: tuple = None, None
         for stream, risk in zip(self._streams, risks, strict=True):
+            if known[0] is not risk.design:  # machines that see all rows share them
+                known = risk.design, risk.design.squared_norms()
             stream.lam = self.lam
-            stream.learn(risk, order, norms)
+            stream.learn(risk, np.arange(risk.n), known[1])
         self._keep(risks[0].design, np.vstack([stream.average for stream in self._streams]), 1)
-        self.t_ = self._streams[0].rows
+        self.t_ += rows
 
     def _forget(self, names: tuple[str, ...]) -> None:
         for name in names:
             self.__dict__.pop(name, None)
 
-    def _risks(
-        self, X: Any, targets: list[np.ndarray], weights: list[np.ndarray]
-    ) -> list[RegularisedRisk]:
-        """Problems at C = 1, one for each target and the weights of its rows."""
-        design, penalised = self._design(X), self._penalised_intercept is not None
-        return [
-            RegularisedRisk(design, y, weight, self._loss, penalised, self._penalty)
-            for y, weight in zip(targets, weights, strict=True)
-        ]
+    def _risk(self, design: Design, y: np.ndarray, weight: np.ndarray) -> RegularisedRisk:
+        """Problem at C = 1, of targets and the weights of the rows."""
+        penalised = self._penalised_intercept is not None
+        return RegularisedRisk(design, y, weight, self._loss, penalised, self._penalty)
 
     def _design(self, X: Any) -> Design:
         """Rows of X with the intercept's column."""
@@ -248,7 +252,7 @@ class RiskMachine(LinearMachine):
         method = self._method(risk)
         self.solver_ = method_name(method)
         seed = 0
-        if isinstance(method, DualDescent | Pegasos):
+        if isinstance(method, ClassDescent | DualDescent | Pegasos):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
         watch, start = Watch(self.tol, self.max_iter, monitor, seed=seed), self._start(risk, k)
         if self.norm_bound is not None:
@@ -281,13 +285,15 @@ class RiskMachine(LinearMachine):
             method = self.solver
         elif self._solver_name != "auto":
             method = RISK_METHODS[self._solver_name]()
-        elif self.dual is True:
+        elif self.dual is True and not isinstance(risk, DirectRisk):
             method = DualDescent()
         elif self.dual is False and isinstance(risk, RegularisedRisk):
             method = select_primal(risk).method
         else:
             method = select_solver(risk).method
         refused = method.accepts(risk)
+        if isinstance(risk, DirectRisk) and refused is not None:
+            refused = "All classes in one problem are solved by solver='auto' or 'class_descent'."
         if refused is not None:
             raise ValueError(f"{refused} Got solver={self.solver!r} and dual={self.dual!r}.")
         return method
@@ -335,8 +341,6 @@ class RiskMachine(LinearMachine):
 class RiskClassifier(RiskMachine, LinearClassifier):
     """A classifier that minimises a regularised risk."""
 
-    class_weight_on: str = "rows"
-
     @available_where(takes_streams)
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -361,9 +365,14 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         """
         self._refuse_contradictions()
         X, y = self._validated(X, y, reset=not hasattr(self, "_streams"))
-        index = read_labels_of_stream(self, y, classes)
+        index = self._classes_of_stream(y, classes)
+        if self.scheme_.direct:
+            raise ValueError(
+                f"partial_fit learns machines for two classes, or a softmax, from a stream, and "
+                f"{self.scheme_!r} is neither: use fit, or multiclass='ovr'."
+            )
         weight, factors = self._weights_of_stream(sample_weight, X)
-        self._learn(self._problems(X, index, weight, factors))
+        self._learn(self._problems(X, index, weight, factors), len(index))
         return self
 
     def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
@@ -375,9 +384,17 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         return self._problems(X, index, weight, factors)
 
     def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray, factors: np.ndarray) -> list:
-        """Problems of some rows, at C = 1; the factors are those of the classes."""
-        weights = weights_of_machines(weight, factors, index, self.class_weight_on)
-        return self._risks(X, self._signs(index), weights)
+        """Problems of some rows, at C = 1; the factors are those of the classes.
+
+        A machine that does not see all classes has its own copy of the rows that it sees.
+        """
+        design, risks = self._design(X), []
+        weights = self._weights_of_machines(index, weight, factors)
+        for signs, own in zip(self._signs(index), weights, strict=True):
+            rows = np.flatnonzero(signs)
+            part = design if len(rows) == len(signs) else design.take(rows)
+            risks.append(self._risk(part, signs[rows], own[rows]))
+        return risks
 
 
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:

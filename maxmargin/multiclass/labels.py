@@ -2,7 +2,8 @@
 
 ``class_weight`` says a factor for the weights of a class's rows. Where each class has a machine of
 its own, against the rest, there are two readings: the factor counts in the class's own machine
-only, where it is the positive class (LIBLINEAR and scikit-learn), or in all of them.
+only, where it is the positive class (LIBLINEAR and scikit-learn), or in all of them. In every other
+scheme it counts in all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import _check_partial_fit_first_call, check_classification_targets
 
 from maxmargin.estimators.data import column, refuse_extreme_weights
+from maxmargin.multiclass.one_vs_rest import OneVsRest
+from maxmargin.multiclass.scheme import Scheme
 
 POSITIVE_CLASS, ROWS = "positive", "rows"  # what the weight of a class counts on
 
@@ -120,24 +123,33 @@ def read_class_weights(
 
 
 def weights_of_machines(
-    weight: np.ndarray, factors: np.ndarray, index: np.ndarray, on: str
+    weight: np.ndarray, factors: np.ndarray, index: np.ndarray, on: str, scheme: Scheme
 ) -> list[np.ndarray]:
-    """Weights of the rows in each machine: one for two classes, else one for each.
+    """Weights of the rows in each machine of a scheme; zero where a machine does not see a row.
 
-    ``on`` says whether the factor of a class counts only where it is the positive class
-    (``"positive"``) or in every machine (``"rows"``); for two classes both are the same.
+    ``on`` says whether the factor of a class counts only in its own machine, where it is the
+    positive class against the rest (``"positive"``), or in every machine (``"rows"``).
 
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.multiclass import weights_of_machines
+    >>> from maxmargin.multiclass import OneVsOne, OneVsRest, weights_of_machines
     >>> factors, index = np.array([1.0, 5.0, 1.0]), np.array([0, 1, 2])
-    >>> weights_of_machines(np.ones(3), factors, index, "positive")[2]
+    >>> weights_of_machines(np.ones(3), factors, index, "positive", OneVsRest(3))[2]
     array([1., 1., 1.])
-    >>> weights_of_machines(np.ones(3), factors, index, "rows")[2]
+    >>> weights_of_machines(np.ones(3), factors, index, "rows", OneVsRest(3))[2]
     array([1., 5., 1.])
+    >>> weights_of_machines(np.ones(3), factors, index, "positive", OneVsOne(3))[2]
+    array([0., 5., 1.])
     """
-    machines = len(factors) if len(factors) > 2 else 1
-    if machines == 1 or on == ROWS or (factors == 1).all():
-        return [weight * factors[index]] * machines
-    return [weight * np.where(index == k, factors[k], 1.0) for k in range(machines)]
+    machines, of_rows = len(scheme.code), weight * factors[index]
+    own = on == POSITIVE_CLASS and isinstance(scheme, OneVsRest) and machines > 1
+    if not (own and (factors != 1).any()) and scheme.code.all() and not scheme.balanced:
+        return [of_rows] * machines
+    return [
+        scheme.weigh(
+            signs,
+            weight * np.where(index == k, factors[k], 1.0) if own else of_rows * (signs != 0),
+        )
+        for k, signs in enumerate(scheme.signs(index))
+    ]

@@ -102,7 +102,7 @@ class SchemeClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if scheme.direct:
             raise ValueError(
                 f"{scheme!r} is a machine of its own, not one of several for two classes: use "
-                'SVC(multiclass="crammer_singer").'
+                'SVC or LinearSVC(multiclass="crammer_singer").'
             )
         weighed = sample_weight is not None or scheme.balanced
         if weighed and not has_fit_parameter(self.estimator, "sample_weight"):

@@ -1,4 +1,4 @@
-"""Pictures of fitted machines (street, margins, tube), probabilities, schemes, searches, losses.
+"""Pictures of fitted machines, probabilities, processes, schemes, searches, losses and traces.
 
 matplotlib is loaded when a picture is drawn, not when this module is imported.
 """
@@ -6,6 +6,7 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 from maxmargin.plotting.decision import plot_decision
 from maxmargin.plotting.losses import plot_gradient_weights, plot_losses
 from maxmargin.plotting.margins import plot_margins
+from maxmargin.plotting.process import plot_process
 from maxmargin.plotting.reliability import plot_reliability
 from maxmargin.plotting.scheme import plot_scheme
 from maxmargin.plotting.search import plot_search
@@ -19,6 +20,7 @@ __all__ = [
     "plot_losses",
     "plot_margins",
     "plot_positions",
+    "plot_process",
     "plot_reliability",
     "plot_scheme",
     "plot_search",

@@ -158,9 +158,9 @@ class Risk(ABC):
     def slopes_at(self, f: np.ndarray) -> np.ndarray:
         """Slopes of the losses at values f."""
 
-    @abstractmethod
     def model(self, f: np.ndarray) -> LossModel:
-        """Quadratic model of the losses at values f."""
+        """Quadratic model of the losses at values f, of losses that are smooth."""
+        raise TypeError(f"The losses of {type(self).__name__} have kinks, and no quadratic model.")
 
     def same_for_all(self, theta: np.ndarray) -> np.ndarray:
         """Return the weights without what changes no value and no penalty."""

@@ -1,4 +1,4 @@
-"""Methods for dual problems, regularised risks, ridge systems and the perceptron; their driver."""
+"""Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
@@ -7,9 +7,11 @@ from maxmargin.solvers.dual.method import DualMethod, DualRun
 from maxmargin.solvers.dual.seeded import Seed, SeededSMO
 from maxmargin.solvers.dual.smo import SMO
 from maxmargin.solvers.dual.working_set import WorkingSet
+from maxmargin.solvers.logistic.newton import KernelNewton
 from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.path import LeaveOneOut
+from maxmargin.solvers.risk.class_descent import ClassDescent
 from maxmargin.solvers.risk.descent import LBFGS, GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
@@ -23,19 +25,24 @@ from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
 from maxmargin.solvers.risk.stochastic import StochasticDescent
 from maxmargin.solvers.select import select_solver
+from maxmargin.solvers.spectral.methods import BlockLanczos, DenseEigen
 
 __all__ = [
     "LBFGS",
     "SMO",
     "Auto",
+    "BlockLanczos",
     "Choice",
     "Cholesky",
+    "ClassDescent",
     "ConjugateGradients",
+    "DenseEigen",
     "DualDescent",
     "DualMethod",
     "DualRun",
     "Factorisation",
     "GradientDescent",
+    "KernelNewton",
     "L1Descent",
     "LeaveOneOut",
     "Measure",

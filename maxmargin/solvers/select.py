@@ -9,12 +9,15 @@ import numpy as np
 
 from maxmargin.backends.systems import DIRECT
 from maxmargin.duals import DualProblem
-from maxmargin.risk import RegularisedRisk, SoftmaxRisk
+from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
 from maxmargin.solvers.driver import Choice, Method
 from maxmargin.solvers.dual.certified import Auto
+from maxmargin.solvers.logistic.newton import KernelNewton
+from maxmargin.solvers.logistic.problem import LogisticProblem
 from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.problem import RidgeProblem
+from maxmargin.solvers.risk.class_descent import ClassDescent
 from maxmargin.solvers.risk.descent import LBFGS
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
@@ -22,6 +25,7 @@ from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
 
+FACTORISED = 500  # rows up to which Cholesky factors for every step are quicker than pivots
 SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
 RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
     "newton": Newton,
@@ -30,6 +34,7 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "l1_descent": L1Descent,
     "lbfgs": LBFGS,
     "sgd": Pegasos,
+    "class_descent": ClassDescent,
 }
 _NAMES = {method: name for name, method in RISK_METHODS.items()}
 
@@ -40,7 +45,7 @@ def select_solver(problem: Any) -> Choice:
 
     Parameters
     ----------
-    problem : DualProblem, RegularisedRisk, SoftmaxRisk or RidgeProblem
+    problem : DualProblem, RegularisedRisk, SoftmaxRisk, DirectRisk, LogisticProblem or RidgeProblem
 
     Returns
     -------
@@ -80,6 +85,18 @@ def _(problem: SoftmaxRisk) -> Choice:
     if np.prod(problem.shape) <= SOFTMAX_NEWTON:
         return Choice(Newton(), f"no more than {SOFTMAX_NEWTON} weights: Newton's matrix is small")
     return Choice(LBFGS(), f"more than {SOFTMAX_NEWTON} weights: gradients are all that is cheap")
+
+
+@select_solver.register
+def _(problem: DirectRisk) -> Choice:
+    return Choice(ClassDescent(), "all classes in one problem: row by row, each solved exactly")
+
+
+@select_solver.register
+def _(problem: LogisticProblem) -> Choice:
+    if problem.n <= FACTORISED and not problem.gram.on_device:
+        return Choice(KernelNewton(factorised=True), f"no more than {FACTORISED} rows")
+    return Choice(KernelNewton(), "a preconditioner of low rank serves all of Newton's steps")
 
 
 @select_solver.register

@@ -7,6 +7,7 @@ its left side is centred.
 """
 
 from maxmargin.backends.cpu.cancellation import DEVIATION32
+from maxmargin.backends.cpu.derivatives import Derivatives
 from maxmargin.backends.cpu.loops import add_rows, asymmetry, total_asymmetry
 from maxmargin.backends.cpu.operand import DensePoints, Operand, finite, variance
 from maxmargin.backends.cpu.tiles import PANEL_ROWS, TILE_BYTES, rooms, spans, spread_out
@@ -27,6 +28,7 @@ __all__ = [
     "TILE_BYTES",
     "DensePoints",
     "DenseVectors",
+    "Derivatives",
     "Operand",
     "Vectors",
     "accumulate",

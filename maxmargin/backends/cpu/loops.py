@@ -168,6 +168,12 @@ def run(instructions, constants, coefficients, depth, primitives, row_factors, c
                 elif opcode == op.TANH:
                     for t in range(width):
                         top[t] = math.tanh(top[t])
+                elif opcode == op.SQRT:
+                    for t in range(width):
+                        top[t] = math.sqrt(top[t])
+                elif opcode == op.LOG1P:
+                    for t in range(width):
+                        top[t] = math.log1p(top[t])
                 elif opcode == op.POWER:
                     _power(top, width, first)
                 elif opcode == op.POLYNOMIAL:

@@ -36,6 +36,10 @@ def values(program: Program, left: Side, right: Side, points: Any) -> torch.Tens
             top.exp_()
         elif opcode == op.TANH:
             top.tanh_()
+        elif opcode == op.SQRT:
+            top.sqrt_()
+        elif opcode == op.LOG1P:
+            top.log1p_()
         elif opcode == op.POWER:
             stack[-1] = top**first
         elif opcode == op.POLYNOMIAL:

@@ -282,7 +282,7 @@ def examples_of(
         rows, judges = (np.sort(part) for part in parts)
     seeds = random.randint(np.iinfo(np.int32).max, size=len(weights))
     examples = [
-        Examples(begin, rows[weight[rows] > 0], judges, weight)
+        Examples(begin, rows[weight[rows] > 0], judges[weight[judges] > 0], weight)
         for begin, weight in zip(begins, weights, strict=True)
     ]
     return examples, seeds.tolist()

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from maxmargin.risk import LinearSolution, RegularisedRisk, Risk
+from maxmargin.risk import DirectRisk, LinearSolution, RegularisedRisk, Risk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.risk.run import RiskCache, RiskRun
@@ -248,7 +248,7 @@ class GradientMethod(Method[Any, Any]):
 
     def accepts(self, problem: Any) -> str | None:
         """None for what is smooth; else why not."""
-        if isinstance(problem, RegularisedRisk) and not problem.loss.smooth:
+        if isinstance(problem, RegularisedRisk | DirectRisk) and not problem.loss.smooth:
             return (
                 f"{type(self).__name__} needs a smooth loss, and {problem.loss!r} has a kink: use "
                 "solver='multipliers'."

@@ -34,7 +34,7 @@ import numpy as np
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.linear.losses import height, least
-from maxmargin.backends.cpu.linear.rows import add, dot, rows_of
+from maxmargin.backends.cpu.linear.rows import add, dot, liveliest, rows_of, shuffle
 from maxmargin.certificate import RiskCertificate
 from maxmargin.risk import L2, LinearSolution, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
@@ -369,32 +369,6 @@ def _balance(f, b, penalty, target, curvature, low, high, threshold, entropy):
 
 
 @njit(cache=True, nogil=True)
-def _shuffle(rows, seed):
-    """Put rows in random order (xorshift); changes both."""
-    state = seed[0]
-    for last in range(len(rows) - 1, 0, -1):
-        state ^= state << np.uint64(13)
-        state ^= state >> np.uint64(7)
-        state ^= state << np.uint64(17)
-        other = np.int64(state % np.uint64(last + 1))
-        rows[last], rows[other] = rows[other], rows[last]
-    seed[0] = state
-
-
-@njit(cache=True, nogil=True)
-def _lively(order, moved, room):
-    """Rows that have moved more than the average of them."""
-    total, count = 0.0, 0
-    for i in order:
-        total += moved[i]
-    for i in order:
-        if moved[i] * len(order) >= total:
-            room[count] = i
-            count += 1
-    return room[:count]
-
-
-@njit(cache=True, nogil=True)
 def _sweeps(
     data,
     theta,
@@ -426,10 +400,10 @@ def _sweeps(
     """
     room, gap, visits = np.empty(len(order), dtype=np.int64), 0.0, 0
     for _ in range(times):
-        rows = _lively(order, moved, room) if lively else order
+        rows = liveliest(order, moved, room) if lively else order
         if lively and not len(rows):
             break  # only a sweep over all rows moves an intercept on its own
-        _shuffle(rows, seed)
+        shuffle(rows, seed)
         gap, visits = 0.0, visits + len(rows)
         for i in rows:
             old, q, ends = beta[i], curvature[i], (low[i], high[i], threshold, entropy)

@@ -15,6 +15,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.compiled import njit
+from maxmargin.backends.cpu.linear.classes import (
+    csr_combinations,
+    csr_values_of_classes,
+    room_for,
+)
 from maxmargin.backends.cpu.linear.rows import add, rows_of
 from maxmargin.backends.threads import ALONE, Workers
 
@@ -84,9 +89,9 @@ class Design:
 
     def values(self, theta: np.ndarray) -> np.ndarray:
         """``Z theta``; for several theta (K, width) in one pass, (n, K), each in one stretch."""
-        if theta.ndim > 1 and self.sparse:
-            return np.column_stack([self.values(each) for each in theta])
         w, b = self._split(theta)
+        if theta.ndim > 1 and self.sparse:
+            return self._csr_values_of_classes(w) + b
         if self._at_once:
             return (w @ self._wide(slice(None)).T).T + b
         out = np.empty((*theta.shape[:-1], self.n)).T
@@ -104,7 +109,7 @@ class Design:
     def combination(self, beta: np.ndarray) -> np.ndarray:
         """``Z' beta``; for several beta (n, K) in one pass, (K, width)."""
         if beta.ndim > 1 and self.sparse:
-            return np.array([self.combination(np.ascontiguousarray(each)) for each in beta.T])
+            return self._joined(self._csr_combinations(beta), beta.sum(axis=0))
         if self._at_once:
             return self._joined(beta.T @ self._wide(slice(None)), beta.sum(axis=0))
 
@@ -119,6 +124,26 @@ class Design:
 
         sums = self._total(total, self.entries)
         return self._joined(sums, beta.sum(axis=0))
+
+    def _csr_values_of_classes(self, w: np.ndarray) -> np.ndarray:
+        out, W = np.empty((len(w), self.n)), room_for(len(w), self.features, sparse=True)
+        W[:, : len(w)] = w.T
+
+        def fill(part: slice) -> None:
+            csr_values_of_classes(rows_of(self.X), W, part.start, part.stop, out)
+
+        self._map(fill, self.entries * len(w))
+        return out.T
+
+    def _csr_combinations(self, beta: np.ndarray) -> np.ndarray:
+        beta, count = np.ascontiguousarray(beta), beta.shape[1]
+
+        def total(part: slice) -> np.ndarray:
+            W = room_for(count, self.features, sparse=True)
+            csr_combinations(rows_of(self.X), beta, part.start, part.stop, W)
+            return W
+
+        return self._total(total, self.entries * count)[:, :count].T
 
     def pulled(
         self, theta: np.ndarray, slope: Callable[[slice, np.ndarray], np.ndarray]

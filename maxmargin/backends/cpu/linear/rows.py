@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numba.extending import overload
 
+from maxmargin.backends.compiled import njit
+
 FAST = {"contract", "reassoc"}
 
 
@@ -63,3 +65,29 @@ def _add(rows: Any, i: Any, amount: Any, w: Any) -> Any:
             w[np.uint64(columns[k])] += amount * values[k]
 
     return dense if len(rows) == 1 else csr
+
+
+@njit(cache=True, nogil=True)
+def shuffle(rows, seed):
+    """Put rows in random order (xorshift); changes both."""
+    state = seed[0]
+    for last in range(len(rows) - 1, 0, -1):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        other = np.int64(state % np.uint64(last + 1))
+        rows[last], rows[other] = rows[other], rows[last]
+    seed[0] = state
+
+
+@njit(cache=True, nogil=True)
+def liveliest(order, moved, room):
+    """Rows that have moved more than the average of them."""
+    total, count = 0.0, 0
+    for i in order:
+        total += moved[i]
+    for i in order:
+        if moved[i] * len(order) >= total:
+            room[count] = i
+            count += 1
+    return room[:count]

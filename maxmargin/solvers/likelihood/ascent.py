@@ -1,0 +1,284 @@
+"""Newton's steps up the likelihood with the average information for a curvature, in a box.
+
+    (A + M + lambda diag(A)) step = -gradient     of -log p
+
+on the parameters that are not held by a bound; lambda falls where the quadratic model is good and
+grows where it is not (Levenberg and Marquardt). M is what the average information lacks of the
+second derivatives, from the secants of the steps before (symmetric, of rank one); where A + M is
+not safely positive, A stands alone. A trial costs a factorisation; gradient and information, the
+other two thirds, are computed where it is accepted.
+
+Reference: Gilmour, Thompson and Cullis, Biometrics 51, 1995.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from maxmargin.backends.dense import NotPositiveError
+from maxmargin.backends.threads import StoppedError, Workers
+from maxmargin.solution import Status
+from maxmargin.solvers.driver import Measure, Method, Run, Watch
+from maxmargin.solvers.likelihood.problem import Evaluation, MarginalLikelihood
+
+_LONGEST = 3.0  # step, in logarithms
+_DAMPED, _LARGEST = 1e-3, 1e12  # lambda: at first, and where nothing is left to try
+_WORSE, _BETTER = 8.0, 1.0 / 8.0  # what becomes of it
+_ENOUGH = 1e-4  # of what the gradient promises
+_LEAST = 1e-3  # curvature of a parameter, over the largest
+_TURNED = 1e-8  # cosine from which a secant tells something
+_CURVED = 1e-3  # least eigenvalue, the diagonal being one, of second derivatives that are believed
+_RESOLVED = 1e-13  # of -log p: what is less is rounding
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """Where an ascent has ended: -log p, its projected gradient over the targets, and why."""
+
+    theta: np.ndarray
+    value: float
+    violation: float
+    n_iter: int
+    n_values: int
+    status: Status
+
+
+@dataclass(frozen=True)
+class AverageInformation(Method[MarginalLikelihood, Ascent]):
+    """Damped Newton steps with the average information; a step is one that was accepted."""
+
+    def accepts(self, problem: MarginalLikelihood) -> str | None:
+        """All likelihoods have derivatives."""
+        return None
+
+    def begin(
+        self,
+        problem: MarginalLikelihood,
+        watch: Watch,
+        start: np.ndarray | None = None,
+        bounds: np.ndarray | None = None,
+    ) -> Run:
+        """Begin at a point (the problem's own), in a box (p, 2) of logarithms (anywhere)."""
+        return AverageInformationRun(problem, watch, *_placed(problem, start, bounds))
+
+
+@dataclass(frozen=True)
+class Optimizer(Method[MarginalLikelihood, Ascent]):
+    """Someone else's way to a minimum of -log p, by scikit-learn's convention.
+
+    Parameters
+    ----------
+    optimize : callable
+        Called with a function of theta that returns -log p and, unless ``eval_gradient=False``, its
+        gradient; with the start; and with ``bounds`` (p, 2). What it returns is not looked at: the
+        best point that it has asked for counts.
+    """
+
+    optimize: Callable[..., Any]
+
+    def accepts(self, problem: MarginalLikelihood) -> str | None:
+        """All likelihoods."""
+        return None
+
+    def begin(
+        self,
+        problem: MarginalLikelihood,
+        watch: Watch,
+        start: np.ndarray | None = None,
+        bounds: np.ndarray | None = None,
+    ) -> Run:
+        """Begin at a point."""
+        return OptimizerRun(problem, watch, *_placed(problem, start, bounds), self.optimize)
+
+
+def l_bfgs_b(tol: float) -> Optimizer:
+    """SciPy's L-BFGS-B, to a largest entry of the gradient per target."""
+
+    def optimize(function: Callable[..., Any], start: np.ndarray, bounds: np.ndarray) -> Any:
+        values = function.problem.n_values  # type: ignore[attr-defined]
+        options = {"gtol": 0.5 * tol * values, "ftol": 0.0, "maxls": 50}
+        return minimize(
+            function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
+
+    return Optimizer(optimize)
+
+
+def _placed(
+    problem: MarginalLikelihood, start: np.ndarray | None, bounds: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Start and box, where none are given."""
+    start = problem.theta if start is None else start
+    return start, np.tile([-np.inf, np.inf], (len(start), 1)) if bounds is None else bounds
+
+
+class LikelihoodRun(Run):
+    """A run on a likelihood: where it is, and how steep that is."""
+
+    words = "-log likelihood {objective:.6g}, gradient {violation:.2g}"
+
+    def __init__(
+        self, problem: MarginalLikelihood, watch: Watch, start: np.ndarray, bounds: np.ndarray
+    ) -> None:
+        self.problem, self.watch, self.bounds = problem, watch, bounds
+        self.low, self.high = bounds[:, 0], bounds[:, 1]
+        self.theta = np.clip(start, self.low, self.high)
+        self.workers = Workers(watch.workers.count, watch.stopped)
+        self.value, self.n_values = np.inf, 0
+        self.gradient = np.full(len(start), np.inf)
+
+    @property
+    def variables(self) -> np.ndarray:
+        """Logarithms of the parameters."""
+        return self.theta
+
+    @property
+    def violation(self) -> float:
+        """Largest entry of the gradient over the targets, that no bound holds."""
+        if not np.isfinite(self.value):
+            return np.inf
+        away = np.where(self._free(), self.gradient, 0.0)
+        return float(np.abs(away).max(initial=0.0)) / self.problem.n_values
+
+    def _free(self) -> np.ndarray:
+        """Parameters that a step may change: those at no bound, or drawn away from it."""
+        down, up = self.gradient > 0, self.gradient < 0
+        return ~((self.theta <= self.low) & down | (self.theta >= self.high) & up)
+
+    def measure(self) -> Measure:
+        """Gradient and value."""
+        return Measure(self.violation, self.value)
+
+    def solution(self, status: Status) -> Ascent:
+        """Return the best point."""
+        return Ascent(self.theta, self.value, self.violation, self.n_iter, self.n_values, status)
+
+    def evaluated(self, theta: np.ndarray) -> Evaluation | None:
+        """Evaluate the likelihood; None where it is not defined."""
+        self.n_values += 1
+        try:
+            return self.problem.at(theta, self.workers)
+        except NotPositiveError:
+            return None
+
+
+class AverageInformationRun(LikelihoodRun):
+    """Newton's steps at work."""
+
+    def __init__(
+        self, problem: MarginalLikelihood, watch: Watch, start: np.ndarray, bounds: np.ndarray
+    ) -> None:
+        super().__init__(problem, watch, start, bounds)
+        self.information = np.eye(len(start))
+        self.rest = np.zeros_like(self.information)  # of the second derivatives, by secants
+
+    def _move(self, evaluation: Evaluation) -> None:
+        """Be at a point."""
+        gradient, information = evaluation.gradient, evaluation.information
+        if np.isfinite(self.value):
+            step = evaluation.theta - self.theta
+            missed = gradient - self.gradient - (information + self.rest) @ step
+            turn = float(missed @ step)
+            if abs(turn) > _TURNED * np.linalg.norm(missed) * np.linalg.norm(step):
+                self.rest = self.rest + np.outer(missed, missed) / turn
+        self.theta, self.value = evaluation.theta, evaluation.value
+        self.gradient, self.information = gradient, information
+
+    def steps(self) -> Generator[None, None, None]:
+        """Step by step, until the gradient is small or no step is an improvement."""
+        try:
+            first = self.evaluated(self.theta)
+            if first is None:
+                self.status = Status.STALLED
+                return
+            self._move(first)
+            yield
+            damping = _DAMPED
+            while self.violation > self.watch.tol:
+                trial, damping, good = self._next(damping)
+                if trial is None:
+                    self.status = Status.STALLED
+                    return
+                self._move(trial)
+                damping *= _BETTER if good > 0.75 else (_WORSE if good < 0.25 else 1.0)
+                self.n_iter += 1
+                yield
+        except StoppedError:
+            yield  # to the driver, which knows why
+
+    def _next(self, damping: float) -> tuple[Evaluation | None, float, float]:
+        """Find a point that is better: (evaluation or None, damping, gain over the promised)."""
+        while damping < _LARGEST:
+            step = self._step(damping)
+            theta = np.clip(self.theta + step, self.low, self.high)
+            step = theta - self.theta
+            slope = float(self.gradient @ step)
+            promised = -slope - 0.5 * float(step @ self.information @ step)
+            if abs(slope) <= _RESOLVED * abs(self.value):
+                break
+            trial = self.evaluated(theta) if slope < 0 else None
+            gain = -np.inf if trial is None else self.value - trial.value
+            if gain > -_ENOUGH * slope:
+                return trial, damping, gain / promised if promised > 0 else 0.5
+            damping = max(damping * _WORSE, _DAMPED)
+        return None, damping, 0.0
+
+    def _step(self, damping: float) -> np.ndarray:
+        free = self._free()
+        A = self.information[np.ix_(free, free)]
+        size = np.maximum(A.diagonal(), _LEAST * A.diagonal().max(initial=0.0))
+        root = np.sqrt(np.maximum(size, np.finfo(np.float64).tiny ** 0.5))
+        scale = np.outer(root, root)  # to a diagonal of one: parameters differ by orders
+        eigenvalues, vectors = np.linalg.eigh((A + self.rest[np.ix_(free, free)]) / scale)
+        if len(A) and eigenvalues[0] < _CURVED:
+            eigenvalues, vectors = np.linalg.eigh(A / scale)
+        along = vectors.T @ (self.gradient[free] / root)
+        step = np.zeros(len(free))
+        step[free] = -(vectors @ (along / (np.maximum(eigenvalues, 0.0) + damping))) / root
+        # each parameter by itself: one that hardly matters may want to go far
+        return np.clip(step, -_LONGEST, _LONGEST)
+
+
+class OptimizerRun(LikelihoodRun):
+    """Someone else's loop, which is looked at wherever it evaluates the likelihood."""
+
+    def __init__(
+        self,
+        problem: MarginalLikelihood,
+        watch: Watch,
+        start: np.ndarray,
+        bounds: np.ndarray,
+        optimize: Callable[..., Any],
+    ) -> None:
+        super().__init__(problem, watch, start, bounds)
+        self.optimize = optimize
+
+    def __call__(self, theta: np.ndarray, eval_gradient: bool = True) -> Any:
+        """-log p and its gradient, for the optimizer."""
+        if self.watch.look(self) is not None:
+            raise StoppedError
+        theta = np.array(theta, dtype=np.float64)
+        found = self.evaluated(theta)
+        if found is None:
+            return (np.inf, np.zeros_like(theta)) if eval_gradient else np.inf
+        value = found.value
+        if eval_gradient or value < self.value:
+            gradient = found.gradient
+        if value < self.value:
+            self.theta, self.value, self.gradient = theta, value, gradient
+            self.n_iter += 1
+        return (value, gradient) if eval_gradient else value
+
+    def steps(self) -> Generator[None, None, None]:
+        """All of it."""
+        try:
+            self.optimize(self, self.theta, bounds=self.bounds)
+        except StoppedError:
+            yield  # to the driver, which knows why
+        if self.violation > self.watch.tol:
+            self.status = Status.STALLED

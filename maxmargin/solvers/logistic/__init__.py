@@ -1,0 +1,1 @@
+"""Kernel logistic regression: the problem, Newton's method for it, and its certificate."""

@@ -1,0 +1,315 @@
+"""Kernel PCA: scikit-learn's components, what certificates bound, pre-images, manners."""
+
+import re
+import signal
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.decomposition import KernelPCA as Reference
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from maxmargin import Gram, KernelPCA
+from maxmargin.kernel_methods import preimages
+from maxmargin.kernels import RBF, Linear, Spectrum
+from maxmargin.progress import Monitor
+from maxmargin.solvers.products import GramProducts
+from maxmargin.solvers.spectral.methods import BlockLanczos
+
+RANDOM = np.random.default_rng(0)
+X = load_digits(return_X_y=True)[0][:260] / 16
+NEW = load_digits(return_X_y=True)[0][260:300] / 16
+GAMMA = 0.05
+SOLVERS = ["dense", "lanczos", "arpack", "randomized"]
+
+
+def centred(K):
+    H = np.eye(len(K)) - 1 / len(K)
+    return H @ K @ H
+
+
+# -- components --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "linear"},
+        {"kernel": "rbf", "gamma": GAMMA},
+        {"kernel": "rbf"},
+        {"kernel": "poly", "degree": 2, "coef0": 0.5},
+        {"kernel": "sigmoid", "gamma": 1e-3},
+    ],
+    ids=str,
+)
+def test_as_scikit_learn(options, solver):
+    """The same components with the same signs, of training rows and of others."""
+    ours = KernelPCA(6, eigen_solver=solver, iterated_power=20, random_state=0, **options)
+    theirs = Reference(6, eigen_solver="dense", **options)
+    size = np.abs(theirs.fit_transform(X)).max()
+    np.testing.assert_allclose(ours.fit_transform(X), theirs.transform(X), atol=1e-6 * size)
+    np.testing.assert_allclose(ours.transform(NEW), theirs.transform(NEW), atol=1e-6 * size)
+    np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, rtol=1e-8)
+    assert ours.certificate_.converged
+
+
+def test_the_linear_kernel_is_pca():
+    shifted = X + 100.0
+    ours, theirs = KernelPCA(5).fit(shifted), PCA(5, svd_solver="full").fit(shifted)
+    np.testing.assert_allclose(
+        np.abs(ours.transform(NEW + 100.0)), np.abs(theirs.transform(NEW + 100.0)), atol=1e-6
+    )
+    np.testing.assert_allclose(ours.eigenvalues_ / (len(X) - 1), theirs.explained_variance_)
+    share = theirs.explained_variance_ratio_.sum()
+    assert ours.certificate_.explained == pytest.approx(share)
+
+
+def test_all_components():
+    ours = KernelPCA(kernel="rbf", gamma=GAMMA).fit(X)
+    theirs = Reference(kernel="rbf", gamma=GAMMA).fit(X)
+    assert ours.eigenvalues_.shape == theirs.eigenvalues_.shape == (len(X) - 1,)
+    Z = ours.transform(X)
+    np.testing.assert_allclose(Z @ Z.T, centred(RBF(GAMMA)(X)), atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos"])
+def test_more_components_than_the_rank(solver):
+    """Columns of zeros, as in scikit-learn, unless they are not wanted."""
+    narrow = X[:, 20:23]
+    options = {"eigen_solver": solver, "random_state": 0}
+    wide = KernelPCA(8, **options)
+    Z = wide.fit_transform(narrow)
+    assert Z.shape == (len(X), 8)
+    assert not wide.eigenvalues_[3:].any()
+    np.testing.assert_allclose(Z[:, 3:], 0.0)
+    np.testing.assert_allclose(wide.transform(narrow), Z, atol=1e-9)
+    assert wide.certificate_.converged
+    assert KernelPCA(8, remove_zero_eig=True, **options).fit_transform(narrow).shape[1] == 3
+    assert KernelPCA().fit_transform(narrow).shape[1] == 3
+    assert KernelPCA(10_000).fit_transform(X[:20]).shape == (20, 20)
+    assert KernelPCA().fit_transform(np.ones((5, 2))).shape == (5, 0)
+
+
+# -- certificates ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["dense", *(BlockLanczos(k) for k in (2, 3, 5, 9))], ids=str)
+def test_what_a_certificate_bounds(solver):
+    """Against all eigenvalues: how near they are, how far vectors have turned, what is missing."""
+    K = centred(RBF(0.3)(X))
+    values, vectors = np.linalg.eigh(K)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = KernelPCA(5, kernel=RBF(0.3), eigen_solver=solver, random_state=1).fit(X)
+    certificate, V, found = model.certificate_, model.eigenvectors_, model.eigenvalues_
+    residuals = np.linalg.norm(K @ V - V * found, axis=0)
+    np.testing.assert_allclose(certificate.residuals, residuals, atol=1e-12 * values[0])
+    slack = 1e-12 * values[0]
+    assert (np.abs(values[:, None] - found).min(axis=0) <= certificate.residuals + slack).all()
+    assert (np.abs(values[:5] - found) <= certificate.residual * found[0] + slack).all()
+    sines = np.sqrt(np.maximum(1 - np.einsum("ij,ij->j", V, vectors[:, :5]) ** 2, 0))
+    close = np.abs(values[:5] - found) <= certificate.residuals + slack  # none is missing
+    assert (sines <= certificate.angles + 1e-7)[close].all()
+    assert certificate.missing >= values[5] - slack
+    assert certificate.explained == pytest.approx(found.sum() / np.trace(K))
+    assert certificate.orthogonality < 1e-12
+    assert certificate.converged == (certificate.residual <= 1e-10)
+
+
+def test_tol_and_iterated_power_are_obeyed():
+    options = {"n_components": 5, "kernel": RBF(5.0), "random_state": 0}
+    rough = KernelPCA(eigen_solver="lanczos", tol=1e-2, **options).fit(X)
+    exact = KernelPCA(eigen_solver="lanczos", **options).fit(X)
+    assert exact.certificate_.residual < 1e-10 < rough.certificate_.residual <= 1e-2
+    assert rough.n_iter_ < exact.n_iter_
+    for power in (1, 3, "auto"):
+        model = KernelPCA(eigen_solver="randomized", iterated_power=power, **options).fit(X)
+        assert model.n_iter_ == 1 + (7 if power == "auto" else power)
+        assert model.certificate_.status == "max_iter"
+    again = KernelPCA(eigen_solver="randomized", iterated_power=1, **options).fit(X)
+    other = KernelPCA(eigen_solver="randomized", iterated_power=1, **options)
+    assert np.array_equal(other.fit(X).eigenvalues_, again.eigenvalues_)
+    other.set_params(random_state=1).fit(X)
+    assert not np.array_equal(other.eigenvalues_, again.eigenvalues_)
+
+
+def test_indefinite_kernels():
+    K = np.diag(np.r_[3.0, 2.0, -1.0, np.ones(20)])
+    model = KernelPCA(2, kernel="precomputed").fit(K)
+    assert "indefinite" in str(model.certificate_)
+    with pytest.raises(ValueError, match="Ask for fewer components"):
+        KernelPCA(kernel="precomputed").fit(K)
+
+
+# -- pre-images --------------------------------------------------------------------------------
+
+
+def test_ridge_preimages_are_scikit_learns():
+    options = {"kernel": "rbf", "gamma": GAMMA, "alpha": 0.1, "fit_inverse_transform": True}
+    ours = KernelPCA(8, **options).fit(X)
+    theirs = Reference(8, eigen_solver="dense", **options).fit(X)
+    Z = theirs.transform(NEW)
+    np.testing.assert_allclose(ours.inverse_transform(Z), theirs.inverse_transform(Z), atol=1e-6)
+    np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-5)
+    flat = KernelPCA(8, **{**options, "alpha": 1e6, "fit_inverse_transform": "ridge"}).fit(X)
+    assert np.abs(flat.inverse_transform(Z)).max() < 1e-2
+
+
+def test_fixed_points_take_noise_away():
+    """On a circle with noise, and for digits: nearer to the clean rows than the noisy ones are."""
+    angle = RANDOM.uniform(0, 2 * np.pi, 300)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    noisy = circle + 0.1 * RANDOM.normal(size=circle.shape)
+    model = KernelPCA(4, kernel=2 * RBF(0.5), fit_inverse_transform="fixed_point").fit(noisy)
+    back = model.inverse_transform(model.transform(noisy))
+    assert np.std(np.linalg.norm(back, axis=1)) < 0.5 * np.std(np.linalg.norm(noisy, axis=1))
+    every = KernelPCA(kernel=RBF(0.5), fit_inverse_transform="fixed_point").fit(X)
+    np.testing.assert_allclose(every.inverse_transform(every.transform(X[:20])), X[:20], atol=1e-4)
+
+
+def test_a_fixed_point_is_one():
+    """z = sum_i g_i k(z, x_i) x_i / sum_i g_i k(z, x_i), g the place in feature space."""
+    kernel = RBF(GAMMA)
+    model = KernelPCA(5, kernel=kernel, fit_inverse_transform="fixed_point").fit(X)
+    Y = model.transform(NEW)
+    a = model.eigenvectors_ / np.sqrt(model.eigenvalues_)
+    g = Y @ a.T
+    g += (1 - g.sum(axis=1, keepdims=True)) / len(X)
+    Z = model.inverse_transform(Y)
+    pull = g * kernel(Z, X)
+    np.testing.assert_allclose(pull @ X / pull.sum(axis=1, keepdims=True), Z, atol=1e-5)
+    with pytest.raises(ValueError, match="there are 5 components"):
+        model.inverse_transform(Y[:, :2])
+
+
+def test_preimages_that_there_are_not(monkeypatch):
+    with pytest.raises(NotFittedError, match="fit_inverse_transform"):
+        KernelPCA(2).fit(X).inverse_transform(X[:, :2])
+    with pytest.raises(ValueError, match="precomputed"):
+        KernelPCA(2, kernel="precomputed", fit_inverse_transform=True).fit(X @ X.T)
+    with pytest.raises(TypeError, match="sparse"):
+        KernelPCA(2, fit_inverse_transform=True).fit(sp.csr_array(X))
+    with pytest.raises(ValueError, match="RBF"):
+        KernelPCA(2, fit_inverse_transform="fixed_point").fit(X)
+    with pytest.raises(ValueError, match="compares others"):
+        KernelPCA(2, kernel=Spectrum(2), fit_inverse_transform=True).fit(["abc", "abd", "bcd"])
+    hasty = KernelPCA(2, kernel=RBF(GAMMA), fit_inverse_transform="fixed_point").fit(X)
+    monkeypatch.setattr(preimages, "_STEPS", 1)
+    with pytest.warns(UserWarning, match="1 of 1 pre-images have not settled"):
+        hasty.inverse_transform([[-0.4, 0.3]])
+
+
+# -- manners -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos"])
+def test_every_kind_of_data(solver):
+    options = {"n_components": 4, "eigen_solver": solver, "random_state": 0}
+    K, k = RBF(GAMMA)(X), RBF(GAMMA)
+    model = KernelPCA(kernel=k, **options).fit(X)
+    Z = model.transform(NEW)
+    others = [
+        (KernelPCA(kernel=k, **options).fit(sp.csr_array(X)), sp.csr_array(NEW)),
+        (KernelPCA(kernel="precomputed", **options).fit(K), k(NEW, X)),
+        (KernelPCA(kernel=lambda a, b: k(a, b), **options).fit(X), NEW),
+    ]
+    if solver == "lanczos":  # without room for the matrix
+        others.append((KernelPCA(kernel=k, cache_size=0.1, **options).fit(X), NEW))
+    else:
+        with pytest.raises(ValueError, match="eigen_solver='lanczos'"):
+            KernelPCA(kernel=k, cache_size=0.1, **options).fit(X)
+    for other, new in others:
+        np.testing.assert_allclose(other.transform(new), Z, atol=1e-6)
+    words = ["".join(word) for word in RANDOM.choice(list("ACGT"), size=(30, 9))]
+    strings = KernelPCA(kernel=Spectrum(2), **options)
+    np.testing.assert_allclose(strings.fit_transform(words), strings.transform(words), atol=1e-8)
+
+
+def test_auto_takes_what_suits():
+    large = RANDOM.normal(size=(600, 3))
+    assert "Lanczos" in KernelPCA(3, kernel=RBF(1.0)).fit(large).certificate_.solver
+    assert KernelPCA(100, kernel=RBF(1.0)).fit(large).certificate_.solver == "dense"
+    limited = KernelPCA(100, kernel=RBF(1.0), time_limit=60.0).fit(large)
+    assert "Lanczos" in limited.certificate_.solver
+    with pytest.raises(ValueError, match="nothing that time_limit can stop"):
+        KernelPCA(kernel=RBF(1.0), time_limit=60.0).fit(large)
+
+
+@pytest.fixture
+def all_reports(monkeypatch):
+    """Listeners hear of every look at a run, not only of some a second."""
+    monkeypatch.setattr(Monitor, "due", lambda monitor: bool(monitor.listeners))
+
+
+@pytest.mark.usefixtures("all_reports", "heard")
+def test_stopped_early_it_has_components():
+    options = {"n_components": 3, "kernel": RBF(5.0), "eigen_solver": "lanczos"}
+    short = KernelPCA(max_iter=2, **options)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        short.fit(X)
+    stopped = KernelPCA(callback=lambda progress: progress.steps >= 2, **options)
+    with pytest.warns(ConvergenceWarning, match="stopped early"):
+        stopped.fit(X)
+    sent = []
+
+    def press(progress):
+        if progress.steps >= 2 and not sent:
+            sent.append(1)
+            signal.raise_signal(signal.SIGINT)
+
+    interrupted = KernelPCA(callback=press, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        with pytest.raises(KeyboardInterrupt):
+            interrupted.fit(X)
+    for model in (short, stopped, interrupted):
+        assert model.n_iter_ == 2
+        assert model.certificate_.residual > 1e-10
+        assert model.transform(NEW).shape == (len(NEW), 3)
+    with pytest.raises(ValueError, match="Raise time_limit"):
+        KernelPCA(time_limit=1e-9, **options).fit(X)
+
+
+def test_verbose_and_threads(capsys):
+    one, two = (
+        KernelPCA(3, kernel=RBF(GAMMA), n_jobs=jobs, verbose=jobs == 2).fit(X) for jobs in (1, 2)
+    )
+    np.testing.assert_allclose(one.transform(NEW), two.transform(NEW), atol=1e-8)
+    assert "converged" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_centred_products(kept):
+    gram, V = Gram.of(X, RBF(GAMMA)), RANDOM.normal(size=(len(X), 3))
+    products = GramProducts(gram, kept, centred=True)
+    K = centred(RBF(GAMMA)(X))
+    np.testing.assert_allclose(products @ V, K @ V, atol=1e-10)
+    np.testing.assert_allclose(products.diagonal, K.diagonal(), atol=1e-10)
+    np.testing.assert_allclose(products.rows(np.array([3, 7])), K[[3, 7]], atol=1e-10)
+    plain = GramProducts(Gram.of(X, Linear()), kept)
+    np.testing.assert_allclose(plain @ V, X @ (X.T @ V), atol=1e-10)
+
+
+def test_the_page_runs():
+    page = (Path(__file__).parents[1] / "docs" / "kernel_methods.md").read_text(encoding="utf-8")
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "kernel_methods.md", "exec"), {})
+
+
+@parametrize_with_checks(
+    [
+        KernelPCA(kernel="rbf"),
+        KernelPCA(n_components=2, eigen_solver="lanczos", random_state=0),
+        KernelPCA(n_components=2, kernel=RBF(0.1), fit_inverse_transform="fixed_point"),
+    ]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
