@@ -336,6 +336,12 @@ def _check_answers(scheme: Scheme, random: np.random.Generator) -> None:
     p = scheme.probabilities(random.uniform(0.01, 0.99, size=values.shape))
     assert (p >= 0).all(), "a probability is negative"
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9, err_msg="sum of probabilities")
+    p = scheme.tempered(values, 2.0)
+    assert p.shape == scores.shape, "shape of tempered probabilities"
+    assert (p >= 0).all(), "a tempered probability is negative"
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9, err_msg="sum of tempered ones")
+    sure = scheme.tempered(3.0 * code.T, 2.0)
+    assert sure.argmax(axis=1).tolist() == classes.tolist(), "tempered ones of its own signs"
     own = random.integers(scheme.n_classes, size=400)
     right = np.where(code.T[own] != 0, code.T[own] * np.abs(values), values)
     agreed = (scheme.decode(right) == own).all()

@@ -34,7 +34,13 @@ from maxmargin import (
 )
 from maxmargin.cli import main
 from maxmargin.kernels import RBF
-from maxmargin.plotting import plot_decision, plot_margins, plot_process, plot_tube
+from maxmargin.plotting import (
+    plot_decision,
+    plot_margins,
+    plot_process,
+    plot_reliability,
+    plot_tube,
+)
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 mpl_image = pytest.importorskip("matplotlib.image")
@@ -312,6 +318,50 @@ def test_margins(cumulative, moons, ax):
         assert heights.sum() == pytest.approx(1)
         assert heights[edges[1:] <= 0].sum() == pytest.approx(wrong / 80)
         assert heights[(edges[1:] <= 1) & (edges[:-1] >= 0)].sum() == pytest.approx(inside / 80)
+
+
+def test_reliability(ax):
+    """Shares, their means, the error and the counts, each recounted by hand."""
+    p = np.array([0.05, 0.15, 0.12, 0.95, 0.85, 0.9, 1.0, 0.5])
+    y = np.array(["no", "no", "yes", "yes", "yes", "no", "yes", "no"])
+    assert plot_reliability(p, None, y, ax=ax, bins=2) is ax
+    said, share = ax.lines[1].get_data()
+    np.testing.assert_allclose(said, [p[:3].mean(), p[3:].mean()])
+    np.testing.assert_allclose(share, [1 / 3, 3 / 5])
+    error = (3 * abs(said[0] - 1 / 3) + 5 * abs(said[1] - 3 / 5)) / 8
+    assert legend_texts(ax) == ["calibrated", f"P(class yes), ECE {error:.3f}"]
+    (counts,) = (patch.get_data()[0] for patch in ax.child_axes[0].patches)
+    assert counts.tolist() == [3, 5]
+
+
+def test_reliability_of_several_classes_and_models(ax):
+    X, y = load_iris(return_X_y=True)
+    model = SVC(probability=True, random_state=0).fit(X[::2], y[::2])
+    p, right = model.predict_proba(X[1::2]), model.predict_proba(X[1::2]).argmax(axis=1) == y[1::2]
+    plot_reliability({"sigmoid": model, "the same": p}, X[1::2], y[1::2], ax=ax)
+    assert [text.split(",")[0] for text in legend_texts(ax)] == [
+        "calibrated",
+        "sigmoid",
+        "the same",
+    ]
+    first, second = (line.get_data() for line in ax.lines[1:])
+    np.testing.assert_array_equal(first, second)
+    assert first[1][-1] == pytest.approx(right[p.max(axis=1) >= 0.9].mean())
+    band = ax.collections[0].get_paths()[0].get_extents()
+    assert band.ymin <= first[1].min() < first[1].max() <= band.ymax
+    other = Figure().subplots()
+    plot_reliability(model, X, y, ax=other, each_class=True, confidence=0.5, bins=4)
+    assert len(other.lines) == 4
+    assert "P(class 2)" in legend_texts(other)[3]
+    assert "50%" in other.get_title()
+    with pytest.raises(ValueError, match="LinearSVC has no predict_proba"):
+        plot_reliability(LinearSVC().fit(X, y), X, y, ax=ax)
+    with pytest.raises(ValueError, match="say with classes="):
+        plot_reliability(p[:, :2], None, y[1::2], ax=ax)
+    with pytest.raises(ValueError, match="bins must be"):
+        plot_reliability(model, X, y, ax=ax, bins=0)
+    absent = plot_reliability(p[y[1::2] < 2], None, y[1::2][y[1::2] < 2], ax=ax, classes=[0, 1, 2])
+    assert absent is ax
 
 
 def test_what_cannot_be_drawn_is_refused_with_advice(moons, ax):

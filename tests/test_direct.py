@@ -222,7 +222,6 @@ def test_float32_inside_reaches_any_tolerance(form):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (SVC(multiclass="crammer_singer", probability=True), "CalibratedClassifierCV"),
         (SVC(multiclass="crammer_singer", C=np.inf), "needs a finite C"),
         (SVC(multiclass="weston_watkins", solver="smo"), "for machines for two classes"),
         (SVC(multiclass="weston_watkins", solver=SMO()), "for machines for two classes"),

@@ -41,6 +41,7 @@ def expected_failures(estimator):
         SVR(kernel=2 * Precomputed()),
         SVC(kernel=RBF(gamma=0.5) + Linear()),
         SVC(probability=True, random_state=0),
+        SVC(probability="consistent", random_state=0, multiclass="ovr"),
         SVC(lam=0.01),
         SVC(fit_intercept=False),
         SVC(gamma=0.5, multiclass="ovr"),

@@ -39,7 +39,7 @@ from maxmargin.estimators.checkpoint import Checkpoint
 from maxmargin.progress import Monitor, Progress, ProgressBar, watched
 from maxmargin.solution import Status
 from maxmargin.solvers.dual import small
-from maxmargin.svm import classification
+from maxmargin.svm import out_of_fold
 
 random = np.random.default_rng(0)
 X = random.normal(size=(1500, 4))
@@ -418,12 +418,12 @@ def test_a_checkpoint_knows_nu_and_the_kernel(tmp_path):
 def test_the_folds_of_probabilities_have_the_time_that_is_left(monkeypatch):
     limits = []
 
-    class Watched(classification.Monitor):
+    class Watched(out_of_fold.Monitor):
         def __init__(self, time_limit=None, **options):
             limits.append(time_limit)
             super().__init__(time_limit, **options)
 
-    monkeypatch.setattr(classification, "Monitor", Watched)
+    monkeypatch.setattr(out_of_fold, "Monitor", Watched)
     SVC(probability=True, time_limit=600.0).fit(X, y)
     SVC(probability=True).fit(X, y)
     some, none = limits

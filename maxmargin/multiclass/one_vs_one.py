@@ -36,6 +36,7 @@ class OneVsOne(Scheme):
 
     unanimous = True
     by_class = True
+    by_sides = True
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:

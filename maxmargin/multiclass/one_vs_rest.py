@@ -60,6 +60,10 @@ class OneVsRest(Scheme):
         values = values * [-1.0, 1.0] if self.n_classes == 2 else values
         return (values > 0).astype(np.float64) if self.decoding == "votes" else values
 
+    def logits(self, values: np.ndarray) -> np.ndarray:
+        """Take the machines' own values."""
+        return super().logits(values) if self.n_classes == 2 else values
+
     def probabilities(self, r: np.ndarray) -> np.ndarray:
         """Scale those of the classes to sum to one, as scikit-learn does."""
         if self.n_classes == 2:

@@ -9,6 +9,7 @@ those on the other, 0 for those that it does not see. From a task comes a machin
     decide         the same, where machines need not all be asked
     scores         one value per class
     probabilities  from those of the machines
+    tempered       from the machines' values, by one scale
     layout         where ``dual_coef_`` keeps the coefficients
 
 With two classes every scheme has one machine, positive for the second class.
@@ -24,11 +25,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy.special import expit, softmax
 
 from maxmargin.multiclass.coupling import couple
 
 Question = tuple[int, np.ndarray]  # a machine, and the points at which its value is wanted
 Ask = Callable[[list[Question]], list[np.ndarray]]
+_SMALLEST = 1e-7  # probability of a side
 
 
 def tied(scores: np.ndarray) -> np.ndarray:
@@ -63,6 +66,8 @@ class Scheme(ABC):
         ``summed`` then says whether a row's losses against all classes are summed.
     by_class : bool
         Whether ``combine`` wants the sums over each class's support vectors apart.
+    by_sides : bool
+        Whether ``tempered`` is made of the probabilities of the machines' sides.
 
     Examples
     --------
@@ -84,6 +89,7 @@ class Scheme(ABC):
     direct = False
     summed = False
     by_class = False
+    by_sides = False
 
     @abstractmethod
     def _code(self) -> np.ndarray | list[list[int]]:
@@ -183,6 +189,22 @@ class Scheme(ABC):
         if self.n_classes == 2:
             return np.column_stack([1 - r[:, 0], r[:, 0]])
         return couple(r, self.code)
+
+    def logits(self, values: np.ndarray) -> np.ndarray:
+        """One value per class, (n, classes), whose softmax at some scale is a probability.
+
+        Those of loss-based decoding, however the scheme decides; votes would say too little.
+        """
+        return values * [-0.5, 0.5] if self.n_classes == 2 else Scheme.scores(self, values)
+
+    def tempered(self, values: np.ndarray, scale: float) -> np.ndarray:
+        """Class probabilities (n, classes) from the machines' values, times a scale.
+
+        The softmax of the logits or, ``by_sides``, ``1 / (1 + exp(-scale value))`` put together.
+        """
+        if self.by_sides:
+            return self.probabilities(np.clip(expit(scale * values), _SMALLEST, 1 - _SMALLEST))
+        return softmax(scale * self.logits(values), axis=1)
 
     # -- layout of the coefficients ------------------------------------------------------------
 

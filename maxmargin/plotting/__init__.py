@@ -1,4 +1,4 @@
-"""Pictures of fitted machines (street, margins, tube, process), schemes, searches and traces.
+"""Pictures of fitted machines, probabilities, processes, schemes, searches, losses and traces.
 
 matplotlib is loaded when a picture is drawn, not when this module is imported.
 """
@@ -7,6 +7,7 @@ from maxmargin.plotting.decision import plot_decision
 from maxmargin.plotting.losses import plot_gradient_weights, plot_losses
 from maxmargin.plotting.margins import plot_margins
 from maxmargin.plotting.process import plot_process
+from maxmargin.plotting.reliability import plot_reliability
 from maxmargin.plotting.scheme import plot_scheme
 from maxmargin.plotting.search import plot_search
 from maxmargin.plotting.sequences import plot_logo, plot_positions, plot_words
@@ -21,6 +22,7 @@ __all__ = [
     "plot_margins",
     "plot_positions",
     "plot_process",
+    "plot_reliability",
     "plot_scheme",
     "plot_search",
     "plot_trace",

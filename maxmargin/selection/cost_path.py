@@ -22,8 +22,8 @@ from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.selection.plan import Candidate
 from maxmargin.selection.targets import Fold, Labels, Targets
 from maxmargin.solvers import Seed, SeededSMO, Watch, drive
-from maxmargin.svm.classification import probability_folds
-from maxmargin.svm.probability import platt
+from maxmargin.svm.out_of_fold import FOLDS, deal
+from maxmargin.svm.probability import Calibration, Values, calibrated, kind_of
 
 _NOISE = 0.02  # share of a value's unit that the rounding of kernel values may take
 _SUMMED_NARROW = 1e-3  # and up to which values are summed in float32 too
@@ -38,7 +38,7 @@ class CostPath:
 
     Each problem is followed as far as float32 goes; ``reached`` is the number of candidates of
     which all problems are solved. With ``probabilities``, so are the problems of the folds inside
-    that the sigmoids are fitted to.
+    that the calibration is fitted to.
     """
 
     targets: Targets
@@ -62,13 +62,13 @@ class CostPath:
         count, targets, every = len(self.candidates), self.targets, range(self.targets.n_problems)
         self.coefficients = np.zeros((len(self.fold.weight), count, targets.columns))
         self.bias, self.noise, self.seconds = np.zeros((3, count, len(every)))
-        self.sigmoids = np.zeros((count, len(every), 2))
         self.reached = count
         self.inside: list[_Inside] = []
         if self.probabilities and isinstance(targets, Labels):
-            # one stream, drawn from pair after pair
             random = check_random_state(self.candidates[0].machine.random_state)
-            self.inside = [_Inside.of(targets, self.fold, k, random) for k in every]
+            train = self.fold.train[self.fold.weight[self.fold.train] > 0]
+            number = deal(targets.index[train], random)
+            self.inside = [_Inside.of(targets, train, number, k, count) for k in every]
 
     def follow(self, k: int, block: np.ndarray, monitor: Monitor) -> None:
         """Solve problem k for one cost after the other."""
@@ -85,26 +85,46 @@ class CostPath:
             self._follow_inside(k, block, monitor)
 
     def _follow_inside(self, k: int, block: np.ndarray, monitor: Monitor) -> None:
-        """Solve the folds inside problem k, and fit each candidate's sigmoid to their values."""
-        targets, inside, sign = self.targets, self.inside[k], self.targets.sign
+        """Solve the folds inside problem k, for values of rows that were held out."""
+        targets, inside = self.targets, self.inside[k]
         assert isinstance(targets, Labels)
         signs, rows = targets.tasks[k][1], np.arange(len(block))
         weight = targets.weights(self.candidates[0].machine, k, self.fold)
-        values = np.tile(inside.values, (len(self.candidates), 1))
-        for kept, held_out in inside.folds:
+        for f in range(FOLDS):
+            held_out = inside.number == f
             part = np.zeros(len(block))
-            part[inside.rows[kept]] = weight[inside.rows[kept]]
+            part[inside.rows[~held_out]] = weight[inside.rows[~held_out]]
+            left = np.unique(signs[inside.rows[~held_out]])
+            if len(left) < 2:
+                inside.values[:, held_out] = left.sum()
+                continue
 
             def pose(machine: Any, part: np.ndarray = part) -> DualProblem:
                 return machine._part_of_problem(rows, signs, part, weight)
 
             outside = block[inside.rows[held_out]]
             for i, coef, bias, _, seconds in self._solutions(block, pose, monitor):
-                values[i, held_out] = outside @ coef + bias
+                inside.values[i, held_out] = outside @ coef + bias
                 self.seconds[i, k] += seconds
-        own = sign * signs[inside.rows]
-        for i in range(self.reached):
-            self.sigmoids[i, k] = platt(sign * values[i], own)
+
+    def calibration(self, i: int) -> Calibration | None:
+        """What makes probabilities of a candidate's values, fitted as its fit does."""
+        if not self.inside:
+            return None
+        targets, weight = self.targets, self.fold.weight
+        assert isinstance(targets, Labels)
+        known = [
+            Values(
+                targets.sign * inside.values[i],
+                targets.scheme.code[k, targets.index[inside.train]],
+                weight[inside.train],
+            )
+            for k, inside in enumerate(self.inside)
+        ]
+        kind = kind_of(self.candidates[i].machine.probability)
+        train = self.fold.train[weight[self.fold.train] > 0]
+        assert kind is not None
+        return calibrated(kind, targets.scheme, known, targets.index[train])
 
     def _solutions(
         self, block: np.ndarray, pose: Callable[[Any], DualProblem], monitor: Monitor
@@ -153,23 +173,23 @@ class CostPath:
 
 @dataclass(frozen=True)
 class _Inside:
-    """The folds inside the training rows of a pair, as a fit with probabilities draws them.
+    """The folds inside the training rows of a pair, as a fit with probabilities deals them.
 
-    ``rows`` are the pair's training rows, as rows of its block; ``folds`` say which of them to
-    learn from and which to hold out, and ``values`` what is known of these without learning.
+    ``train`` are the pair's training rows, and ``rows`` the same as rows of its block; ``number``
+    is the fold of each, and ``values`` what is found of them, (candidates, rows).
     """
 
+    train: np.ndarray
     rows: np.ndarray
-    folds: list[tuple[np.ndarray, np.ndarray]]
+    number: np.ndarray
     values: np.ndarray
 
     @classmethod
-    def of(cls, targets: Labels, fold: Fold, k: int, random: np.random.RandomState) -> _Inside:
-        """Draw the folds of the k-th pair."""
-        all_rows, signs = targets.tasks[k]
-        taking_part = np.zeros(len(fold.weight), dtype=bool)
-        taking_part[all_rows] = fold.weight[all_rows] > 0
-        train = fold.train[taking_part[fold.train]]
-        rows = np.searchsorted(all_rows, train)
-        values = np.zeros(len(rows))
-        return cls(rows, list(probability_folds(signs[rows], values, random)), values)
+    def of(
+        cls, targets: Labels, train: np.ndarray, number: np.ndarray, k: int, count: int
+    ) -> _Inside:
+        """Take those of the k-th pair from the rows and folds of all."""
+        all_rows = targets.rows(k)
+        own = np.isin(train, all_rows)
+        rows = np.searchsorted(all_rows, train[own])
+        return cls(train[own], rows, number[own], np.zeros((count, len(rows))))

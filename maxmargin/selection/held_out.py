@@ -26,14 +26,14 @@ def _answered(name: str) -> Any:
 class HeldOut:
     """What is known of a candidate's machine on one split; to a scorer, the fitted estimator.
 
-    ``predict``, ``decision_function``, ``score`` and, with sigmoids, the probabilities of the very
-    rows whose values are known are answered from these. For all else (other rows, fitted
+    ``predict``, ``decision_function``, ``score`` and, with a calibration, the probabilities of the
+    very rows whose values are known are answered from these. For all else (other rows, fitted
     attributes) the estimator is really fitted, once, when it is first asked for.
 
     ``seconds`` is the time of its own solution, without what is shared, and ``how`` says by which
     means it was found. ``test`` and ``train`` are its values, (rows, problems), on the rows of the
-    split; without ``classes`` there is one problem. ``sigmoids``, (problems, 2), are the numbers A
-    and B of each pair's probabilities. Where the fitted estimator is there, no values are needed.
+    split; without ``classes`` there is one problem. ``calibration`` makes probabilities of them.
+    Where the fitted estimator is there, no values are needed.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class HeldOut:
         test: np.ndarray | None = None,
         train: np.ndarray | None = None,
         classes: np.ndarray | None = None,
-        sigmoids: np.ndarray | None = None,
+        calibration: Any = None,
         fitted: Any = None,
     ) -> None:
         self.candidate, self.split, self.seconds, self.how = candidate, split, seconds, how
@@ -62,9 +62,8 @@ class HeldOut:
             self._machine.scheme_ = as_scheme(candidate.machine.multiclass, len(classes))
             self._machine._machine_values = self._values
             self._machine._class_index = lambda X: self._machine._decoded(self._values(X))
-        self._probable = sigmoids is not None
-        if sigmoids is not None:
-            self._machine.probA_, self._machine.probB_ = sigmoids.T
+        self._probable = calibration is not None
+        self._machine.calibration_ = calibration
         self._machine.n_features_in_ = None  # fitted, for who asks
 
     def on(self, sides: list[Any], fit: Callable[[], Any]) -> HeldOut:

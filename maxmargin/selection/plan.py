@@ -20,6 +20,7 @@ from sklearn.utils import get_tags
 from maxmargin.backends.device import DeviceError
 from maxmargin.linear import LinearSVC, LinearSVR, LogisticRegression
 from maxmargin.svm import SVC, SVR, NuSVC, NuSVR
+from maxmargin.svm.probability import kind_of
 
 T = TypeVar("T")
 
@@ -88,6 +89,11 @@ class Candidate:
         followed = isinstance(self.machine, _ALONG_C) and self.machine.tol >= FLOAT32_FROM
         return np.float32 if followed else np.float64
 
+    @property
+    def calibration(self) -> str | None:
+        """Kind of its probabilities, if it has any."""
+        return kind_of(getattr(self.machine, "probability", False))
+
     def refusal(self, probabilities: bool) -> str | None:
         """Why its parameters ask for a fit of its own; None where they do not."""
         machine, kind = self.machine, type(self.machine)
@@ -108,9 +114,11 @@ class Candidate:
             return "C=inf, without slack, is a problem of another kind."
         if self.linear and machine.solver == "sgd":
             return "solver='sgd' ends where its random steps lead: not to one answer."
-        probable = probabilities and getattr(machine, "probability", False) is True
-        if probable and self.dtype is not np.float32:
-            return f"Only an SVC with tol >= {FLOAT32_FROM:g} shares what probability=True needs."
+        if probabilities and self.calibration and self.dtype is not np.float32:
+            return (
+                f"Only an SVC with tol >= {FLOAT32_FROM:g} shares what "
+                f"probability={machine.probability!r} needs."
+            )
         return None
 
     def same_data(self, other: Candidate) -> bool:

@@ -41,6 +41,7 @@ from maxmargin.selection.scikit_learn import Manners, Transformers
 from maxmargin.selection.targets import Fold, Labels
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.seeded import warm_start_ratio
+from maxmargin.svm.probability import needs_all
 
 _LARGEST = 1e30  # kernel value up to which float32 is thought of
 # what a kernel function of the user's may raise: in a fit of its own it is a failed fit
@@ -48,6 +49,11 @@ _SMALL = 1000  # variables up to which a problem is as soon solved from zero
 _OF_FUNCTIONS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _FOLLOWED = "along paths of C over float32 values"
 _DIRECT = "all classes at once along paths of C, to certificates over float64 values"
+_UNSEEN = (
+    "probability={!r} wants the values of machines on rows of classes that they do not see, which "
+    "only a fit of its own has."
+)
+_DIRECT_ALONE = "probability={!r} of all classes at once needs folds of its own, in a fit of its own."
 _CERTIFIED = "solved to certificates over float64 values"
 
 
@@ -198,6 +204,12 @@ class SharedFits:
             X = data.X if pairwise else _safe_indexing(data.X, np.sort(fold.train))
             once = len(np.unique(fold.train)) == len(fold.train)
             for path in paths:
+                asked = path[0].calibration if self.manners.ask_for_probabilities else None
+                reason = _not_shared(asked, data.targets)
+                if reason is not None:
+                    reason = reason.format(path[0].machine.probability)
+                    self.leave_alone(path, reason, fold.split)
+                    continue
                 posed = self._posed(data, path, fold)
                 if not posed:
                     continue
@@ -209,8 +221,7 @@ class SharedFits:
                 job = next((job for job in jobs if job.kernel == kernel), None)
                 if job is None:
                     jobs.append(job := KernelJob(kernel))
-                probable = self.manners.ask_for_probabilities and once
-                probable &= getattr(path[0].machine, "probability", False) is True
+                probable = asked is not None and once
                 job.paths.append(CostPath(data.targets, fold, posed, probable))
         return jobs
 
@@ -346,7 +357,7 @@ class SharedFits:
                     test=test[i],
                     train=None if train is None else train[i],
                     classes=path.targets.classes,
-                    sigmoids=path.sigmoids[i] if path.inside else None,
+                    calibration=path.calibration(i),
                 )
                 for i, candidate in enumerate(path.candidates[: path.reached])
             ]
@@ -439,6 +450,15 @@ class SharedFits:
             return sign * (sums + bias[machines])
 
         return values
+
+
+def _not_shared(calibration: str | None, targets: Any) -> str | None:
+    """Why candidates with probabilities of some kind are not shared, with room for their name."""
+    if calibration is None or not isinstance(targets, Labels):
+        return None
+    if targets.direct:
+        return _DIRECT_ALONE
+    return _UNSEEN if needs_all(calibration, targets.scheme) else None
 
 
 def _on_rows(data: DataSet, machine: Any, k: int, fold: Fold) -> DualProblem:

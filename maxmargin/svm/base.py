@@ -24,6 +24,7 @@ from maxmargin.evaluation import Evaluation
 from maxmargin.gram import Gram
 from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.solution import Status
 from maxmargin.solvers import SMO, Auto, DualMethod, WorkingSet, solve_certified
 from maxmargin.svm import primal_start
 
@@ -130,14 +131,14 @@ class KernelMachine(KernelEstimator):
 
     def _warn_unfinished(self, certificate: DualCertificate, where: str = "") -> None:
         """Warn when a problem did not converge: why, how far it is, and what to do."""
-        if certificate.converged:
-            return
-        advice = certificate.status.advice.format(
-            max_iter=self.max_iter, time_limit=self.time_limit or 0.0
-        )
+        if not certificate.converged:
+            self._warn_stopped(certificate.status, certificate.kkt_violation, where)
+
+    def _warn_stopped(self, status: Status, violation: float, where: str = "") -> None:
+        advice = status.advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
         warn(
-            f"{where}{advice} The KKT violation is {certificate.kkt_violation:.3g} "
-            f"(tol {self.tol:g}). See certificate_."
+            f"{where}{advice} The KKT violation is {violation:.3g} (tol {self.tol:g}). See "
+            "certificate_."
         )
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:

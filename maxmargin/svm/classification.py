@@ -3,56 +3,47 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Hidden, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.duals.direct import DirectProblem
 from maxmargin.estimators.callbacks import observed, scikit_learn_listeners
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
-from maxmargin.evaluation import Evaluation, InseparableError
+from maxmargin.evaluation import InseparableError
 from maxmargin.gram import Gram
 from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
-from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.solvers import Auto, RowDescent, Watch, solve_certified
+from maxmargin.progress import ProblemMonitor
+from maxmargin.solution import Status
+from maxmargin.solvers import Auto, RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
 from maxmargin.svm.base import KernelMachine
-from maxmargin.svm.probability import platt, sigmoid
+from maxmargin.svm.out_of_fold import Found, OutOfFold, Task, deal
+from maxmargin.svm.probability import (
+    KINDS,
+    Calibration,
+    Sigmoids,
+    Values,
+    calibrated,
+    consistent,
+    kind_of,
+    needs_all,
+)
 
-_FOLDS = 5
 _ASKED = 40_000  # points times machines from which single questions cost less than all values
 
 
-def probability_folds(
-    signs: np.ndarray, values: np.ndarray, random: np.random.RandomState
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the rows to learn from and those held out, for a problem's out-of-fold values.
-
-    Where only one class is left to learn from, its label is all that can be said of the others:
-    that is written into ``values``.
-    """
-    folds = KFold(min(_FOLDS, len(signs)), shuffle=True, random_state=random)
-    for kept, held_out in folds.split(signs):
-        if len(np.unique(signs[kept])) < 2:
-            values[held_out] = signs[kept][0]
-        else:
-            yield kept, held_out
-
-
 def _wants_probability(machine: Any) -> bool:
-    if machine.probability in (False, "deprecated"):
+    if kind_of(machine.probability) is None:
         raise AttributeError("predict_proba is not available when probability=False")
     return True
 
@@ -71,7 +62,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     _parameter_constraints: dict = {
         **KernelMachine._parameter_constraints,
-        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "probability": ["boolean", StrOptions(set(KINDS)), Hidden(StrOptions({"deprecated"}))],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "decision_function_shape": [StrOptions({"ovr", "ovo"})],
         "break_ties": ["boolean"],
@@ -116,13 +107,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         kernel = self._validated_kernel()
         X, y = self._validated(X, y, kernel)
         self.classes_, index = read_labels(y)
-        weight = self._validated_weight(sample_weight, X)
+        counts = weight = self._validated_weight(sample_weight, X)
         self.class_weight_ = read_class_weights(self.class_weight, self.classes_, index, weight)
         weight = weight * self.class_weight_[index]
         self.scheme_ = scheme = as_scheme(self.multiclass, len(self.classes_))
         gram = self._gram(X, kernel)
         if scheme.direct:
-            return self._fit_directly(X, index, weight, gram)
+            return self._fit_directly(X, index, weight, gram, counts)
         tasks = scheme.tasks(index)
         weights = [scheme.weigh(signs, weight[rows]) for rows, signs in tasks]
         problems = [
@@ -140,15 +131,22 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.n_support_ = n_support.astype(np.int32)
         self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
         self._keep_margins(evaluations, tasks)
-        self._fit_probability(gram, tasks, weights, solver)
+
+        def values(folds: OutOfFold, everywhere: bool) -> list[Found]:
+            solved = zip(tasks, weights, evaluations, strict=True)
+            parts = [Task(*task, own, evaluation) for task, own, evaluation in solved]
+            return [(rows, scheme.sign * f) for rows, f in folds.of_tasks(parts, everywhere)]
+
+        self._calibrate(gram, solver, values, index, np.where(weight > 0, counts, 0.0))
         return self
 
     def _fit_directly(
-        self, X: Any, index: np.ndarray, weight: np.ndarray, gram: Gram
+        self, X: Any, index: np.ndarray, weight: np.ndarray, gram: Gram, counts: np.ndarray
     ) -> KernelClassifier:
         """Find the functions of all classes in one problem."""
         problem = self._direct_problem(index, weight).over(gram)
-        scheme, monitor = self.scheme_, self._solver().monitor
+        scheme, solver = self.scheme_, self._solver()
+        monitor = solver.monitor
         known = getattr(self, "_direct_start", None)
         if self.warm_start and known is not None and known.shape == (len(index), scheme.n_classes):
             problem = problem.started_near(known.toarray())
@@ -170,17 +168,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         functions = found.values - self.intercept_
         norms = np.sqrt(np.maximum((found.b * functions).sum(axis=0), 0.0))
         self.margin_ = np.divide(1.0, norms, out=np.full_like(norms, np.inf), where=norms > 0)
-        self.probA_, self.probB_ = np.empty(0), np.empty(0)
+        self._calibrate(
+            gram,
+            solver,
+            lambda folds, _: folds.of_direct(problem, found.b, method),
+            index,
+            np.where(weight > 0, counts, 0.0),
+        )
         return self
 
     def _direct_problem(self, index: np.ndarray, weight: np.ndarray) -> DirectProblem:
         """State the one problem of a direct form, or refuse parameters that it does not have."""
         scheme = self.scheme_
-        if self.probability not in (False, "deprecated"):
-            raise ValueError(
-                f"probability=True fits a sigmoid to machines for two, which {scheme!r} does "
-                "not have: wrap the machine in sklearn's CalibratedClassifierCV(ensemble=False)."
-            )
         if self.checkpoint is not None:
             raise ValueError(f"{scheme!r} keeps no checkpoint: use warm_start=True.")
         if self.solver != "auto" and not isinstance(self.solver, RowDescent):
@@ -225,64 +224,58 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     # -- probabilities -------------------------------------------------------------------------
 
-    def _fit_probability(self, gram: Gram, tasks: list, weights: list, solver: Auto) -> None:
-        """Fit a sigmoid to each machine's out-of-fold values, as LIBSVM does."""
-        self.probA_, self.probB_ = np.empty(0), np.empty(0)
-        if self.probability in (False, "deprecated"):
-            return
-        random = check_random_state(self.random_state)
-        weighed = zip(tasks, weights, strict=True)
-        tasks = [(rows[own > 0], signs[own > 0]) for (rows, signs), own in weighed]
-        weights = [own[own > 0] for own in weights]
-        problems, places = [], []
-        values = [np.zeros(len(rows)) for rows, _ in tasks]
-        for k, ((rows, signs), own) in enumerate(zip(tasks, weights, strict=True)):
-            for kept, held_out in probability_folds(signs, values[k], random):
-                problems.append(self._part_of_problem(rows[kept], signs[kept], own[kept], own))
-                places.append((k, held_out))
-        if problems:
-            evaluations = self._solved_folds(gram, problems, solver)
-            worst = DualCertificate.worst([evaluation.certificate for evaluation in evaluations])
-            self._warn_unfinished(worst, "in the folds for probability=True: ")
-            for (k, held_out), evaluation in zip(places, evaluations, strict=True):
-                coefficients = np.zeros(gram.n)
-                coefficients[evaluation.rows] = evaluation.coefficients
-                outside = gram.matvec(coefficients, tasks[k][0][held_out])
-                values[k][held_out] = outside + evaluation.bias
-        sign = self.scheme_.sign
-        sigmoids = [platt(sign * values[k], sign * signs) for k, (_, signs) in enumerate(tasks)]
-        self.probA_ = np.array([A for A, _ in sigmoids])
-        self.probB_ = np.array([B for _, B in sigmoids])
+    def _calibrate(
+        self,
+        gram: Gram,
+        solver: Auto,
+        values: Callable[[OutOfFold, bool], list[Found]],
+        index: np.ndarray,
+        counts: np.ndarray,
+    ) -> None:
+        """Fit what makes probabilities of values, to values of rows that were held out.
 
-    def _solved_folds(
-        self, gram: Gram, problems: list[DualProblem], solver: Auto
-    ) -> list[Evaluation]:
-        """Solve the folds with a monitor of their own, in the time that is left."""
-        left = None if self.time_limit is None else self.time_limit - solver.monitor.seconds
-        monitor = Monitor(left, problems=len(problems))
-        if solver.monitor.interrupted:
-            monitor.reason = solver.monitor.reason
-        with monitor.catching_interrupts():
-            own = replace(solver, monitor=monitor)
-            return solve_certified(gram, problems, own, self.tol, self._workers())[0]
+        ``counts`` is what rows count in the likelihood: their weights, without those of classes.
+        """
+        self.calibration_: Calibration | None = None
+        self.probA_, self.probB_ = np.empty(0), np.empty(0)
+        kind, scheme = kind_of(self.probability), self.scheme_
+        if kind is None:
+            return
+        part = np.flatnonzero(counts > 0)
+        number = np.full(len(counts), -1)
+        number[part] = deal(index[part], check_random_state(self.random_state))
+        folds = OutOfFold(self, gram, number, solver)
+        found = values(folds, needs_all(kind, scheme))
+        if folds.status is not Status.CONVERGED:
+            where = f"in the folds for probability={self.probability!r}: "
+            self._warn_stopped(folds.status, folds.violation, where)
+        known = [
+            Values(f, codes[index[rows]], counts[rows])
+            for (rows, f), codes in zip(found, scheme.code, strict=True)
+        ]
+        self.calibration_ = calibrated(kind, scheme, known, index[part])
+        if isinstance(self.calibration_, Sigmoids):
+            self.probA_, self.probB_ = self.calibration_.A, self.calibration_.B
 
     @available_if(_wants_probability)
     @takes_tensors
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
 
-        From Platt's sigmoid on each machine's value and, for several classes, pairwise coupling
-        (one-vs-one) or scaling to a sum of one (one-vs-rest). The sigmoids are fitted to
-        out-of-fold values, so the most probable class and :meth:`predict`, which follows the
-        margins, can differ near the boundary and on very small data.
+        By ``calibration_``, which was fitted to out-of-fold values: see ``probability``. The most
+        probable class and :meth:`predict`, which follows the margins, can differ near the
+        boundary and on very small data, unless ``probability="consistent"``.
         """
         self._check_is_fitted()
-        if not len(self.probA_):
+        if self.calibration_ is None:
             raise AttributeError(
                 "predict_proba is not available when fitted with probability=False"
             )
-        r = sigmoid(self._machine_values(X), self.probA_, self.probB_)
-        return self.scheme_.probabilities(r)
+        values = self._machine_values(X)
+        p = self.calibration_.probabilities(values)
+        if not self.calibration_.consistent:
+            return p
+        return consistent(p, self._class_index(X) if self._asks(X) else self._decoded(values))
 
     @available_if(_wants_probability)
     @takes_tensors
@@ -327,13 +320,17 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _class_index(self, X: Any) -> np.ndarray:
         """Index of each row's class; a scheme that needs few machines' values asks for those."""
-        scheme, machines = self.scheme_, len(self.scheme_.code)
-        few = scheme.n_asked < machines and not self.break_ties
-        if few and _num_samples(X) * machines >= _ASKED:
+        if self._asks(X):
             X, ask = self._asking(X, self._expansion_coefficients(), self.intercept_)
             if ask is not None:
-                return scheme.decide(ask, _num_samples(X))
+                return self.scheme_.decide(ask, _num_samples(X))
         return self._decoded(self._machine_values(X))
+
+    def _asks(self, X: Any) -> bool:
+        """Whether to ask for the values of few machines, and not of all."""
+        scheme, machines = self.scheme_, len(self.scheme_.code)
+        few = scheme.n_asked < machines and not self.break_ties
+        return few and _num_samples(X) * machines >= _ASKED
 
     def _decoded(self, values: np.ndarray) -> np.ndarray:
         """Index of each row's class, from the values of all machines."""

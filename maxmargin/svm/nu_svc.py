@@ -39,8 +39,8 @@ class NuSVC(KernelClassifier):
     shrinking : bool, default=True
         Let SMO set points aside that are unlikely to change; without effect on the answer, and on
         problems so large (1,000 variables) that the working-set engine solves them.
-    probability : bool, default=False
-        Fit Platt's sigmoid by 5-fold cross-validation, for :meth:`predict_proba`.
+    probability : bool or {"sigmoid", "isotonic", "temperature", "consistent"}, default=False
+        As in :class:`SVC`.
     tol : float, default=1e-3
         Largest KKT violation of an answer that counts as converged, as in scikit-learn.
     cache_size : "auto" or float, default="auto"
@@ -93,7 +93,7 @@ class NuSVC(KernelClassifier):
     support_ : int array of shape (n_SV,)
     support_vectors_ : of shape (n_SV, n_features)
         Empty for a precomputed kernel.
-    n_support_, dual_coef_, scheme_, intercept_, coef_, margin_, slack_, n_iter_
+    n_support_, dual_coef_, scheme_, intercept_, coef_, margin_, slack_, n_iter_, calibration_
         As in :class:`SVC`, for the machine scaled to margin one.
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
         As in scikit-learn.

@@ -41,9 +41,13 @@ class SVC(KernelClassifier):
     shrinking : bool, default=True
         Let SMO set points aside that are unlikely to change; without effect on the answer, and on
         problems so large (1,000 variables) that the working-set engine solves them.
-    probability : bool, default=False
-        Fit Platt's sigmoid by 5-fold cross-validation, for :meth:`predict_proba`. (scikit-learn
-        deprecates it in favour of ``CalibratedClassifierCV``.)
+    probability : bool or {"sigmoid", "isotonic", "temperature", "consistent"}, default=False
+        What makes probabilities of values, for :meth:`predict_proba`, fitted to out-of-fold values
+        of five folds. ``True`` is ``"sigmoid"``: Platt's for each machine, coupled. ``"isotonic"``:
+        a rising function for each, for thousands of rows. ``"temperature"``: one scale in all,
+        mostly the best for several classes. ``"consistent"``: the same, and the class that
+        :meth:`predict` names is always the most probable. (scikit-learn deprecates the parameter
+        in favour of ``CalibratedClassifierCV``, which takes this machine, too.)
     tol : float, default=1e-3
         Largest KKT violation of an answer that counts as converged, as in scikit-learn.
     cache_size : "auto" or float, default="auto"
@@ -123,6 +127,8 @@ class SVC(KernelClassifier):
     slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
     n_iter_ : int array of shape (n_machines,)
+    calibration_ : Calibration or None
+        What ``probability`` asked for, as fitted: ``A`` and ``B``, ``steps`` or a ``scale``.
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
         As in scikit-learn.
 

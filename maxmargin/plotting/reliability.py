@@ -1,0 +1,179 @@
+"""Whether probabilities mean what they say: how often what was said to be likely came true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.utils import check_consistent_length
+
+from maxmargin.plotting import marks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COUNTS = 0.16  # of the picture's height, below, for the number of rows in each bin
+_BANDS = 4  # curves up to which their bands can be told apart
+
+
+def plot_reliability(
+    model: Any,
+    X: Any,
+    y: Any,
+    ax: Axes | None = None,
+    *,
+    bins: int = 10,
+    each_class: bool = False,
+    confidence: float = 0.95,
+    classes: Sequence[Any] | None = None,
+) -> Axes:
+    """Draw how often an event happened against the probability that was given to it.
+
+    Rows are put into bins of equal width by their probability p. Each bin with rows has a point:
+    the mean of p, and the share of rows for which the event came true, with Wilson's confidence
+    interval as a band (of up to four curves). Calibrated probabilities are on the diagonal. Below
+    are the numbers of rows. The legend has the expected calibration error,
+
+        ECE = sum_b n_b / n |share_b - mean p_b|
+
+    The event is the second of two classes; of several, that the most probable class is the true
+    one. New rows, please: on those of the fit any machine looks good.
+
+    Parameters
+    ----------
+    model : fitted classifier with predict_proba, array of probabilities, or mapping of either
+        Probabilities are of shape (n_samples, n_classes), or (n_samples,) for the second of two
+        classes. With a mapping, each name is a curve.
+    X : array-like of shape (n_samples, n_features), or None
+        Points; of given probabilities not needed.
+    y : array-like of shape (n_samples,)
+        Their classes.
+    ax : matplotlib Axes, optional
+        Where to draw; by default on a new figure.
+    bins : int, default=10
+    each_class : bool, default=False
+        Draw a curve for every class, that it is the true one.
+    confidence : float, default=0.95
+        Of the band.
+    classes : sequence, optional
+        Classes of the columns of given probabilities; by default those of y, in order.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from maxmargin import SVC
+    >>> from maxmargin.plotting import plot_reliability
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = SVC(probability="temperature", random_state=0).fit(X[::2], y[::2])
+    >>> ax = plot_reliability(model, X[1::2], y[1::2])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['calibrated', 'P(class 1), ECE 0.0...']
+    """
+    if bins < 1 or not 0 < confidence < 1:
+        raise ValueError(
+            f"bins must be at least 1 and confidence in (0, 1), got {bins!r} and {confidence!r}."
+        )
+    given = model if isinstance(model, Mapping) else {"": model}
+    y = np.asarray(y)
+    curves = [
+        (f"{name}, {said}" if name and each_class else name or said, p, true)
+        for name, one in given.items()
+        for said, p, true in _events(_probabilities(one, X, y, classes), y, each_class)
+    ]
+    ax = marks.axes_or_new(ax)
+    ax.plot([0, 1], [0, 1], color=marks.INK, linewidth=1, linestyle="--", label="calibrated")
+    below = ax.inset_axes((0.0, 0.0, 1.0, _COUNTS), zorder=0)
+    edges, largest, points = np.linspace(0.0, 1.0, bins + 1), 0, [np.zeros((0, 2))]
+    for colour, (name, p, true) in zip(marks.colours(len(curves)), curves, strict=True):
+        where = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, bins - 1)
+        counts = np.bincount(where, minlength=bins)
+        some = counts > 0
+        said = np.bincount(where, weights=p, minlength=bins)[some] / counts[some]
+        share = np.bincount(where, weights=true, minlength=bins)[some] / counts[some]
+        error = float(counts[some] @ np.abs(share - said)) / len(p)
+        low, high = wilson(share, counts[some], confidence)
+        text = f"{name}, ECE {error:.3f}"
+        ax.plot(said, share, marker="o", markersize=4, color=colour, linewidth=1.8, label=text)
+        if len(curves) <= _BANDS:
+            ax.fill_between(said, low, high, color=colour, alpha=0.15, linewidth=0)
+        points.append(np.column_stack([said, share]))
+        points.append(np.column_stack([said, _COUNTS * counts[some] / counts.max()]))
+        below.stairs(counts, edges, color=colour, fill=len(curves) == 1, alpha=0.6)
+        largest = max(largest, int(counts.max()))
+    below.set(xlim=(-0.02, 1.02), ylim=(0, 1.05 * largest), yscale="linear")
+    blank = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+    told = f"rows in a bin, up to {largest}"
+    below.text(0.01, largest, told, va="top", fontsize="x-small", bbox=blank)
+    below.axis("off")
+    ax.set(
+        xlim=(-0.02, 1.02),
+        ylim=(-0.02, 1.02),
+        xlabel="probability, mean of a bin",
+        ylabel="share of its rows that are of the class",
+        title=f"{len(y)} rows" + f", {confidence:.0%} bands" * (len(curves) <= _BANDS),
+    )
+    marks.legend(ax, np.concatenate(points))
+    return ax
+
+
+def wilson(share: np.ndarray, count: np.ndarray, confidence: float) -> tuple:
+    """Wilson's interval for a probability, from the share of so many cases in which it came true.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10, 10]), 0.95)
+    >>> low.round(3), high.round(3)
+    (array([0.   , 0.237]), array([0.278, 0.763]))
+    """
+    z = norm.ppf(0.5 + 0.5 * confidence)
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2)
+    return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def _probabilities(
+    model: Any, X: Any, y: np.ndarray, classes: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return probabilities (n, classes) and the classes of their columns."""
+    if hasattr(model, "predict_proba"):
+        p, classes = np.asarray(model.predict_proba(X)), np.asarray(model.classes_)
+    elif hasattr(model, "predict"):
+        raise ValueError(
+            f"plot_reliability needs probabilities, and {type(model).__name__} has no "
+            "predict_proba: SVC(probability=...), or CalibratedClassifierCV around it."
+        )
+    else:
+        p = np.asarray(model, dtype=np.float64)
+        p = np.column_stack([1 - p, p]) if p.ndim == 1 else p
+        classes = np.unique(y) if classes is None else np.asarray(classes)
+    check_consistent_length(p, y)
+    if p.ndim != 2 or p.shape[1] != len(classes) or len(classes) < 2:
+        raise ValueError(
+            f"Probabilities of shape {p.shape} do not have a column for each of the classes "
+            f"{list(classes)}: say with classes= which ones they are of."
+        )
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("Probabilities are between 0 and 1; these are not.")
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise ValueError(f"y has classes without a probability: {list(unknown)}.")
+    return p, classes
+
+
+def _events(
+    known: tuple[np.ndarray, np.ndarray], y: np.ndarray, each_class: bool
+) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield what may come true: a name, its probability for every row, and whether it did."""
+    p, classes = known
+    if each_class or len(classes) == 2:
+        for k in range(len(classes)) if each_class else [1]:
+            yield f"P(class {classes[k]})", p[:, k], y == classes[k]
+    else:
+        yield "most probable class", p.max(axis=1), classes[p.argmax(axis=1)] == y
