@@ -53,7 +53,7 @@ _UNSEEN = (
     "probability={!r} wants the values of machines on rows of classes that they do not see, which "
     "only a fit of its own has."
 )
-_DIRECT_ALONE = "probability={!r} of all classes at once needs folds of its own, in a fit of its own."
+_DIRECT_ALONE = "probability={!r} of all classes at once needs folds that only a fit of its own has."
 _CERTIFIED = "solved to certificates over float64 values"
 
 
