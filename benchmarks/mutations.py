@@ -361,8 +361,8 @@ MUTANTS = [
         "67",
         "the weights of words without the normalisation",
         "kernels/sequences/importance.py",
-        "c = c * np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)",
-        "c = c * 1.0",
+        "own = own * np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)",
+        "own = own * 1.0",
         "test_sequences.py",
     ),
 ]

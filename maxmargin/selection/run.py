@@ -53,7 +53,7 @@ _UNSEEN = (
     "probability={!r} wants the values of machines on rows of classes that they do not see, which "
     "only a fit of its own has."
 )
-_DIRECT_ALONE = "probability={!r} of all classes at once needs folds that only a fit of its own has."
+_DIRECT_ALONE = "probability={!r} of all classes at once needs folds, which only a fit has."
 _CERTIFIED = "solved to certificates over float64 values"
 
 
