@@ -8,6 +8,7 @@ from scipy.optimize import LinearConstraint, minimize
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, Gram, NuSVC, SVCSearchCV, Trace
@@ -172,9 +173,22 @@ def test_searches_begin_each_cost_from_the_last(monkeypatch):
     scores = search.cv_results_["mean_test_score"]
     assert scores[0] == scores[1] == scores[2]
     # what a direct form does not have is a failed fit, and said
-    refused = SVCSearchCV(SVC(multiclass="crammer_singer", probability=True), {"C": [1.0]}, cv=3)
-    with pytest.raises(ValueError, match="CalibratedClassifierCV"):
+    refused = SVCSearchCV(SVC(multiclass="crammer_singer", solver="smo"), {"C": [1.0]}, cv=3)
+    with pytest.raises(ValueError, match="is for machines for two classes"):
         refused.set_params(error_score="raise").fit(X, y)
+
+
+def test_a_search_leaves_probabilities_of_a_direct_form_to_fits():
+    X, y = data(load_wine)
+    machine = SVC(multiclass="crammer_singer", probability="temperature", random_state=0)
+    ours, theirs = (
+        search(machine, {"C": [0.1, 1.0]}, cv=3, scoring="neg_log_loss", refit=False).fit(X, y)
+        for search in (SVCSearchCV, GridSearchCV)
+    )
+    assert not ours.sharing_.shared.any()
+    assert "probability='temperature' of all classes at once" in ours.sharing_.why(0)
+    scores = [search.cv_results_["mean_test_score"] for search in (ours, theirs)]
+    np.testing.assert_allclose(*scores, atol=1e-9)
 
 
 def test_many_classes_in_play_wait_for_room(monkeypatch):
