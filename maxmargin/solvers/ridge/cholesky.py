@@ -21,7 +21,7 @@ from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
 _CORRECTIONS = 12  # of the solution from its residual, at most
 _BETTER = 0.5  # of the residual before: otherwise a correction is rounding
 _FLOAT32_FROM = 1000  # rows: fewer are factorised at once
-_CONDITION = 1e5  # of a system that float32 can factorise, and correct in a few steps
+_CONDITION = 1e6  # of a system that float32 can factorise, and correct in some seven steps
 _POWERS = 4  # of the matrix, from whose growth the largest eigenvalue is known about
 _EXACT = 1e-10  # relative residual: so much a factor in float32 has to reach
 
