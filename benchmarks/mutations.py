@@ -5,7 +5,7 @@
 Each mutant is one edit of one file, in a copy of the project; the tests that should notice run
 there until the first failure, and the test that failed once more without the mistake. Who changes
 a file that a mutant names gets an error here, and says the mistake anew. Results go to
-``results/mutations.md``.
+``results/mutations.md``, where those that do not run this time keep their rows.
 """
 
 from __future__ import annotations
@@ -425,13 +425,16 @@ def main() -> None:
 
     with ThreadPoolExecutor(options.jobs) as pool:
         lines = list(pool.map(run, wanted))
-    killed = sum("**survived**" not in line for line in lines)
-    head = f"Noticed: {killed} of {len(lines)} ({100 * killed / len(lines):.0f} %)."
+    path = HERE / "results" / "mutations.md"
+    known = {line[2:4]: line for line in path.read_text().splitlines() if line[2:4].isdigit()}
+    known |= {line[2:4]: line for line in lines}
+    table = [known[mutant.number] for mutant in MUTANTS if mutant.number in known]
+    killed = sum("**survived**" not in line for line in table)
+    head = f"Noticed: {killed} of {len(table)} ({100 * killed / len(table):.0f} %)."
     print(head)
-    if not options.only:
-        title = "# Deliberate mistakes\n\n`python benchmarks/mutations.py`\n\n"
-        table = "| # | mistake | noticed by |\n|---|---|---|\n" + "\n".join(lines) + "\n"
-        (HERE / "results" / "mutations.md").write_text(f"{title}{head}\n\n{table}")
+    title = "# Deliberate mistakes\n\n`python benchmarks/mutations.py`\n\n"
+    columns = "| # | mistake | noticed by |\n|---|---|---|\n"
+    path.write_text(f"{title}{head}\n\n{columns}" + "\n".join(table) + "\n")
 
 
 if __name__ == "__main__":
