@@ -28,6 +28,15 @@ def budget(cache_size: float | str, wanted: float = math.inf) -> int:
     return int(float(cache_size) * (1 << 20))
 
 
+def megabytes(size: float) -> str:
+    """So many bytes in MB, to three digits at least: for sentences about ``cache_size``.
+
+    >>> megabytes(8 * 20_000**2), megabytes(8 * 50**2)
+    ('3,052 MB', '0.0191 MB')
+    """
+    return f"{size / 2**20:,.0f} MB" if size >= 100 * 2**20 else f"{size / 2**20:.3g} MB"
+
+
 def available() -> int:
     """Bytes of memory that this process can still use, as far as the system tells."""
     free = [limit for limit in (_kernel_says(), _control_group_says()) if limit is not None]

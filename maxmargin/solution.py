@@ -88,12 +88,12 @@ _ADVICE = {
         "Solver terminated early: in float64 no step improves the objective any more, and the KKT "
         "violation is still above tol (or, for NuSVC and OneClassSVM, as large as the margin rho "
         "itself, which is then not known). The kernel's values are too large or too "
-        "ill-conditioned for this tol: scale the data with StandardScaler or MinMaxScaler, lower "
-        "C, or raise tol."
+        "ill-conditioned for this tol: scale the data with StandardScaler or MinMaxScaler, take "
+        "a C nearer to 1, or raise tol."
     ),
     (Status.STALLED, "risk"): (
         "Solver terminated early: no step lowers the objective any more in float64. Scale the data "
-        "with StandardScaler or MinMaxScaler, lower C, or raise tol."
+        "with StandardScaler or MinMaxScaler, take a C nearer to 1, or raise tol."
     ),
     (Status.MAX_ITER, "descent"): (
         "The descent has not converged in max_iter={max_iter} steps (for solver='sgd', passes). "

@@ -295,6 +295,21 @@ def test_process(ax):
         plot_process(GaussianProcessRegressor().fit(X, np.column_stack([y, y])), X, y, ax=ax)
 
 
+def test_a_legend_covers_no_points_where_it_need_not():
+    """Where there is room for it, in pictures of many sizes; some of its texts are long."""
+    x = np.linspace(0.0, 6.0, 30)[:, None]
+    model = GaussianProcessRegressor(RBF(gamma=0.5), alpha=0.01, optimizer=None)
+    for size in ((3, 3), (5, 4), (10, 7)):
+        for sign in (1, -1):
+            y = sign * (x[:, 0] > 3) * np.minimum(x[:, 0] - 3, 1.0)
+            ax = Figure(figsize=size).subplots()
+            plot_process(model.fit(x, y), x, y, ax=ax)
+            ax.figure.canvas.draw()
+            box = ax.get_legend().get_window_extent()
+            seen = ax.transData.transform(np.column_stack([x, y]))
+            assert box.count_contains(seen) == 0
+
+
 @pytest.mark.parametrize("cumulative", [False, True])
 def test_margins(cumulative, moons, ax):
     X, y = moons
@@ -358,6 +373,8 @@ def test_reliability_of_several_classes_and_models(ax):
         plot_reliability(LinearSVC().fit(X, y), X, y, ax=ax)
     with pytest.raises(ValueError, match="say with classes="):
         plot_reliability(p[:, :2], None, y[1::2], ax=ax)
+    with pytest.raises(ValueError, match="nothing to draw: the mapping"):
+        plot_reliability({}, X, y, ax=ax)
     with pytest.raises(ValueError, match="bins must be"):
         plot_reliability(model, X, y, ax=ax, bins=0)
     absent = plot_reliability(p[y[1::2] < 2], None, y[1::2][y[1::2] < 2], ax=ax, classes=[0, 1, 2])

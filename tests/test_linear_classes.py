@@ -354,6 +354,52 @@ def test_the_wrapper_takes_every_scheme_of_machines_for_two(multiclass):
         assert model.score(X, y) > 0.95
 
 
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("C", [1e-5, 1e-6, 1e-8, 1e-10, 1e-20])
+def test_small_costs_converge_whatever_the_seed(form, C):
+    digits = tuple(part[:300] for part in load_digits(return_X_y=True))
+    for X, y in (load_iris(return_X_y=True), data(load_wine), digits):
+        for seed in range(3):
+            found = LinearSVC(C=C, multiclass=form, random_state=seed).fit(X, y).certificate_
+            assert found.converged
+            assert found.gap >= -1e-12 * found.primal  # no dual point out of its set
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("form", FORMS)
+def test_large_scales_end_with_a_certificate(form):
+    X, y = load_iris(return_X_y=True)
+    line = np.arange(4.0)[:, None] * 1e7, np.array([0, 1, 2, 2])
+    for rows, classes in (line, (X * 1e7, y), (X * 1e10, y), (X + 1e7, y)):
+        found = LinearSVC(multiclass=form, random_state=0, max_iter=50).fit(rows, classes)
+        certificate = found.certificate_
+        assert certificate.converged or certificate.status in ("max_iter", "stalled")
+        assert 0.0 < certificate.dual <= certificate.primal
+        cost = np.ones(len(classes))
+        assert certificate.primal == pytest.approx(
+            objective(found, rows, classes, cost, form), rel=1e-3
+        )
+
+
+def test_slopes_that_do_not_add_to_zero_have_no_dual_value():
+    risk = DirectRisk(Design(np.eye(3)), np.arange(3), 3, np.ones(3), summed=True)
+    s = risk.slopes_at(np.zeros((3, 3)))
+    assert risk.conjugates(s, risk.beta(s)) == -6.0
+    s[0, 0] = 0.0
+    assert risk.conjugates(s, risk.beta(s)) == np.inf
+
+
+def test_values_and_classes_agree_where_votes_do_not_tie():
+    g = np.random.default_rng(13)
+    model = LinearSVC(multiclass="ovo").fit(g.normal(size=(60, 2)), g.integers(0, 3, 60))
+    points = g.normal(size=(5000, 2))
+    tied = model.scheme_.ambiguous(model._values(points))
+    largest = model.decision_function(points).argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(points)[~tied], largest[~tied])
+    assert (model.predict(points)[tied] == 0).all()  # of three, each with a vote: the first
+    assert (largest[tied] != 0).any()
+
+
 def test_methods_say_what_they_take():
     X, y = data(load_iris)
     risk = DirectRisk(Design(X), y, 3, np.ones(150), summed=False)

@@ -159,9 +159,9 @@ class Gram(ABC):
         """Return the whole matrix as an array of its own, where it fits the memory budget."""
         if 8 * self.n**2 > self.memory:
             raise ValueError(
-                f"The Gram matrix of {self.n} points takes {8 * self.n**2 / 2**20:,.1f} MB, and "
-                f"{self.memory / 2**20:,.1f} MB are allowed. Raise cache_size (memory), or ask for "
-                "rows, blocks and products of it."
+                f"The Gram matrix of {self.n} points takes {_memory.megabytes(8 * self.n**2)}, and "
+                f"{_memory.megabytes(self.memory)} are allowed. Raise cache_size (memory), or ask "
+                "for rows, blocks and products of it."
             )
         return self._whole(workers)
 

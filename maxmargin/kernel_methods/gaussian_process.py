@@ -293,7 +293,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         room = memory.budget(self.cache_size, 16 * n**2) - 8 * n**2
         if room < 0:
             raise ValueError(
-                f"The covariance of {n} rows takes {n**2 / 2**17:,.0f} MB, and "
+                f"The covariance of {n} rows takes {memory.megabytes(8 * n**2)}, and "
                 f"cache_size={self.cache_size!r} allows less: raise it, or take fewer rows "
                 "(KernelRidge needs no matrix in memory, and has no variances)."
             )

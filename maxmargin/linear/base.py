@@ -238,9 +238,11 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         Returns
         -------
         values : array of shape (n_samples,) or (n_samples, n_classes)
-            With two classes a positive value means ``classes_[1]``. With several, the largest is
-            that of the class predicted: the value of the class's own machine, or what ``scheme_``
-            makes of the machines' values (of pairs, votes plus confidence, as in ``SVC``).
+            With two classes a positive value means ``classes_[1]``. With several, it is the value
+            of the class's own machine, or what ``scheme_`` makes of the machines' values (of pairs,
+            votes plus confidence, as in ``SVC``), and the largest is that of the class predicted;
+            but where pairs tie (``scheme_.ambiguous``), confidence may say otherwise, and
+            ``predict`` takes the first class with most votes.
         """
         values = self._values(X)
         return values.ravel() if values.shape[1] == 1 else self.scheme_.scores(values)

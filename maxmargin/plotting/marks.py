@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, INK = "#0072b2", "#e69f00", "#1a1a1a"
 
 _MARKED = 400  # points that rings, dots or crosses are put on; more hide what they mark
+_PAD = 0.03  # of the picture, between its frame and the legend
 _CROWDED = 1000  # points from which their marks are small and let others shine through
 
 # M. A. Petroff (2021), Accessible color sequences for data visualization, arXiv:2107.02270
@@ -135,7 +136,7 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     """Put the legend, if there is something in it, into a corner without any of the (n, 2) points.
 
     Where every corner has some, it goes below the picture, if the figure makes room for that (with
-    ``layout="constrained"``), and otherwise into the emptiest corner.
+    ``layout="constrained"``), and otherwise to where matplotlib finds that it covers least.
     """
     handles = [*ax.get_legend_handles_labels()[0], *lines]
     if not handles:
@@ -143,7 +144,8 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     options: dict[str, Any] = {"handles": handles, "fontsize": "small", "edgecolor": "none"}
     low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
     x, y = ((points - low) / (high - low)).T
-    wide, tall = 0.55, min(0.06 * (len(handles) + 1), 0.9)
+    box = ax.legend(loc="upper right", **options).get_window_extent()
+    wide, tall = np.array([box.width, box.height]) / ax.get_window_extent().size + _PAD
     crowd: dict[Any, int] = {
         f"{vertical} {horizontal}": np.sum((across < wide) & (along < tall))
         for vertical, along in (("upper", 1 - y), ("lower", y))
@@ -155,4 +157,5 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
             loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False, **options
         )
     else:
-        ax.legend(loc=emptiest, framealpha=0.85, **options)
+        loc = "best" if crowd[emptiest] else emptiest
+        ax.legend(loc=loc, framealpha=0.85, **options)

@@ -80,6 +80,8 @@ def plot_reliability(
             f"bins must be at least 1 and confidence in (0, 1), got {bins!r} and {confidence!r}."
         )
     given = model if isinstance(model, Mapping) else {"": model}
+    if not given:
+        raise ValueError("plot_reliability has nothing to draw: the mapping of models is empty.")
     y = np.asarray(y)
     curves = [
         (f"{name}, {said}" if name and each_class else name or said, p, true)

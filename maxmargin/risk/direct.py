@@ -145,7 +145,9 @@ class DirectRisk(Risk):
         others = s.copy()
         others[self._own] = 0.0
         low, high = others.min(initial=0.0), others.max(initial=0.0)
-        largest = float(others.sum(axis=1).max(initial=0.0))
-        if low < -_OUTSIDE or high > 1.0 + _OUTSIDE or largest > self.most + _OUTSIDE:
+        sums = others.sum(axis=1)
+        away = np.abs(s[self._own] + sums).max(initial=0.0)  # from a sum of zero
+        high = max(high, sums.max(initial=0.0) - self.most + 1.0, away + 1.0)
+        if low < -_OUTSIDE or high > 1.0 + _OUTSIDE:
             return np.inf
-        return -float(self.cost @ others.sum(axis=1))
+        return -float(self.cost @ sums)

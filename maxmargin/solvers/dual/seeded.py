@@ -33,6 +33,7 @@ from maxmargin.backends.cpu.dual.steps import PAUSED, Block, steps_among, walls
 from maxmargin.backends.cpu.loops import gather
 from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.duals import DualProblem
+from maxmargin.memory import megabytes
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.driver import Measure, Watch
 from maxmargin.solvers.dual.method import DualMethod, DualRun, Unbegun
@@ -79,8 +80,8 @@ class SeededSMO(DualMethod):
         gram, needed = problem.gram, 4 * len(problem) * problem.gram.n
         if needed > gram.memory:
             return (
-                f"Seeded SMO wants all kernel values at once, {needed / 2**20:,.1f} MB, and "
-                f"{gram.memory / 2**20:,.1f} MB are allowed: raise cache_size, or use "
+                f"Seeded SMO wants all kernel values at once, {megabytes(needed)}, and "
+                f"{megabytes(gram.memory)} are allowed: raise cache_size, or use "
                 "solver='working_set'."
             )
         if not gram.fits_float32:

@@ -33,6 +33,7 @@ import numpy as np
 from maxmargin.backends.dense import BlockCholesky, NotPositiveError
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.gram import Definiteness
+from maxmargin.memory import megabytes
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.logistic.likelihood import Curvature
@@ -100,7 +101,7 @@ class KernelNewton(Method[LogisticProblem, LogisticSolution]):
             return None
         return (
             f"{1 + problem.m} matrices of {problem.n} rows and columns take "
-            f"{wanted / 2**20:,.0f} MB, and {problem.gram.memory / 2**20:,.0f} MB are allowed: "
+            f"{megabytes(wanted)}, and {megabytes(problem.gram.memory)} are allowed: "
             "raise cache_size, or use solver='newton-cg', which does without them."
         )
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from maxmargin.backends.dense import BlockCholesky, NotPositiveError
 from maxmargin.backends.threads import StoppedError, Workers
+from maxmargin.memory import megabytes
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
@@ -51,8 +52,8 @@ class Cholesky(Method[RidgeSystem, RidgeSolution]):
         if wanted <= problem.memory:
             return None
         return (
-            f"A matrix of {problem.n} rows and columns takes {wanted / 2**20:,.0f} MB, and "
-            f"{problem.memory / 2**20:,.0f} MB are allowed: raise cache_size, or use solver='cg', "
+            f"A matrix of {problem.n} rows and columns takes {megabytes(wanted)}, and "
+            f"{megabytes(problem.memory)} are allowed: raise cache_size, or use solver='cg', "
             "which does without the matrix."
         )
 

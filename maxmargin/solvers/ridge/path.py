@@ -21,6 +21,7 @@ import numpy as np
 
 from maxmargin.backends.dense import BandReduction, NotPositiveError
 from maxmargin.backends.threads import StoppedError, Workers
+from maxmargin.memory import megabytes
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.ridge.problem import RidgeProblem
@@ -89,8 +90,8 @@ class LeaveOneOut(Method[RidgePath, PathSolution]):
         if wanted <= gram.memory:
             return None
         return (
-            f"Exact leave-one-out errors of {gram.n} rows take {wanted / 2**20:,.0f} MB, and "
-            f"{gram.memory / 2**20:,.0f} MB are allowed: raise cache_size, or search with "
+            f"Exact leave-one-out errors of {gram.n} rows take {megabytes(wanted)}, and "
+            f"{megabytes(gram.memory)} are allowed: raise cache_size, or search with "
             "GridSearchCV over KernelRidge(solver='cg')."
         )
 

@@ -110,7 +110,7 @@ class ClassDescentRun(RiskRun[DirectRisk]):
                 yield from self._sweeps(before, lively=True)
             part = yield from self._sweeps(1, whole=turn % _WHOLE == 0)
             self.order = self.order[self.moved[self.order] > 0]
-            if part <= goal:
+            if part <= goal or not len(self.order):
                 break
 
     def _sweeps(
@@ -126,7 +126,7 @@ class ClassDescentRun(RiskRun[DirectRisk]):
                 order = order[moved >= moved.mean()]
             if long:
                 order = self.random.permutation(order)
-            for first in range(0, len(order), self.at_once if long else len(order)):
+            for first in range(0, len(order), self.at_once if long else max(len(order), 1)):
                 some = order[first : first + self.at_once] if long else order
                 room = self.norms, some, self.moved, self.on, whole, _REACH, self.seed
                 part, visits = class_sweeps(

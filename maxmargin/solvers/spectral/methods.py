@@ -21,6 +21,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 
 from maxmargin.backends.threads import StoppedError, Workers
+from maxmargin.memory import megabytes
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.products import GramProducts
@@ -56,8 +57,8 @@ class DenseEigen(Method[SpectralProblem, SpectralSolution]):
         if wanted <= problem.gram.memory:
             return None
         return (
-            f"All eigenvectors of {problem.n} rows take {wanted / 2**20:,.0f} MB, and "
-            f"{problem.gram.memory / 2**20:,.0f} MB are allowed: raise cache_size, or take fewer "
+            f"All eigenvectors of {problem.n} rows take {megabytes(wanted)}, and "
+            f"{megabytes(problem.gram.memory)} are allowed: raise cache_size, or take fewer "
             "components by eigen_solver='lanczos', which does without the matrix."
         )
 

@@ -17,7 +17,7 @@ from maxmargin.backends.compiled import INNER, njit
 from maxmargin.backends.cpu.linear.rows import FAST, liveliest, shuffle
 
 _LANES = 4
-_NEAR = 1e-13  # of a row's cost: what is closer to a wall lies on it
+_NEAR = 1e-13  # of what a row's variables can be: what is closer to a wall lies on it
 _FLAT = 1e-12  # curvature of a row without entries
 _SHARE = 1e-3  # of the mean gap of a row, from which on it is visited
 
@@ -121,7 +121,8 @@ def _solve_row(linear, inverse, on, own, cost, most, b, out):
 
     Newton's method for the level, from the variables that are off their walls in ``b``: mostly
     these are the same again. Where none is, from halfway between the own class and its best rival.
-    Classes that are not ``on`` stay at zero.
+    Classes that are not ``on`` stay at zero. Where costs are small, a level has too few digits for
+    them: then it goes on as a difference from there, and ``linear`` changes.
     """
     total, free, fixed, rival = 0.0, 0, 0.0, -np.inf
     for k in range(len(b)):
@@ -134,12 +135,17 @@ def _solve_row(linear, inverse, on, own, cost, most, b, out):
                 fixed += b[k]
             if k != own:
                 rival = max(rival, linear[k])
+    out[:] = 0.0
+    if rival <= linear[own]:
+        return
+    # the level is between own and rival: no rival's variable is larger than this
+    unit = min(cost, (rival - linear[own]) * inverse)
     level = max(
         min(0.5 * (rival + linear[own]), linear[own] + most / inverse), rival - cost / inverse
     )
     if free > 0:
         level = (total - fixed / inverse) / free
-    below, above, near = -np.inf, np.inf, _NEAR * cost
+    below, above, near = -np.inf, np.inf, _NEAR * unit
     for _ in range(100):
         total, free, up, down = 0.0, 0, np.inf, -np.inf
         for k in range(len(b)):
@@ -155,7 +161,7 @@ def _solve_row(linear, inverse, on, own, cost, most, b, out):
                     free += 1
                 out[k] = value
                 total += value
-        if abs(total) <= 1e-15 * len(b) * cost:
+        if abs(total) <= 1e-15 * len(b) * unit:
             break
         if total > 0.0:
             above = level
@@ -167,9 +173,14 @@ def _solve_row(linear, inverse, on, own, cost, most, b, out):
             step = up + 4 * near / inverse if total < 0.0 else down - 4 * near / inverse
         if not (below < step < above):
             step = 0.5 * (below + above)
-        if step == level or not (below < step < above):
+        if below < step < above and step != level:
+            level = step
+        elif level != 0.0:
+            for k in range(len(b)):
+                linear[k] -= level
+            level, below, above = 0.0, -np.inf, np.inf
+        else:
             break
-        level = step
     # what rounding has left of the sum goes to the largest variable off its walls
     rest, place = 0.0, -1
     for k in range(len(b)):
