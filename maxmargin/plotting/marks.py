@@ -136,7 +136,7 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     """Put the legend, if there is something in it, into a corner without any of the (n, 2) points.
 
     Where every corner has some, it goes below the picture, if the figure makes room for that (with
-    ``layout="constrained"``), and otherwise to where matplotlib finds that it covers least.
+    ``layout="constrained"``), and otherwise into the emptiest corner.
     """
     handles = [*ax.get_legend_handles_labels()[0], *lines]
     if not handles:
@@ -157,5 +157,4 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
             loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False, **options
         )
     else:
-        loc = "best" if crowd[emptiest] else emptiest
-        ax.legend(loc=loc, framealpha=0.85, **options)
+        ax.legend(loc=emptiest, framealpha=0.85, **options)
