@@ -259,7 +259,7 @@ def test_the_choice_of_a_solver_says_why():
     assert (choice.method, "are allowed" in choice.why) == (PreconditionedCG(), True)
     model = machine(cache_size=0.5).fit(X, y)
     assert "conjugate gradients" in model.certificate_.solver
-    for cache_size in (0.5, 0.001):  # in digits that do not round to nothing
+    for cache_size in (0.5, 0.002):  # in digits that do not round to nothing
         with pytest.raises(ValueError, match=rf"takes .*[1-9].* {cache_size} MB.*solver='cg'"):
             machine(cache_size=cache_size, solver="cholesky").fit(X, y)
 
