@@ -368,6 +368,32 @@ def test_optimizers():
     assert process(optimizer=None).fit(X, y).theta_ == pytest.approx(model.theta_)
 
 
+@pytest.mark.parametrize("restarts", [0, 3])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_theta_that_an_optimizer_returns_is_the_answer(restarts):
+    """Evaluated or not, and not the best that it has asked for; of several, the best."""
+    returned = []
+
+    def drawn_to_two(obj_func, initial_theta, bounds):
+        obj_func(np.log([0.5, 0.65, 0.1]))  # which is better
+        returned.append((initial_theta + np.log(2.0)) / 2)
+        initial_theta[:] = np.nan  # theirs to write on
+        return returned[-1], 0.0
+
+    model = process(optimizer=drawn_to_two, n_restarts_optimizer=restarts).fit(X, y)
+    assert len(returned) == 1 + restarts
+    values = [model.log_marginal_likelihood(theta) for theta in returned]
+    np.testing.assert_array_equal(model.theta_, returned[int(np.argmax(values))])
+    assert model.log_marginal_likelihood_value_ == pytest.approx(max(values))
+    gradient = model.log_marginal_likelihood(model.theta_, eval_gradient=True)[1]
+    assert model.certificate_.gradient_norm == pytest.approx(np.abs(gradient).max() / len(y))
+    start = process(optimizer=lambda f, theta, bounds: (theta, 0.0)).fit(X, y)
+    np.testing.assert_allclose(start.theta_, np.log([1.0, 0.5, 0.1]))
+    for answer in (None, np.zeros(3), (np.zeros(2), 0.0), (np.full(3, np.nan), 0.0)):
+        with pytest.raises(ValueError, match="has to return a pair: theta, 3 finite"):
+            process(optimizer=lambda *_, answer=answer, **__: answer).fit(X, y)
+
+
 def test_a_step_that_is_not_defined_is_shortened():
     """Without noise the covariance of many near points is singular as soon as gamma is small."""
     x = np.linspace(0, 1, 40)[:, None]
@@ -387,6 +413,11 @@ def test_bounds():
     assert list(held.parameters_) == ["constant", "noise_level"]
     assert held.noise_level_ == pytest.approx(0.3)
     assert held.certificate_.at_bounds == ("noise_level",)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no width: fixed, and nothing to warn of
+        still = process(noise_level=0.5, bounds={"noise_level": (0.1, 0.1)}).fit(X, y)
+    assert still.noise_level_ == pytest.approx(0.1)
+    assert (still.certificate_.at_bounds, still.certificate_.free) == ((), 2)
     with pytest.raises(ValueError, match=r"'width'.*'constant', 'gamma', 'noise_level'"):
         process(bounds={"width": (1, 2)}).fit(X, y)
     for wrong in ((2.0, 1.0), (0.0, 1.0), "free", 3.0):
@@ -411,6 +442,16 @@ def test_a_time_limit_leaves_a_process():
     assert np.isfinite(model.predict(NEW, return_std=True)).all()
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
         assert process(max_iter=1).fit(X, y).n_iter_ == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"optimizer": "fmin_l_bfgs_b"}, {"start_rows": 40}])
+def test_no_step_leaves_the_process_at_the_start(options):
+    start = process(optimizer=None).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="max_iter=0 steps.*gradient is 0"):
+        model = process(max_iter=0, **options).fit(X, y)
+    assert (str(model.certificate_.status), model.fit_status_) == ("max_iter", 1)
+    np.testing.assert_array_equal(model.theta_, start.theta_)
+    np.testing.assert_array_equal(model.predict(NEW), start.predict(NEW))
 
 
 @pytest.mark.parametrize("optimizer", ["average_information", "fmin_l_bfgs_b"])
@@ -444,6 +485,15 @@ def test_refusals():
     for alpha, kernel in ((0.0, RBF(0.5)), (1e-3, Sigmoid(1.0, -1.0))):
         with pytest.raises(ValueError, match=r"not positive definite.*Raise alpha"):
             GaussianProcessRegressor(kernel, alpha=alpha).fit(twice, np.append(y, 0.0))
+    with pytest.raises(ValueError, match=r"it is 0.1, and kernel values reach .*e\+30.*scale the"):
+        process(1.0 * Linear()).fit(X * 1e150, y)
+    for optimizer in ("average_information", "fmin_l_bfgs_b", None):
+        with np.errstate(all="ignore"), pytest.raises(ValueError, match=r"RBF.* returned NaN"):
+            process(RBF(), optimizer=optimizer).fit(X * 1e200, y)
+    with pytest.raises(ValueError, match="returned infinity"):  # where an optimizer has ended
+        process(
+            Polynomial(400, 1.0, 1.0), optimizer=lambda f, theta, bounds: (theta + 9.0, 0.0)
+        ).fit(X / 9, y)
     with pytest.raises(ValueError, match="same number of entries as y"):
         process(alpha=[0.1, 0.2]).fit(X, y)
     with pytest.raises(ValueError, match="none below zero"):

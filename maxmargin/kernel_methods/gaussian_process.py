@@ -88,8 +88,8 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         By default 1e-5 and 1e5, and for a ``gamma`` what these are for a length scale.
     optimizer : {"average_information", "fmin_l_bfgs_b"}, callable or None
         Newton's steps with the average information by default; SciPy's L-BFGS-B; or a function by
-        scikit-learn's convention, ``optimizer(obj_func, initial_theta, bounds)``. None keeps the
-        parameters as they are.
+        scikit-learn's convention, ``optimizer(obj_func, initial_theta, bounds)``, which returns
+        the theta that is taken, and its value. None keeps the parameters as they are.
     n_restarts_optimizer : int, default=0
         More starts, drawn uniformly from the logarithms of the bounds.
     normalize_y : bool, default=False
@@ -276,7 +276,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
             try:
                 final = problem.at(found.best.theta, self._threads(problem))
             except NotPositiveError as error:
-                raise ValueError(problem.refusal(error.row)) from None
+                raise problem.refused(found.best.theta, error.row) from None
             self._keep(X, problem, final)
             self._judge(gram, problem, final, found, bounds)
             if self.verbose:
@@ -367,15 +367,16 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         product = gram.matmat(final.coefficients, workers=self._threads(problem))
         product += (problem.alpha + self.noise_level_)[:, None] * final.coefficients
         size = float(np.linalg.norm(problem.target)) or 1.0
-        best, free = found.best, len(problem.theta) if self.optimizer is not None else 0
-        held = np.isclose(final.theta[:, None], bounds, rtol=0.0, atol=1e-3).any(axis=1)
+        wide = (bounds[:, 0] < bounds[:, 1]) & (self.optimizer is not None)  # others are fixed
+        held = np.isclose(final.theta[:, None], bounds, rtol=0.0, atol=1e-3).any(axis=1) & wide
+        best = found.best
         self.certificate_ = LikelihoodCertificate(
             objective=final.value,
             gradient_norm=best.violation,
             solver=_SOLVERS.get(str(self.optimizer), "a given optimizer") + ", " + found.how,
             residual=float(np.linalg.norm(problem.target - product)) / size,
-            at_bounds=tuple(np.array(problem.names, dtype=object)[held]) if free else (),
-            free=free,
+            at_bounds=tuple(np.array(problem.names, dtype=object)[held]),
+            free=int(wide.sum()),
             status=best.status,
             tol=self.tol,
         )

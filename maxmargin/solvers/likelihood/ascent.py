@@ -14,6 +14,7 @@ Reference: Gilmour, Thompson and Cullis, Biometrics 51, 1995.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,8 +76,8 @@ class Optimizer(Method[MarginalLikelihood, Ascent]):
     ----------
     optimize : callable
         Called with a function of theta that returns -log p and, unless ``eval_gradient=False``, its
-        gradient; with the start; and with ``bounds`` (p, 2). What it returns is not looked at: the
-        best point that it has asked for counts.
+        gradient; with the start; and with ``bounds`` (p, 2). Returns theta and -log p there: this
+        theta is the answer, whether it was asked for or not. After a stop it is the best that was.
     """
 
     optimize: Callable[..., Any]
@@ -102,9 +103,10 @@ def l_bfgs_b(tol: float) -> Optimizer:
     def optimize(function: Callable[..., Any], start: np.ndarray, bounds: np.ndarray) -> Any:
         values = function.problem.n_values  # type: ignore[attr-defined]
         options = {"gtol": 0.5 * tol * values, "ftol": 0.0, "maxls": 50}
-        return minimize(
+        found = minimize(
             function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
         )
+        return found.x, found.fun
 
     return Optimizer(optimize)
 
@@ -155,7 +157,10 @@ class LikelihoodRun(Run):
         return Measure(self.violation, self.value)
 
     def solution(self, status: Status) -> Ascent:
-        """Return the best point."""
+        """Return the point; that is the start where no step is allowed."""
+        if status is Status.MAX_ITER and not self.n_values:
+            with suppress(StoppedError):
+                self._move_to(self.theta)
         return Ascent(self.theta, self.value, self.violation, self.n_iter, self.n_values, status)
 
     def evaluated(self, theta: np.ndarray) -> Evaluation | None:
@@ -165,6 +170,19 @@ class LikelihoodRun(Run):
             return self.problem.at(theta, self.workers)
         except NotPositiveError:
             return None
+
+    def _move(self, evaluation: Evaluation) -> None:
+        """Be at a point."""
+        self.theta, self.value = evaluation.theta, evaluation.value
+        self.gradient = evaluation.gradient
+
+    def _move_to(self, theta: np.ndarray) -> None:
+        """Be at a point, even where the likelihood is not defined."""
+        found = self.evaluated(theta)
+        if found is None:
+            self.theta, self.value = theta, np.inf
+        else:
+            self._move(found)
 
 
 class AverageInformationRun(LikelihoodRun):
@@ -178,7 +196,7 @@ class AverageInformationRun(LikelihoodRun):
         self.rest = np.zeros_like(self.information)  # of the second derivatives, by secants
 
     def _move(self, evaluation: Evaluation) -> None:
-        """Be at a point."""
+        """Be at a point, and learn from the way there."""
         gradient, information = evaluation.gradient, evaluation.information
         if np.isfinite(self.value):
             step = evaluation.theta - self.theta
@@ -186,8 +204,8 @@ class AverageInformationRun(LikelihoodRun):
             turn = float(missed @ step)
             if abs(turn) > _TURNED * np.linalg.norm(missed) * np.linalg.norm(step):
                 self.rest = self.rest + np.outer(missed, missed) / turn
-        self.theta, self.value = evaluation.theta, evaluation.value
-        self.gradient, self.information = gradient, information
+        super()._move(evaluation)
+        self.information = information
 
     def steps(self) -> Generator[None, None, None]:
         """Step by step, until the gradient is small or no step is an improvement."""
@@ -266,19 +284,32 @@ class OptimizerRun(LikelihoodRun):
         found = self.evaluated(theta)
         if found is None:
             return (np.inf, np.zeros_like(theta)) if eval_gradient else np.inf
-        value = found.value
-        if eval_gradient or value < self.value:
-            gradient = found.gradient
-        if value < self.value:
-            self.theta, self.value, self.gradient = theta, value, gradient
+        if found.value < self.value:
+            self._move(found)
             self.n_iter += 1
-        return (value, gradient) if eval_gradient else value
+        return (found.value, found.gradient) if eval_gradient else found.value
 
     def steps(self) -> Generator[None, None, None]:
         """All of it."""
         try:
-            self.optimize(self, self.theta, bounds=self.bounds)
+            theta = self._returned(self.optimize(self, self.theta.copy(), bounds=self.bounds))
+            if not (np.isfinite(self.value) and np.array_equal(theta, self.theta)):
+                self._move_to(theta)
         except StoppedError:
             yield  # to the driver, which knows why
         if self.violation > self.watch.tol:
             self.status = Status.STALLED
+
+    def _returned(self, answer: Any) -> np.ndarray:
+        """Return the theta of an optimizer's answer."""
+        try:
+            theta, _ = answer
+            theta = np.array(theta, dtype=np.float64)
+        except (TypeError, ValueError):
+            theta = np.empty(0)
+        if theta.shape != self.theta.shape or not np.isfinite(theta).all():
+            raise ValueError(
+                f"The optimizer returned {answer!r}, and has to return a pair: theta, "
+                f"{len(self.theta)} finite numbers, and the value of obj_func there."
+            )
+        return theta

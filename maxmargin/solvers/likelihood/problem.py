@@ -30,6 +30,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
+from maxmargin.backends import cpu
 from maxmargin.backends.dense import BlockCholesky, NotPositiveError
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram.parametric import GramAt, ParametricGram, stripes
@@ -122,14 +123,22 @@ class MarginalLikelihood:
         variance = max(float(np.mean(self.target**2)), np.finfo(np.float64).tiny)
         return 0.5 * self.n_values * (np.log(2 * np.pi * variance) + 1.0)
 
-    def refusal(self, row: int | None = None) -> str:
-        """Say why C is not positive definite, and what to do."""
+    def refused(self, theta: np.ndarray, row: int | None = None) -> ValueError:
+        """Say why C has no factor at some parameters, and what to do.
+
+        Raises what is said of kernel values, where these are not finite.
+        """
+        K = self.gram.at(theta[: len(self.gram.parameters.theta)]).lower_triangle()
+        kernel = self.kernel_at(theta)
+        cpu.finite(K, kernel)
+        noise = self.alpha.min() + self.noise_at(theta)
         where = "" if row is None else f" (its first {row + 1} rows show it)"
-        return (
-            f"The covariance K + diag(alpha) + noise of the kernel {self.gram.parameters.kernel!r} "
-            f"is not positive definite in float64{where}: rows that are equal or nearly, with too "
-            "little noise beside them, or a kernel that is not valid (check_valid(kernel, X) "
-            "tells). Raise alpha, begin with a larger noise_level, or take another kernel."
+        return ValueError(
+            f"The covariance K + diag(alpha) + noise of the kernel {kernel!r} is not positive "
+            f"definite in float64{where}: rows that are equal or nearly, with too little noise "
+            f"beside them (it is {noise:.2g}, and kernel values reach {np.abs(K).max():.2g}), or a "
+            "kernel that is not valid (check_valid(kernel, X) tells). Raise alpha, begin with a "
+            "larger noise_level, scale the data, or take another kernel."
         )
 
 

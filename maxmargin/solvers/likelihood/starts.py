@@ -90,7 +90,7 @@ def maximise(
             said += f", stopped after {len(ended)}"
         return Search(min(reached, key=lambda ascent: ascent.value), said)
     if stop is None:
-        raise ValueError(problem.refusal())
+        raise problem.refused(ended[0].theta)
     known = [ascent for ascent in screened if np.isfinite(ascent.value)]
     theta = min(known, key=lambda ascent: ascent.value).theta if known else starts[0]
     return Search(Ascent(theta, np.inf, np.inf, 0, 0, stop), f"{said}; stopped before all rows")
