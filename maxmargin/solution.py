@@ -159,8 +159,8 @@ _ADVICE = {
     ),
     (Status.STALLED, "spectral"): (
         "float64 has no more digits for these components: the kernel's values are large beside "
-        "what differs in them. Centre the data and scale them (StandardScaler), take a larger gamma if "
-        "the kernel has one, or raise tol={tol:g}."
+        "what differs in them. Centre the data and scale them (StandardScaler), take a "
+        "larger gamma if the kernel has one, or raise tol={tol:g}."
     ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "
