@@ -158,7 +158,9 @@ _ADVICE = {
         "until then."
     ),
     (Status.STALLED, "spectral"): (
-        "float64 has no more digits for these components: raise tol={tol:g}, or scale the data."
+        "float64 has no more digits for these components: the kernel's values are large beside "
+        "what differs in them. Centre the data and scale them (StandardScaler), take a "
+        "larger gamma if the kernel has one, or raise tol={tol:g}."
     ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "

@@ -182,6 +182,36 @@ def test_indefinite_kernels_are_refused():
             KernelLogisticRegression(10.0, kernel="precomputed", solver=solver).fit(K, y)
 
 
+def test_rounding_is_no_indefinite_kernel():
+    options = {"solver": "newton-cholesky"}
+    for kernel in ("linear", lambda a, b: a @ b.T):
+        with pytest.raises(ValueError, match="Centre the data and scale them") as caught:
+            KernelLogisticRegression(kernel=kernel, **options).fit(POINTS + 1e10, LABELS)
+        assert "indefinite" not in str(caught.value)
+    with pytest.raises(ValueError, match="Centre the data and scale them"):
+        KernelLogisticRegression(kernel="poly", degree=2, coef0=1.0, gamma=1.0, **options).fit(
+            POINTS + 1e6, LABELS
+        )
+
+
+@pytest.mark.parametrize("solver", ["newton-cholesky", "newton-cg"])
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_overflow_are_refused(solver):
+    few, three = RANDOM.normal(size=(5, 2)), np.arange(5) % 3
+    for options, factor, said in (
+        ({}, 1e200, "variance of these data is infinity"),
+        ({"kernel": "linear"}, 1e200, "returned infinity"),
+        ({"kernel": "linear"}, 5e153, "sums of them are infinite"),
+    ):
+        model = KernelLogisticRegression(solver=solver, **options)
+        for points in (few, sp.csr_array(few)):
+            with pytest.raises(ValueError, match=said):
+                model.fit(points * factor / np.abs(few).max(), three)
+    far = KernelLogisticRegression(gamma=1.0, solver=solver).fit(few * 1e200, three)
+    np.testing.assert_allclose(far.kernel_(few * 1e200), np.eye(5))
+    assert far.certificate_.converged
+
+
 def test_infinite_cost_is_refused():
     with pytest.raises(ValueError, match="finite C"):
         KernelLogisticRegression(np.inf).fit(X3, Y3)

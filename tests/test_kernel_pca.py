@@ -123,6 +123,58 @@ def test_what_a_certificate_bounds(solver):
     assert certificate.converged == (certificate.residual <= 1e-10)
 
 
+POINTS = np.random.default_rng(0).integers(-3000, 3000, size=(15, 2)) / 1024.0  # exact in float64
+
+
+def judged(model, points):
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model.fit(points)
+    return model.certificate_, [str(warning.message) for warning in heard]
+
+
+def assert_bounds(model, values, vectors):
+    """Whatever the status, nothing is claimed that exact eigenvalues and vectors refute."""
+    certificate, k = model.certificate_, len(model.eigenvalues_)
+    assert (np.abs(values[:k] - model.eigenvalues_) <= certificate.error * values[0]).all()
+    across = model.eigenvectors_ - vectors * np.einsum(
+        "ij,ij->j", vectors[:, :k], model.eigenvectors_
+    )
+    assert (np.linalg.norm(across, axis=0) <= certificate.angles + 1e-15).all()
+    assert f"{certificate.error:.2g} of the largest" in certificate.claim
+    assert certificate.explained <= 1.0
+
+
+@pytest.mark.parametrize("solver", ["dense", "lanczos", "randomized"])
+@pytest.mark.parametrize("offset", [0.0, 2.0**10, 2.0**20, 2.0**23, 2.0**27])
+def test_data_far_from_the_origin(offset, solver):
+    model = KernelPCA(2, eigen_solver=solver, random_state=0)
+    certificate, heard = judged(model, POINTS + offset)
+    U, s, _ = np.linalg.svd(POINTS - POINTS.mean(axis=0), full_matrices=False)
+    assert_bounds(model, s**2, U)
+    assert certificate.converged == (offset < 2.0**20)
+    if not certificate.converged:
+        assert certificate.status == "stalled"
+        assert certificate.error > 1e-6
+        assert any("Centre the data" in sentence for sentence in heard)
+    assert KernelPCA(2, tol=1e9).fit(POINTS + offset).certificate_.converged
+    judged(every := KernelPCA(), POINTS + offset)  # rounding is no indefinite kernel
+    assert every.certificate_.explained <= 1.0
+
+
+def test_gammas_that_leave_no_digits():
+    """Against exponentials less one, which keep them."""
+    for gamma, status in ((1e-4, "converged"), (1e-8, "converged"), (1e-12, "stalled")):
+        model = KernelPCA(3, kernel=RBF(gamma))
+        certificate, _ = judged(model, POINTS)
+        assert certificate.status == status
+        distances = np.square(POINTS[:, None] - POINTS).sum(axis=2)
+        values, vectors = np.linalg.eigh(centred(np.expm1(-gamma * distances)))
+        assert_bounds(model, values[::-1], vectors[:, ::-1][:, :3])
+        assert (certificate.angles[2] == 1.0) == (gamma < 1e-6)  # the third is pure rounding
+        assert (certificate.angles[:2] < 0.1).all()
+
+
 def test_tol_and_iterated_power_are_obeyed():
     options = {"n_components": 5, "kernel": RBF(5.0), "random_state": 0}
     rough = KernelPCA(eigen_solver="lanczos", tol=1e-2, **options).fit(X)

@@ -24,6 +24,7 @@ from maxmargin.kernel_methods.preimages import fixed_points
 from maxmargin.kernels import RBF, Kernel, Scaled, as_kernel
 from maxmargin.kernels.base import Input
 from maxmargin.progress import ProblemMonitor, watched
+from maxmargin.solution import Status
 from maxmargin.solvers import BlockLanczos, DenseEigen, Method, Watch
 from maxmargin.solvers.spectral.problem import SpectralProblem, SpectralSolution
 
@@ -70,6 +71,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         a twentieth of the rows are wanted. ``certificate_`` says which.
     tol : float, default=0
         Residual, over the largest eigenvalue, of components that count as converged; 0 is 1e-10.
+        Rounding may be so large, too, or 1e-7.
     max_iter : int, optional
         Passes of ``"lanczos"`` at most; by default as many as it takes.
     iterated_power : int or "auto", default="auto"
@@ -274,7 +276,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Set eigenvalues, eigenvectors and the expansion of the components."""
         values, vectors = found.values.copy(), found.vectors
         largest = float(np.abs(values).max(initial=0.0))
-        if (values < -_NEGATIVE * largest).any():
+        if (values < -max(_NEGATIVE, found.certificate.rounding) * largest).any():
             raise ValueError(
                 f"The kernel {self.kernel_!r} is indefinite on these data: its centred Gram matrix "
                 f"has an eigenvalue of {values.min():.3g} beside {largest:.3g}, and there is no "
@@ -294,12 +296,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _warn_unfinished(self, found: SpectralSolution) -> None:
         certificate = found.certificate
-        if certificate.converged or self.eigen_solver == "randomized":
+        limited = certificate.status is Status.MAX_ITER
+        if certificate.converged or (limited and self.eigen_solver == "randomized"):
             return  # who gives a number of passes has asked for no more
         advice = certificate.status.advice_for("spectral").format(
             max_iter=self.max_iter, time_limit=self.time_limit or 0.0, tol=certificate.tol
         )
-        warn(f"{advice} The residual is {certificate.residual:.2g}. See certificate_.")
+        known = f"The residual is {certificate.residual:.2g}, rounding {certificate.rounding:.2g}"
+        warn(f"{advice} {known}. See certificate_.")
 
     @property
     def _n_features_out(self) -> int:

@@ -27,6 +27,11 @@ def resolve_gamma(gamma: float | str, X: Any) -> float:
         return 1.0 / X.shape[1]
     if gamma == "scale":
         spread = variance(X)
+        if not np.isfinite(spread):
+            raise ValueError(
+                'gamma="scale" is 1 / (n_features * X.var()), and the variance of these data is '
+                "infinity in float64: scale the data (StandardScaler), or give gamma as a number."
+            )
         return 1.0 / (X.shape[1] * spread) if spread != 0 else 1.0
     return float(gamma)
 

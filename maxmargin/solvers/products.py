@@ -54,6 +54,12 @@ class GramProducts:
         self, gram: Gram, kept: bool, centred: bool = False, workers: Workers = ALONE
     ) -> None:
         self.gram, self.centred, self.workers = gram, centred, workers
+        largest = float(np.abs(gram.diagonal).max())
+        if not np.isfinite(gram.n**2 * largest):
+            raise ValueError(
+                f"The kernel {gram.kernel!r} has values up to {largest:.3g} here, and sums of them "
+                "are infinite in float64: scale the data (StandardScaler)."
+            )
         self.K: np.ndarray | None = None
         K = gram.dense(workers) if kept else None
         if centred and K is not None:

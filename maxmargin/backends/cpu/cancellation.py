@@ -58,9 +58,10 @@ def centre_of(X: Any) -> np.ndarray | None:
     else:
         filled = np.arange(d)
     medians = _medians(sample) if sample.size else np.zeros(0)
-    spread = _medians(np.square(sample - medians).sum(axis=1)) if sample.size else 0.0
-    if not medians @ medians > _FAR * spread:
-        return None
+    with np.errstate(over="ignore"):  # what has no squares has no centre
+        spread = _medians(np.square(sample - medians).sum(axis=1)) if sample.size else 0.0
+        if not medians @ medians > _FAR * spread:
+            return None
     centre = np.zeros(d)
     centre[filled] = medians
     return centre

@@ -178,17 +178,18 @@ def _inverse_lengths(program: Program, views: Views) -> np.ndarray:
 
 def variance(X: Any) -> float:
     """Variance of all entries of X, as scikit-learn's ``gamma="scale"`` means it."""
-    if sp.issparse(X):
-        X = canonical(X)
-        size = X.shape[0] * X.shape[1]
-        mean = float(X.data.sum(dtype=np.float64)) / size
-        stored = float(np.square(X.data - np.float64(mean)).sum())
-        return (stored + (size - X.nnz) * mean**2) / size
-    mean = X.mean(dtype=np.float64)
-    total = sum(
-        float(np.square(X[start:stop] - mean).sum())
-        for start, stop in stretches(X.shape[0], X.shape[1])
-    )
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity is for the caller to refuse
+        if sp.issparse(X):
+            X = canonical(X)
+            size = X.shape[0] * X.shape[1]
+            mean = X.data.sum(dtype=np.float64) / size
+            stored = np.square(X.data - mean).sum()
+            return float((stored + (size - X.nnz) * np.square(mean)) / size)
+        mean = X.mean(dtype=np.float64)
+        total = sum(
+            float(np.square(X[start:stop] - mean).sum())
+            for start, stop in stretches(X.shape[0], X.shape[1])
+        )
     return total / X.size
 
 

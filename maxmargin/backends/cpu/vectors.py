@@ -334,7 +334,8 @@ class DenseVectors(Vectors):
         return sizes
 
     def _products(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
-        np.dot(panel.dense(), self.dense(slice(start, stop)).T, out=out)
+        with np.errstate(over="ignore"):  # infinity is mended, or refused
+            np.dot(panel.dense(), self.dense(slice(start, stop)).T, out=out)
 
     def _l1_distances(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
         l1_dense(panel.dense(), self.dense(slice(start, stop)), out)

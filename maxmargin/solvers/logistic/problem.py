@@ -236,6 +236,13 @@ class LogisticProblem:
 
     def refusal(self) -> str:
         """Say why a kernel cannot be taken, and what to do."""
+        if self.gram.definiteness in (Definiteness.PROVEN, Definiteness.COMPUTED):
+            return (
+                f"I + C K is not positive definite in float64 for the kernel {self.gram.kernel!r}, "
+                "whose values are rounded by more than its smallest eigenvalues are: they are up "
+                f"to {float(self.gram.diagonal.max()):.3g}. Centre the data and scale them "
+                "(StandardScaler), or lower C."
+            )
         return (
             f"The kernel {self.gram.kernel!r} is indefinite on these data: |w|^2 can be negative "
             "in its feature space, and the objective has no least. Use a valid kernel "

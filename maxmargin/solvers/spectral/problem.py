@@ -10,7 +10,9 @@ values L and the residual ``R = Kc V - V L``,
     |lambda - l_j|   <= |r_j|           for some eigenvalue
     sin(angle of v_j to its space) <= |r_j| / gap_j      (Davis and Kahan)
 
-where ``gap_j`` is the distance from l_j to the rest of the spectrum. No residual tells whether an
+where ``gap_j`` is the distance from l_j to the rest of the spectrum. All this is so for the matrix
+as float64 has it; the true one differs by ``|E|_2``, the rounding of kernel values and sums, and R
+by as much. What is claimed has both. No residual tells whether an
 eigenvector was missed. The trace does: eigenvalues beside these sum to ``tr Kc - sum_j l_j``, and
 none is negative, so that none is larger; nor is its square than what these leave of ``|Kc|_F^2``.
 
@@ -34,6 +36,7 @@ from maxmargin.solvers.products import GramProducts
 
 _EPS = float(np.finfo(np.float64).eps)
 _SUMMED = 64  # terms that BLAS adds before it rounds anew, about
+_DIGITS = 1e-7  # of the largest eigenvalue: rounding that is no concern, however small tol is
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -43,16 +46,20 @@ class SpectralCertificate(Certificate):
     Attributes
     ----------
     residuals : float array (k,)
-        ``|Kc v - lambda v|`` of each: some eigenvalue is so near to ``lambda``.
+        ``|Kc v - lambda v|`` of each: some eigenvalue is so near to ``lambda``, but for rounding.
     angles : float array (k,)
-        Bounds on the sines of the angles between eigenvectors and exact ones, ``residual / gap``,
-        if none is missing between them; one where they cannot be told from their neighbours.
+        Bounds on the sines of the angles between eigenvectors and exact ones, residual and rounding
+        over the gap, if none is missing between them; one where they cannot be told from their
+        neighbours.
     residual : float
         Length of all residuals together over the largest eigenvalue: what ``tol`` bounds.
     orthogonality : float
         ``|V'V - I|``, largest entry.
     rounding : float
-        How much larger than ``residual`` the true one may be, since float64 rounds.
+        How much larger than ``residual`` the true one may be, since float64 rounds. Beyond 1e-7,
+        and ``tol``, the components are called stalled: centre or scale the data.
+    error : float
+        ``residual + rounding``: eigenvalues are so near to exact ones, over the largest.
     missing : float
         No eigenvalue above this can be missing.
     least : float
@@ -94,6 +101,11 @@ class SpectralCertificate(Certificate):
         return self.residual
 
     @property
+    def error(self) -> float:
+        """Bound on the error of eigenvalues, over the largest."""
+        return self.residual + self.rounding
+
+    @property
     def definiteness(self) -> Definiteness:
         """What is known of the Gram matrix."""
         return known_definiteness(self.spectrum)
@@ -102,7 +114,7 @@ class SpectralCertificate(Certificate):
     def claim(self) -> str:
         """What the residuals prove."""
         what = "exact" if self.converged else "not exact, but known"
-        claim = f"eigenvalues are {what} to {self.residual:.2g} of the largest"
+        claim = f"eigenvalues are {what} to {self.error:.2g} of the largest"
         if self.definiteness == Definiteness.INDEFINITE:
             return f"{claim}; the kernel is indefinite, so that they are variances of no features"
         return claim
@@ -192,20 +204,21 @@ class SpectralProblem:
             missing = 0.0 if below is None else max(below, 0.0)
         rounding = self.gram.rounding + min(self.n, _SUMMED) + self.n / _SUMMED + 4.0
         rounding *= _EPS * float(np.abs(self.gram.diagonal).sum()) / largest
+        following = missing if below is None else min(missing, below)
         missing += rounding * largest
         if residual <= tol:
-            status = Status.CONVERGED
+            status = Status.CONVERGED if rounding <= max(tol, _DIGITS) else Status.STALLED
         elif status is Status.CONVERGED:
             status = Status.STALLED
         return SpectralCertificate(
             residuals=residuals,
-            angles=_angles(values, residuals, missing, below),
+            angles=_angles(values, residuals, residual * largest, rounding * largest, following),
             residual=residual,
             orthogonality=_skewness(vectors),
             rounding=rounding,
             missing=missing,
             least=float(values.min(initial=np.inf)),
-            explained=float(values.sum()) / trace if trace > 0 else 1.0,
+            explained=min(float(values.sum()) / trace, 1.0) if trace > 0 else 1.0,
             solver=solver,
             spectrum=self.gram.spectrum,
             status=status,
@@ -221,15 +234,17 @@ def _skewness(vectors: np.ndarray) -> float:
 
 
 def _angles(
-    values: np.ndarray, residuals: np.ndarray, missing: float, below: float | None
+    values: np.ndarray, residuals: np.ndarray, together: float, rounding: float, following: float
 ) -> np.ndarray:
-    """Davis and Kahan's bounds: residuals over the distances of eigenvalues to all others."""
+    """Davis and Kahan's bounds: residuals over the distances of eigenvalues to all others.
+
+    Those are known to the length of all residuals together; rounding adds to everything.
+    """
     if not len(values):
         return np.zeros(0)
-    following = missing if below is None else min(missing, below)
     around = np.concatenate([[np.inf], values, [following]])
-    gaps = np.minimum(around[:-2] - values, values - around[2:]) - residuals
-    sines = np.divide(residuals, gaps, out=np.ones_like(values), where=gaps > 0)
+    gaps = np.minimum(around[:-2] - values, values - around[2:]) - together - rounding
+    sines = np.divide(residuals + rounding, gaps, out=np.ones_like(values), where=gaps > 0)
     return np.minimum(sines, 1.0)
 
 
