@@ -212,6 +212,15 @@ def test_numbers_that_overflow_are_refused(solver):
     assert far.certificate_.converged
 
 
+def test_rounding_is_part_of_what_is_claimed():
+    """Values of 1e12 are known to 1e-4 at best: the gap may be zero, and says nothing."""
+    machine = KernelLogisticRegression(kernel="poly", degree=2, coef0=1, gamma=1.0)
+    with pytest.warns(ConvergenceWarning):
+        judged = machine.fit(X3[:, :2] + 1e3, Y3 == 0).certificate_
+    assert judged.status == "stalled"
+    assert judged.relative_gap * judged.primal >= judged.gap + 0.99 * judged.rounding
+
+
 def test_infinite_cost_is_refused():
     with pytest.raises(ValueError, match="finite C"):
         KernelLogisticRegression(np.inf).fit(X3, Y3)

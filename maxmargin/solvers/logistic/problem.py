@@ -36,6 +36,7 @@ from maxmargin.solvers.logistic.likelihood import Likelihood
 
 _SUMMED = 64  # terms that BLAS adds before it rounds anew, about
 _EPS = float(np.finfo(np.float64).eps)
+_COARSE = 1e-7  # part of the objective that rounding may be, by its bound, in a sound answer
 _LEVEL = 1e-14  # sum of beta, in parts of the sum of their sizes, that counts as zero
 _STEPS = 100  # of the intercepts, at most
 _SMALL = 0.5  # change of a probability's logarithm that a correction may make
@@ -50,7 +51,7 @@ class LogisticCertificate(RiskCertificate):
     primal, dual : float
         The objective at the answer, and a lower bound on all objectives.
     gap, relative_gap : float
-        ``primal - dual``, and that over the larger of the two: what ``tol`` bounds.
+        ``primal - dual``, and that and its rounding over the larger of the two.
     rounding : float
         How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
         sums.
@@ -205,15 +206,23 @@ class LogisticProblem:
     def judged(
         self, primal: float, dual: float, rounding: float, solver: str, status: Status, tol: float
     ) -> LogisticCertificate:
-        """Judge two objectives, which differ by what their rounding adds at most."""
+        """Judge two objectives, whose true gap may be wider by their rounding.
+
+        The bound on that is wide: an answer that meets ``tol`` but for it has converged, unless
+        rounding may be more than a small part of the objective.
+        """
         least = _EPS * self.n**0.5 * float(self.likelihood.cost.sum())
         judged = RiskCertificate.of(primal, dual, least, status, tol)
+        size = max(abs(judged.primal), abs(judged.dual), least)
+        status = judged.status
+        if status is Status.CONVERGED and rounding > max(tol, _COARSE) * size:
+            status = Status.STALLED
         return LogisticCertificate(
             primal=judged.primal,
             dual=judged.dual,
             gap=judged.gap,
-            relative_gap=judged.relative_gap,
-            status=judged.status,
+            relative_gap=judged.relative_gap + rounding / size,
+            status=status,
             tol=tol,
             rounding=rounding,
             solver=solver,
