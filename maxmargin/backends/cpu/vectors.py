@@ -334,7 +334,7 @@ class DenseVectors(Vectors):
         return sizes
 
     def _products(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
-        with np.errstate(over="ignore"):  # infinity is mended, or refused
+        with np.errstate(over="ignore", invalid="ignore"):  # mended, or refused
             np.dot(panel.dense(), self.dense(slice(start, stop)).T, out=out)
 
     def _l1_distances(self, panel: Panel, start: int, stop: int, out: np.ndarray) -> None:
