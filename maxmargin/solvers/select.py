@@ -12,6 +12,9 @@ from maxmargin.duals import DualProblem
 from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
 from maxmargin.solvers.driver import Choice, Method
 from maxmargin.solvers.dual.certified import Auto
+from maxmargin.solvers.dual.method import DualMethod
+from maxmargin.solvers.dual.smo import SMO
+from maxmargin.solvers.dual.working_set import WorkingSet
 from maxmargin.solvers.logistic.newton import KernelNewton
 from maxmargin.solvers.logistic.problem import LogisticProblem
 from maxmargin.solvers.ridge.cholesky import Cholesky
@@ -27,6 +30,10 @@ from maxmargin.solvers.risk.pegasos import Pegasos
 
 FACTORISED = 500  # rows up to which Cholesky factors for every step are quicker than pivots
 SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
+DUAL_METHODS: dict[str, type[DualMethod]] = {  # by the names that the kernel machines have for them
+    "smo": SMO,
+    "working_set": WorkingSet,
+}
 RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
     "newton": Newton,
     "multipliers": Multipliers,

@@ -25,7 +25,8 @@ from maxmargin.gram import Gram
 from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
-from maxmargin.solvers import SMO, Auto, DualMethod, WorkingSet, solve_certified
+from maxmargin.solvers import SMO, Auto, DualMethod, solve_certified
+from maxmargin.solvers.select import DUAL_METHODS
 from maxmargin.svm import primal_start
 
 
@@ -56,7 +57,7 @@ class KernelMachine(KernelEstimator):
         "checkpoint": [str, PathLike, None],
         "checkpoint_interval": [Interval(Real, 0.0, None, closed="left")],
         "callback": [callable, None],
-        "solver": [StrOptions({"auto", "smo", "working_set"}), DualMethod],
+        "solver": [StrOptions({"auto", *DUAL_METHODS}), DualMethod],
     }
 
     # -- fitting -------------------------------------------------------------------------------
@@ -64,8 +65,10 @@ class KernelMachine(KernelEstimator):
     def _solver(self) -> Auto:
         listeners: list = [] if self.callback is None else [self.callback]
         monitor, shrinking = Monitor(self.time_limit, listeners), bool(self.shrinking)
-        named = {"auto": None, "smo": SMO(shrinking), "working_set": WorkingSet()}
-        method = named[self.solver] if isinstance(self.solver, str) else self.solver
+        method = self.solver
+        if isinstance(method, str):
+            named = DUAL_METHODS.get(method)  # None for "auto"
+            method = SMO(shrinking) if named is SMO else named and named()
         return Auto(self.max_iter, shrinking, monitor, method)
 
     def _solved(

@@ -1,0 +1,44 @@
+"""What a picture is: its data, and how they are drawn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+from maxmargin.plotting import marks
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from matplotlib.axes import Axes
+
+
+class Display(ABC):
+    """A picture that keeps what it draws, as scikit-learn's displays do.
+
+    A subclass is a dataclass: its fields are the data that are drawn. ``from_estimator``,
+    ``from_predictions`` or another class method with the name of its source computes them, checks
+    what it was given and draws; ``plot`` draws again elsewhere. The function ``plot_...`` of the
+    same picture is the short way, and returns the axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn last.
+    figure_ : matplotlib Figure
+    """
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        """Draw on the given axes, or on those of a new figure."""
+        self.ax_ = self._axes(ax)
+        self.figure_: Any = self.ax_.figure
+        self._draw(self.ax_)
+        return self
+
+    def _axes(self, ax: Axes | None) -> Axes:
+        """Return where to draw; a picture in space makes axes of another kind."""
+        return marks.axes_or_new(ax)
+
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None:
+        """Draw the fields, in the class's own words and colours."""
