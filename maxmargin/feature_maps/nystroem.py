@@ -21,6 +21,7 @@ from maxmargin.feature_maps.base import PAIRED, FeatureMap
 from maxmargin.gram import Gram
 from maxmargin.solvers.ridge.preconditioner import RandomPivots
 
+_POOL, _PER_LANDMARK = 50_000, 10  # rows that pivots are drawn from, at most: a factor has them all
 _RESOLVED = 1e-12  # part of the largest eigenvalue below which one is rounding
 
 
@@ -41,7 +42,8 @@ class Nystroem(FeatureMap):
         Landmarks, and columns unless the kernel's values among them have a lower rank.
     landmarks : {"pivots", "uniform"}, default="pivots"
         Drawn in proportion to what the others leave of a row (randomly pivoted Cholesky), which
-        takes as many rows of the Gram matrix; or all alike, as in scikit-learn.
+        takes as many rows of the Gram matrix (of more than 50,000 points, that of so many of them
+        at random); or all alike, as in scikit-learn.
     random_state : int, RandomState or None, default=None
     cache_size, n_jobs, device
         As in :class:`~maxmargin.KernelRidge`.
@@ -144,11 +146,15 @@ class Nystroem(FeatureMap):
         count = min(self.n_components, gram.n)
         if self.landmarks == "uniform":
             return random.permutation(gram.n)[:count]
+        pool, most = np.arange(gram.n), max(_POOL, _PER_LANDMARK * count)
+        if gram.n > most:
+            pool = np.sort(random.permutation(gram.n)[:most])
+            gram = gram.take(pool)
         seed = int(random.randint(1 << 31))
         factor = RandomPivots(gram.rows, gram.diagonal, count, seed, self._workers())
         while factor.grow(enough=0.0):
             pass
-        return np.array(factor.pivots, dtype=np.int64)
+        return pool[np.array(factor.pivots, dtype=np.int64)]
 
     def _mapped(self, X: Any) -> np.ndarray:
         return self._expansion_at(X, self.normalization_)

@@ -12,6 +12,7 @@ from maxmargin import duals
 from maxmargin.duals import DualProblem
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.risk import cost_per_weight
+from maxmargin.svm.approximation import APPROXIMATION
 from maxmargin.svm.classification import KernelClassifier
 
 
@@ -96,6 +97,13 @@ class SVC(KernelClassifier):
         The method that solves the dual problems, by name or as an object of
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
         size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
+    approximation : {"nystroem", "random_fourier"} or FeatureMap, optional
+        Replace the kernel by products of features, ``k(x, z) ~ phi(x) . phi(z)``: the machine is
+        then the linear one on phi, for millions of rows. ``tol`` bounds its relative duality gap,
+        and ``certificate_`` is of the approximated kernel, with its error on held-out pairs. A map
+        of :mod:`maxmargin.feature_maps`, such as ``Nystroem(n_components=500)``, takes the kernel
+        from the machine; a name is one with 100 components and ``random_state``. In place of an
+        expansion (``dual_coef_``, ``support_``...) there are ``feature_map_``, ``feature_coef_``.
 
     Attributes
     ----------
@@ -126,6 +134,8 @@ class SVC(KernelClassifier):
         ``1 / ||w||``: the street is twice as wide.
     slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
+    feature_map_, feature_coef_
+        With ``approximation``, the fitted map, and w: a row for each machine.
     n_iter_ : int array of shape (n_machines,)
     calibration_ : Calibration or None
         What ``probability`` asked for, as fitted: ``A`` and ``B``, ``steps`` or a ``scale``.
@@ -149,6 +159,7 @@ class SVC(KernelClassifier):
         **KernelClassifier._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "lam": [POSITIVE, None],
+        "approximation": APPROXIMATION,
     }
 
     def __init__(
@@ -180,6 +191,7 @@ class SVC(KernelClassifier):
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
+        approximation: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -207,6 +219,7 @@ class SVC(KernelClassifier):
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.approximation = approximation
 
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
         return self._part_of_problem(rows, y, weight, weight)
