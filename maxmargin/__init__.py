@@ -53,6 +53,7 @@ _HOME = {
     "Gram": "maxmargin.gram",
     "Trace": "maxmargin.trace",
     "check_valid": "maxmargin.kernels",
+    "explain": "maxmargin.estimators.explanation",
     "read_fasta": "maxmargin.kernels",
 }
 _SUBMODULES = (
@@ -76,6 +77,7 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
+    from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError
     from maxmargin.feature_maps import ExplicitFeatures, Nystroem, RandomFourier
     from maxmargin.gram import Gram

@@ -19,6 +19,7 @@ from maxmargin.estimators.data import (
     seems_finite,
     validate_data,
 )
+from maxmargin.estimators.explanation import explained_html
 from maxmargin.estimators.parameters import CheckedParameters
 from maxmargin.kernels import Input, Kernel
 
@@ -34,6 +35,7 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """
 
     n_jobs: int | None = None  # where it is no parameter
+    fit_time_: float  # seconds
 
     def _validated(
         self, X: Any, y: Any, kernel: Kernel | None = None, reset: bool = True, **y_options: Any
@@ -102,6 +104,16 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         refuse_extreme_weights(weight)
         return weight
+
+    def _repr_html_inner(self) -> str:
+        """Show scikit-learn's diagram and, of a fitted machine, the explanation below it."""
+        return super()._repr_html_inner() + explained_html(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += explained_html(self)
+        return bundle
 
     def _workers(self, entries: float = np.inf) -> Workers:
         """Threads for work on so many entries; where it is little, the caller's own."""

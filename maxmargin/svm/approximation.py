@@ -37,8 +37,9 @@ from maxmargin.svm.out_of_fold import FOLDS, Found, fold_tolerance
 
 NAMED: dict[str, type[FeatureMap]] = {"nystroem": Nystroem, "random_fourier": RandomFourier}
 APPROXIMATION = [StrOptions(set(NAMED)), FeatureMap, None]  # constraint on the parameter
-OF_EXPANSION = ("dual_coef_", "support_", "support_vectors_", "n_support_", "_betas")
-OF_FEATURES = ("feature_map_", "feature_coef_", "solver_", "_answers")
+OF_EXPANSION = ("dual_coef_", "support_", "support_vectors_", "n_support_")
+_OF_DUAL = ("_betas", "_free_and_bounded")
+OF_FEATURES = ("feature_map_", "feature_coef_", "_answers")
 
 _BLOCK = 1 << 22  # features made at a time: 32 MB
 _LARGE = 0.5  # relative error of an approximation from which on the kernel is hardly the same
@@ -127,7 +128,7 @@ class FeatureSpace:
         for some, block in _blocks(self.map, X):
             phi[some] = block
         self.design = self.linear._design(phi)
-        for name in OF_EXPANSION:
+        for name in OF_EXPANSION + _OF_DUAL:
             vars(machine).pop(name, None)
         machine.kernel_, machine.device_ = kernel, place("cpu", 0, 0)
         machine.shape_fit_ = tuple(X.shape) if hasattr(X, "shape") else (_num_samples(X),)

@@ -101,6 +101,9 @@ class KernelMachine(KernelEstimator):
             certificate = DualCertificate.worst([e.certificate for e in evaluations])
             self._keep_certificate(certificate, steps, monitor)
         self._betas = [_nonzero(e.solution.beta) for e in evaluations]
+        methods = [_first(solver, problem.over(gram)) for problem in problems]
+        self.solver_ = ", ".join(dict.fromkeys(methods))
+        self._free_and_bounded = [_free_and_bounded(e) for e in evaluations]
         if checkpoint is not None:
             if self.certificate_.converged:
                 checkpoint.remove()
@@ -223,6 +226,21 @@ def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     """Length, places and values of a sparse vector."""
     places = beta.nonzero()[0]
     return len(beta), places, beta[places]
+
+
+def _first(solver: Auto, problem: DualProblem) -> str:
+    """Name of the method that a problem goes to first."""
+    method = solver.choose(problem).method if solver.method is None else solver.method
+    names = {kind: name for name, kind in DUAL_METHODS.items()}
+    return names.get(type(method), type(method).__name__)
+
+
+def _free_and_bounded(evaluation: Evaluation) -> tuple[int, int]:
+    """How many of the variables are between their bounds, and how many at one that is not zero."""
+    problem, beta = evaluation.problem, evaluation.solution.beta
+    used = beta != 0
+    bounded = used & ((beta <= problem.lower) | (beta >= problem.upper))
+    return int(used.sum() - bounded.sum()), int(bounded.sum())
 
 
 def _scattered(size: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:

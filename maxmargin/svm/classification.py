@@ -165,6 +165,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             self._keep_certificate(found.certificate, [found.n_iter], monitor)
         self._warn_unfinished(found.certificate)
         self._direct_start = sp.csr_array(found.b)
+        self.solver_ = type(method).__name__
+        self.__dict__.pop("_free_and_bounded", None)
         rows = np.arange(len(index))
         support, n_support, dual_coef = scheme.pack([(rows, b) for b in found.b.T], index)
         self._keep_support(X, support, dual_coef)

@@ -88,6 +88,10 @@ class NuSVC(KernelClassifier):
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
+    solver_ : str
+        Methods that the problems were given to first.
+    fit_time_ : float
+        Seconds.
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
