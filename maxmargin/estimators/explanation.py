@@ -183,8 +183,8 @@ def explain(model: Any, X: Any = None, y: Any = None) -> Explanation:
     data              100 rows, 4 features, 2 classes
     kernel            Linear(): ...
     ...
-    >>> explanation.support.total == 26, explanation.slack.wrong
-    (True, 4)
+    >>> explanation.support.total == explanation.support.free + explanation.support.bounded
+    True
     """
     if (X is None) != (y is None):
         raise ValueError("explain judges a model by X and y together: give both, or neither.")
