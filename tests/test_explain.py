@@ -151,7 +151,7 @@ def test_every_estimator(machine):
         (SVC(multiclass="ovr"), "for each of 3 machines, OneVsRest"),
         (SVC(approximation="nystroem", random_state=0), "features of Nystroem: off by"),
         (NuSVC(nu=0.3), "with nu = 0.3"),
-        (SVC(solver="smo"), "smo ("),
+        (SVC(solver="smo"), "smo: it was asked for ("),
         (LinearSVC(loss="hinge", C=3.0), "with C = 3, V the hinge"),
         (LinearSVC(norm_bound=2.0), "||w|| <= 2"),
         (LogisticRegression(), "for all 3 classes together"),

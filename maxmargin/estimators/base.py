@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from maxmargin.backends.data import as_table
 from maxmargin.backends.threads import ALONE, Workers, thread_count
-from maxmargin.estimators.callbacks import CallbackSupportMixin
+from maxmargin.estimators.callbacks import CallbackSupportMixin, listeners_of
 from maxmargin.estimators.data import (
     refuse_extreme_targets,
     refuse_extreme_weights,
@@ -20,10 +21,18 @@ from maxmargin.estimators.data import (
     validate_data,
 )
 from maxmargin.estimators.explanation import explained_html
-from maxmargin.estimators.parameters import CheckedParameters
+from maxmargin.estimators.parameters import POSITIVE, CheckedParameters
 from maxmargin.kernels import Input, Kernel
+from maxmargin.progress import Monitor, watched
+from maxmargin.trace import Trace
 
 _NOT_NUMBERS = Input.OBJECTS, Input.SEQUENCES
+WATCHED: dict = {  # constraints on the parameters of who looks on
+    "verbose": ["verbose"],
+    "time_limit": [POSITIVE, None],
+    "callback": [callable, None],
+    "trace": ["boolean", Trace],
+}
 SHARED_FROM = 1 << 20  # entries from which threads are worth their start
 
 
@@ -36,6 +45,11 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
 
     n_jobs: int | None = None  # where it is no parameter
     fit_time_: float  # seconds
+    time_limit: float | None = None
+    callback: Any = None
+    trace: Any = False
+    verbose: Any = False
+    trace_: Trace
 
     def _validated(
         self, X: Any, y: Any, kernel: Kernel | None = None, reset: bool = True, **y_options: Any
@@ -114,6 +128,10 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         if "text/html" in bundle:
             bundle["text/html"] += explained_html(self)
         return bundle
+
+    def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
+        """Have someone between a fit and its solvers, for so many problems."""
+        return watched(self.time_limit, None, self.verbose, problems, listeners_of(self))
 
     def _workers(self, entries: float = np.inf) -> Workers:
         """Threads for work on so many entries; where it is little, the caller's own."""

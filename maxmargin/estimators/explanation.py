@@ -312,12 +312,11 @@ def _kernel(machine: Any) -> str | None:
 
 def _solver(machine: Any) -> str | None:
     certificate, steps = getattr(machine, "certificate_", None), getattr(machine, "n_iter_", None)
-    used = getattr(machine, "solver_", getattr(certificate, "solver", None))
-    used = used or getattr(machine, "solver", None)
-    if used is None:
+    said = getattr(machine, "solver_why_", "") or getattr(machine, "solver_", "")
+    said = said or getattr(certificate, "solver", None) or getattr(machine, "solver", None)
+    if said is None:
         return None
-    counted = "" if steps is None else f" ({np.sum(steps):g} iterations)"
-    return f"{used}{counted}"
+    return said if steps is None else f"{said} ({np.sum(steps):g} iterations)"
 
 
 def _certified(certificate: Any) -> str:

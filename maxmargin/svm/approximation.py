@@ -23,7 +23,6 @@ from sklearn.utils.validation import _num_samples
 from maxmargin.backends.device import place
 from maxmargin.backends.views import Views
 from maxmargin.certificate import RiskCertificate
-from maxmargin.estimators.callbacks import scikit_learn_listeners
 from maxmargin.estimators.warn import warn
 from maxmargin.feature_maps import FeatureMap, Nystroem, RandomFourier
 from maxmargin.gram.spectrum import Definiteness
@@ -138,7 +137,6 @@ class FeatureSpace:
         """Solve and certify; sets what the machine says of it. Returns all values, (n, k)."""
         machine, monitor = self.machine, self.monitor
         monitor.problems = len(problems)
-        monitor.listeners.extend(scikit_learn_listeners(machine))
         known = getattr(machine, "_answers", None) if machine.warm_start else None
         with monitor.watching(machine.verbose):
             found = self._solved(problems, monitor, machine.tol, known)
@@ -146,7 +144,7 @@ class FeatureSpace:
             certificate = FeatureCertificate.worst(certificates)
             machine._keep_certificate(certificate, [solution.n_iter for solution in found], monitor)
         self.answers = [kept(solution, machine.warm_start) for solution in found]
-        machine.solver_, machine._answers = self.linear.solver_, self.answers
+        machine._answers = self.answers
         theta = np.vstack([solution.theta for solution in found])
         width, constant = self.design.features, self.design.constant
         machine.feature_coef_ = np.ascontiguousarray(theta[:, :width])

@@ -177,6 +177,8 @@ class SVR(KernelRegressor):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     lam : float, optional
         The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights.
     fit_intercept : bool, default=True
@@ -202,8 +204,6 @@ class SVR(KernelRegressor):
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
-    solver_ : str
-        Methods that the problems were given to first.
     fit_time_ : float
         Seconds.
     device_ : Placement
@@ -226,6 +226,8 @@ class SVR(KernelRegressor):
     feature_map_, feature_coef_
         With ``approximation``, the fitted map, and w: a row for each output.
     n_iter_ : int or array of shape (n_outputs,)
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
 
     Examples
     --------
@@ -266,6 +268,7 @@ class SVR(KernelRegressor):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
@@ -289,6 +292,7 @@ class SVR(KernelRegressor):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver
