@@ -104,6 +104,12 @@ def test_probabilities_of_a_class_that_a_fold_has_not_seen():
     p = model.fit(X[few], y[few]).predict_proba(X[few])
     exact = clone(model).set_params(approximation=None).fit(X[few], y[few])
     np.testing.assert_allclose(p, exact.predict_proba(X[few]), atol=0.01)
+    free = clone(model).set_params(fit_intercept=False).fit(X[few], y[few])
+    exact = clone(free).set_params(approximation=None).fit(X[few], y[few])
+    np.testing.assert_allclose(free.predict_proba(X), exact.predict_proba(X), atol=0.01)
+    four = np.r_[few[:2], few[-1:], np.flatnonzero(y == 1)[1:2]]
+    for some in (four, four[[0, -1]]):
+        assert np.isfinite(model.fit(X[some], y[some]).predict_proba(X)).all()
 
 
 def test_regression_with_one_output_and_two():

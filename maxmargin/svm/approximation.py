@@ -203,12 +203,13 @@ class FeatureFolds:
     @property
     def status(self) -> Status:
         """How the folds have ended, the worst of them."""
-        return max((one.status for one in self.certificates), key=lambda one: one.severity)
+        ended = [Status.CONVERGED, *(one.status for one in self.certificates)]
+        return max(ended, key=lambda one: one.severity)
 
     @property
     def violation(self) -> float:
         """The largest relative gap."""
-        return max(one.relative_gap for one in self.certificates)
+        return max((one.relative_gap for one in self.certificates), default=0.0)
 
     def values(self, everywhere: bool) -> list[Found]:
         """Rows and values of each function: on the rows that it sees or on all that take part."""
@@ -220,33 +221,31 @@ class FeatureFolds:
         monitor = Monitor(left, problems=FOLDS * len(self.problems))
         monitor.reason = space.monitor.reason
         with monitor.catching_interrupts():
-            for f in range(FOLDS):
+            for f in np.unique(self.number[self.number >= 0]).tolist():
                 out = np.flatnonzero(self.number == f)
-                theta = self._without(f, monitor)
-                values[out] = space.design.take(out).values(theta)
+                theta, bias = self._without(f, monitor)
+                values[out] = space.design.take(out).values(theta) + bias
         part = np.flatnonzero(self.number >= 0)
         seen = [problem.rows[self.number[problem.rows] >= 0] for problem in self.problems]
         if everywhere or len(seen) < functions:
             seen = [part] * functions
         return [(rows, values[rows, k]) for k, rows in enumerate(seen)]
 
-    def _without(self, f: int, monitor: Monitor) -> np.ndarray:
-        """Weights of all functions without a fold; only a bias where one side is left."""
-        kept = [rows[self.number[rows] != f] for rows, _, _ in self.problems]
-        pairs = list(zip(self.problems, kept, strict=True))
-        sides = [np.unique(problem.target[rows]) for problem, rows in pairs]
-        theta = [np.append(np.zeros(self.space.design.features), side[:1].sum()) for side in sides]
+    def _without(self, f: int, monitor: Monitor) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of all functions without a fold, and the side of those that have but one left."""
+        space, number = self.space, self.number
+        problems = [one._replace(rows=one.rows[number[one.rows] != f]) for one in self.problems]
+        sides = [np.unique(one.target[one.rows]) for one in problems]
         good = [k for k, side in enumerate(sides) if len(side) > 1]
-        problems = [pairs[k][0]._replace(rows=pairs[k][1]) for k in good]
-        starts = [replace(self.space.answers[k], s=np.empty(0)) for k in good]
-        found = self.space._solved(problems, monitor, self.tol, starts)
+        starts = [replace(space.answers[k], s=np.empty(0)) for k in good]
+        found = space._solved([problems[k] for k in good], monitor, self.tol, starts)
         self.certificates += [solution.certificate for solution in found]
-        if self.space.linear.scheme_.direct:
-            return found[0].theta
-        width = self.space.design.width
+        theta = [np.zeros_like(answer.theta) for answer in space.answers]
         for k, solution in zip(good, found, strict=True):
             theta[k] = solution.theta
-        return np.array([own[:width] for own in theta])
+        if space.linear.scheme_.direct:
+            return theta[0], np.zeros(len(theta[0]))
+        return np.vstack(theta), np.array([side.sum() * (len(side) == 1) for side in sides])
 
 
 def values_at(machine: Any, X: Any) -> np.ndarray:
