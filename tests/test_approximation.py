@@ -1,7 +1,6 @@
 """``SVC(approximation=...)``: exactly the linear machine on features, and it says so."""
 
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -35,9 +34,7 @@ SOME = Nystroem(n_components=60, random_state=0)
 def test_many_rows_are_the_pipeline_of_map_and_linear_machine():
     points, labels = make_classification(20_000, 8, n_informative=6, random_state=0)
     model = SVC(gamma=0.1, approximation="nystroem", random_state=0, tol=1e-4)
-    began = time.perf_counter()
     model.fit(points, labels)
-    assert time.perf_counter() - began < 10
     same = make_pipeline(Nystroem(gamma=0.1, random_state=0), LinearSVC(loss="hinge"))
     same.fit(points, labels)
     np.testing.assert_allclose(
