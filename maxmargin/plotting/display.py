@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from maxmargin.plotting import marks
 
 if TYPE_CHECKING:
@@ -42,3 +44,39 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, ax: Axes) -> None:
         """Draw the fields, in the class's own words and colours."""
+
+
+class PanelDisplay(Display):
+    """A picture of several panels: where others have axes it has an array of them.
+
+    A subclass says in ``shape`` how many rows and columns of panels there are.
+    """
+
+    shape: tuple[int, int]
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given array of axes, or on those of a new figure."""
+        marks.require_matplotlib()
+        rows, columns = self.shape
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            size = (max(3.2 * columns, 4.0), max(2.7 * rows, 3.0))
+            ax = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+        axes = np.array(ax, dtype=object)
+        if axes.size != rows * columns:
+            raise ValueError(
+                f"This picture has {rows} x {columns} panels and got {axes.size} axes: give "
+                f"figure.subplots({rows}, {columns}), or none."
+            )
+        self.ax_: Any = axes.reshape(rows, columns)
+        self.figure_ = self.ax_[0, 0].figure
+        self._draw_panels(self.ax_)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        """Nothing is drawn on axes that are alone."""
+
+    @abstractmethod
+    def _draw_panels(self, axes: np.ndarray) -> None:
+        """Draw the fields on an array of axes of the right shape."""

@@ -1,0 +1,1 @@
+"""Pictures of kernels: matrices, curves on a line, basis functions, functions drawn from them."""
