@@ -32,8 +32,8 @@ class Display(ABC):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
-        self.ax_ = self._axes(ax)
-        self.figure_: Any = self.ax_.figure
+        self.ax_: Any = self._axes(ax)
+        self.figure_: Any = np.ravel(self.ax_)[0].figure  # of one, or of an array of panels
         self._draw(self.ax_)
         return self
 
@@ -47,15 +47,11 @@ class Display(ABC):
 
 
 class PanelDisplay(Display):
-    """A picture of several panels: where others have axes it has an array of them.
-
-    A subclass says in ``shape`` how many rows and columns of panels there are.
-    """
+    """A picture of several panels: ``ax`` and ``ax_`` are arrays of axes in its ``shape``."""
 
     shape: tuple[int, int]
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given array of axes, or on those of a new figure."""
+    def _axes(self, ax: Any) -> Any:
         marks.require_matplotlib()
         rows, columns = self.shape
         if ax is None:
@@ -69,14 +65,4 @@ class PanelDisplay(Display):
                 f"This picture has {rows} x {columns} panels and got {axes.size} axes: give "
                 f"figure.subplots({rows}, {columns}), or none."
             )
-        self.ax_: Any = axes.reshape(rows, columns)
-        self.figure_ = self.ax_[0, 0].figure
-        self._draw_panels(self.ax_)
-        return self
-
-    def _draw(self, ax: Any) -> None:
-        """Nothing is drawn on axes that are alone."""
-
-    @abstractmethod
-    def _draw_panels(self, axes: np.ndarray) -> None:
-        """Draw the fields on an array of axes of the right shape."""
+        return axes.reshape(rows, columns)

@@ -1,1 +1,1 @@
-"""Pictures of kernels: matrices, curves on a line, basis functions, functions drawn from them."""
+"""Kernels and what is made of them: matrices, curves, processes, words and places of sequences."""

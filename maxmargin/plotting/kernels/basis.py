@@ -74,8 +74,8 @@ class BasisDisplay(PanelDisplay):
         if not bases:
             raise ValueError("There is no basis to draw: give one, a list or a dict of them.")
         functions = {name: np.asarray(basis(x[:, None])) for name, basis in bases.items()}
-        point = {name: np.asarray(basis(np.array([[float(at)]])))[0] for name, basis in bases.items()}
-        kernels = {name: functions[name] @ point[name] for name in bases}
+        point = np.array([[float(at)]])
+        kernels = {name: functions[name] @ np.ravel(bases[name](point)) for name in bases}
         return cls(x, functions, kernels, float(at)).plot(ax)
 
     @property
@@ -83,19 +83,20 @@ class BasisDisplay(PanelDisplay):
         """Rows and columns of panels."""
         return 2, len(self.functions)
 
-    def _draw_panels(self, axes: np.ndarray) -> None:
+    def _draw(self, ax: Any) -> None:
         import matplotlib as mpl
 
-        for (above, below), (name, values) in zip(axes.T, self.functions.items(), strict=True):
+        for (above, below), (name, values) in zip(ax.T, self.functions.items(), strict=True):
             colours = mpl.colormaps["viridis"](np.linspace(0.0, 0.9, values.shape[1]))
             for curve, colour in zip(values.T, colours, strict=True):
                 above.plot(self.x, curve, color=colour, linewidth=1.2)
             above.set_title(name)
             below.plot(self.x, self.kernels[name], color=marks.BLUE, linewidth=2)
-            below.plot(self.at, below.get_ylim()[0], "x", color=marks.INK, clip_on=False, zorder=5)
+            foot = below.get_xaxis_transform()
+            below.plot(self.at, 0, "x", color=marks.INK, clip_on=False, zorder=5, transform=foot)
             below.set(xlabel="x")
-        axes[0, 0].set_ylabel("basis functions")
-        axes[1, 0].set_ylabel(f"k(x, {self.at:g})")
+        ax[0, 0].set_ylabel("basis functions")
+        ax[1, 0].set_ylabel(f"k(x, {self.at:g})")
 
 
 def plot_basis(bases: Any = None, ax: Any = None, **options: Any) -> np.ndarray:

@@ -95,9 +95,7 @@ class KernelSamplesDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         band = 2 * self.deviation
         text = "two deviations (95 %)"
-        ax.fill_between(
-            self.x, -band, band, color=marks.BLUE, alpha=0.12, linewidth=0, label=text
-        )
+        ax.fill_between(self.x, -band, band, color=marks.BLUE, alpha=0.12, linewidth=0, label=text)
         for values, colour in zip(self.functions, marks.colours(len(self.functions)), strict=True):
             ax.plot(self.x, values, color=colour, linewidth=1.4)
         ax.axhline(0.0, color=marks.INK, linewidth=0.6, zorder=0)
