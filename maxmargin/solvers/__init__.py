@@ -1,5 +1,6 @@
 """Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
+from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
 from maxmargin.solvers.dual.direct import RowDescent
@@ -57,9 +58,11 @@ __all__ = [
     "Seed",
     "SeededSMO",
     "StochasticDescent",
+    "TwoVariableStep",
     "Watch",
     "WorkingSet",
     "drive",
     "select_solver",
     "solve_certified",
+    "two_variable_step",
 ]
