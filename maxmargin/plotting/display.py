@@ -66,3 +66,29 @@ class PanelDisplay(Display):
                 f"figure.subplots({rows}, {columns}), or none."
             )
         return axes.reshape(rows, columns)
+
+
+class MovingDisplay(Display):
+    """A picture with several states, one after the other: what :func:`animate` makes a film of.
+
+    It has as many states as its ``len`` says. Drawn alone it shows the last one; ``plot(state=k)``
+    shows another. The axes are the same for all of them.
+    """
+
+    def plot(self, ax: Any = None, state: int = -1) -> Self:
+        """Draw one state on the given axes, or on those of a new figure."""
+        if not -len(self) <= state < len(self):
+            raise ValueError(f"This picture has {len(self)} states and no state {state}.")
+        self._state = state % len(self)
+        return super().plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        self._draw_state(ax, self._state)
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of states."""
+
+    @abstractmethod
+    def _draw_state(self, ax: Axes, state: int) -> None:
+        """Draw one state, on axes whose limits are those of all."""
