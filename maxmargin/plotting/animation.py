@@ -93,11 +93,12 @@ class Animation:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=self.figsize, layout="constrained")
-        held = [self.frames[-1]] * round(self.hold * self.fps)
         with writer.saving(figure, str(path), dpi):
-            for k in [*self.frames, *held]:
+            for k in self.frames:
                 figure.clear()
                 self._draw(figure, int(k))
+                writer.grab_frame()
+            for _ in range(round(self.hold * self.fps)):
                 writer.grab_frame()
 
     def _draw(self, figure: Any, k: int) -> None:

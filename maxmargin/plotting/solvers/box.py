@@ -152,25 +152,24 @@ class SMOBoxDisplay(MovingDisplay):
             ax.plot([left, end[0]], [end[1]] * 2, "--", color=marks.BLUE, linewidth=0.8)
             ax.plot(*end, "|", color=marks.BLUE, markersize=14, markeredgewidth=2)
             ax.text(left, end[1], f" {name}", va="bottom", color=marks.BLUE, weight="bold")
-        top = _on_line(step, float(np.clip(step.unclipped, -pad, side + pad)))
-        look: dict[str, Any] = {
-            "markersize": 10,
-            "linestyle": "none",
-            "zorder": 4,
-            "clip_on": False,
-        }
+        top = self._in_view(step)
+        look: dict[str, Any] = {"markersize": 10, "linestyle": "none", "clip_on": False}
+        look["zorder"] = 4
         self._arrows(ax, step, top, phase)
         ax.plot(*step.before, "o", color="white", markeredgecolor=marks.INK, label="before", **look)
         if phase >= 1:
-            outside = "" if step.L <= step.unclipped <= step.H else ", outside the box"
-            label = f"optimum on the line{outside}"
+            inside = step.L <= step.unclipped <= step.H
+            label = "optimum on the line" + ("" if inside else f", at {step.unclipped:.3g}")
+            label = label if np.isfinite(step.unclipped) else "no optimum: it rises all the way"
             ax.plot(*top, "X", color=marks.ORANGE, markeredgecolor="white", label=label, **look)
         if phase == 2:
             ax.plot(*step.after, "o", color=marks.INK, label="after", **{**look, "markersize": 7})
         first, second = self.pairs[which] if self.pairs else (1, 2)
         same = "equal" if step.y[0] == step.y[1] else "different"
-        ax.set_xticks([0, walls[0]], ["0", "C" if np.isfinite(step.C[0]) else "no bound"])
-        ax.set_yticks([0, walls[1]], ["0", "C" if np.isfinite(step.C[1]) else "no bound"])
+        names = ("C", "C") if step.C[0] == step.C[1] else ("C1", "C2")
+        names = [n if np.isfinite(C) else "no bound" for n, C in zip(names, step.C, strict=True)]
+        ax.set_xticks([0, walls[0]], ["0", names[0]])
+        ax.set_yticks([0, walls[1]], ["0", names[1]])
         ax.set(
             xlabel=f"multiplier of row {first}" if self.pairs else "first multiplier",
             ylabel=f"multiplier of row {second}" if self.pairs else "second multiplier",
@@ -186,6 +185,13 @@ class SMOBoxDisplay(MovingDisplay):
             fontsize="small",
             frameon=False,
         )
+
+    def _in_view(self, step: TwoVariableStep) -> tuple[float, float]:
+        """Return the optimum on the line, or where the line to it leaves the picture."""
+        low, high = -_MARGIN * self._side, (1 + _MARGIN) * self._side
+        slope, start = -step.y[0] * step.y[1], step.y[0] * step.zeta  # a_1 = start + slope a_2
+        ends = sorted(slope * (end - start) for end in (low, high))
+        return _on_line(step, float(np.clip(step.unclipped, max(low, ends[0]), min(high, ends[1]))))
 
     def _arrows(self, ax: Axes, step: TwoVariableStep, top: Any, phase: int) -> None:
         """Draw the way to the optimum and, where that is outside, back to the box."""

@@ -99,9 +99,11 @@ class PerceptronDisplay(MovingDisplay):
         draw_points(ax, self.points, self.positive, self.names, used)
         if self.rows[state] >= 0:
             size, last = 4 * marks.size(self.points), self.points[self.rows[state]]
-            ax.scatter(*last, s=size, facecolors="none", edgecolors=marks.INK, zorder=3)
+            look = {"facecolors": "none", "edgecolors": marks.INK, "zorder": 3}
+            ax.scatter(*last, s=size, label="of the last update", **look)
         draw_lines(ax, w[None], np.array([b]), [marks.INK])
-        ax.set_title(f"after {state} update{'s' * (state != 1)}: {wrong.sum()} wrong")
+        ax.set_title(f"{_after(state)}: {wrong.sum()} wrong")
+        ax.legend(loc="upper left", fontsize="small", edgecolor="none", framealpha=0.85)
 
 
 @dataclass
@@ -182,7 +184,7 @@ class WeightPathDisplay(MovingDisplay):
         seen = self.path[: state + 1]
         ax.plot(*seen.T, ".-", color=marks.ORANGE, linewidth=1.8, markersize=6)
         ax.plot(*seen[0], "o", color="white", markeredgecolor=marks.INK, label="start")
-        ax.plot(*seen[-1], "o", color=marks.INK, label=f"after {state} updates")
+        ax.plot(*seen[-1], "o", color=marks.INK, label=_after(state))
         ax.set(xlabel="first weight", ylabel="second weight", xlim=extent[:2], ylim=extent[2:])
         ax.set_title("the weights of the perceptron")
         ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)
@@ -202,3 +204,7 @@ def plot_perceptron(model: Any, X: Any, y: Any, ax: Axes | None = None, state: i
     'after 1 update: 2 wrong'
     """
     return PerceptronDisplay.from_estimator(model, X, y, ax, state).ax_
+
+
+def _after(updates: int) -> str:
+    return f"after {updates} update{'s' * (updates != 1)}"

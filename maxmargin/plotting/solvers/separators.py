@@ -168,7 +168,7 @@ def draw_points(
             ax.scatter(*points[own].T, s=usual, label=name, **look)
         else:
             ax.scatter(*points[own & ~bold].T, s=usual, alpha=0.3, **look)
-            ax.scatter(*points[own & bold].T, s=1.6 * usual, label=f"{name}, used", **look)
+            ax.scatter(*points[own & bold].T, s=1.6 * usual, label=f"{name} (bold: used)", **look)
     low, high = points.min(axis=0), points.max(axis=0)
     pad = _PADDING * np.where(high > low, high - low, 1.0)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))

@@ -62,14 +62,25 @@ class SnapshotsDisplay(PanelDisplay):
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Rows and columns of panels."""
-        columns = min(len(self.states), _COLUMNS)
-        return -(-len(self.states) // columns), columns
+        n = len(self.states)
+        rows = -(-n // _COLUMNS)
+        return rows, -(-n // rows)
 
     def _draw(self, ax: Any) -> None:
         for panel in ax.flat[len(self.states) :]:
             panel.set_axis_off()
-        for panel, state in zip(ax.flat, self.states, strict=False):
+        for place, (panel, state) in enumerate(zip(ax.flat, self.states, strict=False)):
             self.picture.plot(panel, state=state)
+            panel.set_title(panel.get_title(), fontsize="small")
+            panel.label_outer()
+            panel.tick_params(labelbottom=place + ax.shape[1] >= len(self.states))
+            legend = panel.get_legend()
+            if legend is not None:
+                legend.remove()
+        shown = panel.get_legend_handles_labels()  # one for all panels
+        if shown[0] and panel.figure.get_layout_engine() is not None:
+            below = {"loc": "outside lower center", "ncols": 4, "frameon": False}
+            panel.figure.legend(*shown, fontsize="small", **below)
 
 
 def plot_snapshots(picture: MovingDisplay, states: Any = 4, ax: Any = None) -> np.ndarray:

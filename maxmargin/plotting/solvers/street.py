@@ -211,7 +211,7 @@ class StreetDisplay(MovingDisplay):
             ylim=(self.grid[1].min(), self.grid[1].max()),
             xlabel=self.axes_names[0],
             ylabel=self.axes_names[1],
-            title=f"{self.title}: step {self.steps[state]}",
+            title=f"{self.title}\nstep {self.steps[state]}",
         )
         ax.legend(loc="upper right", fontsize="small", edgecolor="none", framealpha=0.85)
 
