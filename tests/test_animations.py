@@ -46,7 +46,7 @@ def test_a_kernel_matrix_has_its_classes_together(ax):
     assert (np.diff(species[display.order]) >= 0).all()
     assert display.ends.tolist() == [50, 100, 150]
     whole = RBF(gamma=0.5)(points)
-    np.testing.assert_array_equal(display.matrix, whole[np.ix_(display.order, display.order)])
+    np.testing.assert_allclose(display.matrix, whole[np.ix_(display.order, display.order)])
     np.testing.assert_array_equal(ax.images[0].get_array(), display.matrix)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "1", "2"]
     assert sorted({line.get_ydata()[0] for line in ax.lines if line.get_xdata()[0] == 0}) == [
@@ -107,9 +107,11 @@ def test_basis_functions_above_their_kernel():
 def test_functions_drawn_have_the_kernel_as_their_covariance(ax):
     kernel = Matern(nu=1.5, length_scale=1.0) + 0.3 * Linear()
     draw = plotting.KernelSamplesDisplay.from_kernel
-    display = draw(kernel, (-2, 2), ax, samples=4000, grid_resolution=5)
+    display = draw(kernel, (-2, 2), ax, samples=5, grid_resolution=5)
     wanted = kernel(np.linspace(-2, 2, 5)[:, None])
-    np.testing.assert_allclose(np.cov(display.functions.T), wanted, atol=0.25)
+    normal = np.random.RandomState(0).standard_normal((5, 5))
+    root = np.linalg.solve(normal, display.functions)
+    np.testing.assert_allclose(root.T @ root, wanted, atol=1e-8)
     np.testing.assert_allclose(display.deviation, np.sqrt(wanted.diagonal()))
     same, other = draw(kernel, ax=ax, random_state=3), draw(kernel, ax=ax, random_state=4)
     again = draw(kernel, ax=ax, random_state=3)
@@ -124,20 +126,20 @@ def test_functions_drawn_have_the_kernel_as_their_covariance(ax):
 
 def test_convergence_of_several_solvers_in_one_picture(ax):
     traces = {}
-    for name in ("smo", "working_set"):
-        traces[name] = SVC(solver=name, C=10.0, trace=True).fit(X, Y).trace_
+    for C in (1.0, 10.0):
+        traces[f"C = {C:g}"] = SVC(solver="smo", C=C, trace=True).fit(X, Y).trace_
     display = plotting.ConvergenceDisplay.from_trace(traces, "violation", ax=ax)
     for name, trace in traces.items():
         drawn = line(ax, name)
         np.testing.assert_array_equal(drawn[:, 0], trace.curve("steps"))
         positive = trace.curve("violation") > 0
         np.testing.assert_array_equal(drawn[positive, 1], trace.curve("violation")[positive])
-    assert display.tol == 1e-3
+    assert display.tol == traces["C = 1"].records[0][-1].tol
     seconds = plotting.ConvergenceDisplay.from_trace(traces, against="seconds", ax=ax)
-    np.testing.assert_array_equal(seconds.x["smo"], traces["smo"].curve("seconds"))
+    np.testing.assert_array_equal(seconds.x["C = 1"], traces["C = 1"].curve("seconds"))
 
     only = Figure().subplots()
-    alone = plotting.ConvergenceDisplay.from_trace(traces["smo"], "objective", ax=only)
+    alone = plotting.ConvergenceDisplay.from_trace(traces["C = 1"], "objective", ax=only)
     upper, lower = line(only, "objective")[:, 1], line(only, "lower bound (dual)")[:, 1]
     assert (lower <= upper + 1e-9).all()
     assert only.get_title() == "SMO"
@@ -159,8 +161,10 @@ def test_convergence_of_several_solvers_in_one_picture(ax):
 
 @pytest.mark.parametrize("kind", ["lines", "bars"])
 def test_multipliers(smo, ax, kind):
-    display = plotting.AlphasDisplay.from_trace(smo.trace_, ax=ax, kind=kind, C=2.0)
+    display = plotting.AlphasDisplay.from_estimator(smo, ax=ax, kind=kind)
     alpha = smo.trace_.alpha()
+    assert display.C == 2.0
+    assert display.names == ("0", "1")
     np.testing.assert_array_equal(display.alpha, alpha)
     np.testing.assert_array_equal(display.positive[alpha[-1] > 0], Y[alpha[-1] > 0] == 1)
     if kind == "bars":
@@ -197,10 +201,11 @@ def test_the_box_of_both_label_cases(ax, y, ends):
 def test_the_box_shows_the_steps_of_a_fit(smo, ax):
     display = plotting.SMOBoxDisplay.from_estimator(smo, X, Y, ax)
     alpha = smo.trace_.alpha()
-    assert len(display.steps) == len(alpha) - 1
-    for k, (step, pair) in enumerate(zip(display.steps, display.pairs, strict=True)):
-        np.testing.assert_array_equal(step.before, alpha[k, list(pair)])
-        np.testing.assert_allclose(step.after, alpha[k + 1, list(pair)], atol=1e-9)
+    assert len(display.steps) > 0.8 * len(alpha)  # others move more than two at once
+    for step, pair, k in zip(display.steps, display.pairs, display.numbers, strict=True):
+        np.testing.assert_array_equal(step.before, alpha[k - 1, list(pair)])
+        np.testing.assert_allclose(step.after, alpha[k, list(pair)], atol=1e-9)
+    assert ax.get_title().endswith(f"step {display.numbers[-1]}")
     coarse = SVC(solver="smo", C=2.0, trace=Trace(limit=4)).fit(X, Y)
     with pytest.raises(ValueError, match="no single step of two multipliers.*limit"):
         plotting.SMOBoxDisplay.from_estimator(coarse, X, Y, ax)
@@ -215,7 +220,8 @@ def test_the_staircase_is_on_contours_of_the_dual(ax):
     model.fit(two, labels)
     display = plotting.PathDisplay.from_estimator(model, two, labels, ax)
     np.testing.assert_array_equal(display.path, model.trace_.alpha())
-    assert (display.path[:-1] == display.path[1:]).any(axis=1).all()  # one at a time
+    moved = display.path[1:-1] != display.path[:-2]
+    assert (moved.sum(axis=1) == 1).all()  # one at a time; the last step may be one of both
     K = RBF(0.2)(two) * np.array([[1, -1], [-1, 1]])
     a = np.stack(display.grid, axis=-1)
     np.testing.assert_allclose(
@@ -304,7 +310,9 @@ def test_the_street_ends_where_the_machine_is(machine, ax):
     np.testing.assert_array_equal(display.positive, SIDES == 1)
     if display.support is not None:
         found = model[-1] if hasattr(model, "steps") and not hasattr(model, "coef_init_") else model
-        np.testing.assert_array_equal(np.flatnonzero(display.support[last]), found.support_)
+        np.testing.assert_array_equal(
+            np.flatnonzero(display.support[last]), np.sort(found.support_)
+        )
 
 
 def test_the_street_of_one_pair_of_several_classes(ax):
@@ -391,9 +399,10 @@ def test_every_picture_with_states_is_a_film(smo, tmp_path):
         ],
     }
     for name, picture in pictures.items():
-        film = animate(picture, max_frames=3, hold=0, figsize=(3, 2))
-        frames = frames_of(film.save(tmp_path / f"{name}.gif", dpi=40))
-        assert len(frames) == len(film.frames) == 3, name
+        film = animate(picture, max_frames=2, hold=0, figsize=(4, 3.4))
+        frames = frames_of(film.save(tmp_path / f"{name}.gif", dpi=20))
+        assert len(frames) == len(film.frames) == 2, name
+    assert animate(pictures["slides"]).frames.tolist() == [0, 1, 2]
     assert not animate(pictures["slides"]).thinned
 
 

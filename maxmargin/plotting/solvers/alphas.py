@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxmargin.plotting import marks
 from maxmargin.plotting.display import MovingDisplay
 from maxmargin.plotting.solvers.convergence import records_of
+from maxmargin.plotting.solvers.posed import names_of_sides, traced
+from maxmargin.svm.classification import KernelClassifier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 class AlphasDisplay(MovingDisplay):
     """The multipliers ``alpha_i`` as bars at one step, or as lines over all steps.
 
-    Those of the positive class are orange, those of the negative one blue, and those that end at
-    zero, of rows that are no support vectors, are thin.
+    Those of one class are orange, those of the other blue, and those that end at zero, of rows that
+    are no support vectors, are thin.
 
     Attributes
     ----------
@@ -31,12 +33,14 @@ class AlphasDisplay(MovingDisplay):
     rows : int array of shape (m,)
         Which variables these are.
     positive : bool array of shape (m,)
-        Whether a variable's sign is positive.
+        Of which class they are.
     C : float or None
         The bound, where it was given.
     kind : {"lines", "bars"}
     count : int
         Of all variables there are.
+    names : pair of str
+        Of the negative and the positive class.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class AlphasDisplay(MovingDisplay):
     C: float | None = None
     kind: str = "lines"
     count: int = 0
+    names: tuple[str, str] = ("negative variables", "positive variables")
 
     @classmethod
     def from_trace(
@@ -67,6 +72,8 @@ class AlphasDisplay(MovingDisplay):
         kind: str = "lines",
         most: int = 60,
         C: float | None = None,
+        names: tuple[str, str] = ("negative variables", "positive variables"),
+        sign: float = 1.0,
     ) -> AlphasDisplay:
         """Draw the multipliers that a trace of a machine with a dual has recorded.
 
@@ -81,6 +88,10 @@ class AlphasDisplay(MovingDisplay):
             Multipliers to draw: of more, those that were largest at any time.
         C : float, optional
             The bound, to be drawn.
+        names : pair of str, optional
+            What to call the variables below and above zero.
+        sign : {1.0, -1.0}, default=1.0
+            What to multiply the variables with before that.
 
         Returns
         -------
@@ -98,10 +109,31 @@ class AlphasDisplay(MovingDisplay):
         beta = np.array([record.variables for record in records])
         largest = np.argsort(-np.abs(beta).max(axis=0), kind="stable")[:most]
         rows = np.sort(largest)
-        positive = beta[:, rows].sum(axis=0) > 0
+        positive = sign * beta[:, rows].sum(axis=0) > 0
         steps = np.array([record.steps for record in records])
         alpha = np.abs(beta[:, rows])
-        return cls(steps, alpha, rows, positive, C, kind, beta.shape[1]).plot(ax)
+        return cls(steps, alpha, rows, positive, C, kind, beta.shape[1], names).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, problem: int = 0, ax: Axes | None = None, **options: Any
+    ) -> AlphasDisplay:
+        """Draw the multipliers of a kernel classifier that was fitted with ``trace=True``.
+
+        As :meth:`from_trace`, with the names of the classes and the bound C in the picture.
+        """
+        machine, _ = traced(model, problem)
+        if not isinstance(machine, KernelClassifier) or machine.scheme_.direct:
+            raise TypeError(
+                "The multipliers with their classes are those of SVC or NuSVC; AlphasDisplay."
+                f"from_trace(model.trace_) draws those of {type(machine).__name__}."
+            )
+        cost = getattr(machine, "C", np.inf)
+        known = machine.class_weight is None and getattr(machine, "lam", None) is None
+        if known and np.isfinite(cost):
+            options.setdefault("C", cost)
+        names, sign = names_of_sides(machine, problem), machine.scheme_.sign
+        return cls.from_trace(machine.trace_, problem, ax, names=names, sign=sign, **options)
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -131,7 +163,7 @@ class AlphasDisplay(MovingDisplay):
         if self.C is not None:
             ax.axhline(self.C, color=marks.INK, linewidth=1, linestyle="--")
             ax.text(1.0, self.C, "C ", va="bottom", ha="right", transform=ax.get_yaxis_transform())
-        for name, colour in (("positive class", marks.ORANGE), ("negative class", marks.BLUE)):
+        for name, colour in zip(self.names, (marks.BLUE, marks.ORANGE), strict=True):
             ax.plot([], [], color=colour, linewidth=4, label=name)
         ax.legend(fontsize="small", frameon=False, loc="upper left", ncols=2)
         nonzero = int((self.alpha[state] > 1e-8 * top).sum())
@@ -140,7 +172,7 @@ class AlphasDisplay(MovingDisplay):
         ax.set(ylabel="multiplier", ylim=(0, 1.1 * top), title=title)
 
 
-def plot_alphas(trace: Trace, problem: int = 0, ax: Axes | None = None, **options: object) -> Axes:
+def plot_alphas(trace: Trace, problem: int = 0, ax: Axes | None = None, **options: Any) -> Axes:
     """Draw the multipliers of a fit from step to step.
 
     The short way to :class:`AlphasDisplay`, whose ``from_trace`` has the parameters.
@@ -154,4 +186,4 @@ def plot_alphas(trace: Trace, problem: int = 0, ax: Axes | None = None, **option
     >>> plot_alphas(trace, kind="bars").get_xlabel()
     'row i'
     """
-    return AlphasDisplay.from_trace(trace, problem, ax, **options).ax_  # type: ignore[arg-type]
+    return AlphasDisplay.from_trace(trace, problem, ax, **options).ax_

@@ -34,6 +34,8 @@ class SMOBoxDisplay(MovingDisplay):
     steps : list of TwoVariableStep
     pairs : list of pairs of int
         Rows of the two multipliers of each step, where they are known.
+    numbers : list of int
+        Which steps of the fit these are.
 
     Examples
     --------
@@ -48,6 +50,7 @@ class SMOBoxDisplay(MovingDisplay):
 
     steps: list[TwoVariableStep]
     pairs: list[tuple[int, int]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
 
     @classmethod
     def from_steps(
@@ -96,7 +99,7 @@ class SMOBoxDisplay(MovingDisplay):
                 "fit_intercept=True."
             )
         label, C = dual.label, np.maximum(np.abs(dual.lower), np.abs(dual.upper))
-        steps, pairs = [], []
+        steps, pairs, numbers = [], [], []
         for before, after in pairwise(records):
             moved = after.working_set
             if moved is None or len(moved) != 2 or after.steps - before.steps != 1:
@@ -114,12 +117,13 @@ class SMOBoxDisplay(MovingDisplay):
                 )
             )
             pairs.append((int(rows[i]), int(rows[j])))
+            numbers.append(after.steps)
         if not steps:
             raise ValueError(
                 "The trace has no single step of two multipliers: fit with solver='smo', and with "
                 "trace=Trace(limit=...) large enough for every step to be kept."
             )
-        return cls(steps, pairs).plot(ax)
+        return cls(steps, pairs, numbers).plot(ax)
 
     def __len__(self) -> int:
         return 3 * len(self.steps)
@@ -165,6 +169,7 @@ class SMOBoxDisplay(MovingDisplay):
         if phase == 2:
             ax.plot(*step.after, "o", color=marks.INK, label="after", **{**look, "markersize": 7})
         first, second = self.pairs[which] if self.pairs else (1, 2)
+        number = self.numbers[which] if self.numbers else which + 1
         same = "equal" if step.y[0] == step.y[1] else "different"
         names = ("C", "C") if step.C[0] == step.C[1] else ("C1", "C2")
         names = [n if np.isfinite(C) else "no bound" for n, C in zip(names, step.C, strict=True)]
@@ -176,7 +181,7 @@ class SMOBoxDisplay(MovingDisplay):
             xlim=(-pad, side + pad),
             ylim=(-pad, side + pad),
             aspect="equal",
-            title=f"{same} labels" + (f": step {which + 1}" if len(self.steps) > 1 else ""),
+            title=f"{same} labels" + (f": step {number}" if len(self.steps) > 1 else ""),
         )
         ax.legend(
             loc="upper center",

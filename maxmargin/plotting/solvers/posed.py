@@ -45,6 +45,12 @@ def class_index(machine: Any, y: Any) -> np.ndarray:
     return np.searchsorted(machine.classes_, y)
 
 
+def names_of_sides(machine: Any, problem: int) -> tuple[str, str]:
+    """Return the names of the classes where the values of a problem's machine are - and +."""
+    classes, codes = machine.classes_, machine.scheme_.code[problem]
+    return tuple(" or ".join(map(str, classes[codes == side])) for side in (-1, 1))
+
+
 def posed(
     model: Any, X: Any, y: Any, problem: int, sample_weight: Any = None
 ) -> tuple[DualProblem, np.ndarray]:

@@ -12,7 +12,13 @@ from maxmargin.evaluation import InseparableError, evaluate
 from maxmargin.gram import Definiteness
 from maxmargin.plotting import checks, marks
 from maxmargin.plotting.display import MovingDisplay
-from maxmargin.plotting.solvers.posed import class_index, posed, traced, transformed
+from maxmargin.plotting.solvers.posed import (
+    class_index,
+    names_of_sides,
+    posed,
+    traced,
+    transformed,
+)
 from maxmargin.solution import Solution, Status
 from maxmargin.svm.classification import KernelClassifier
 
@@ -147,18 +153,13 @@ class StreetDisplay(MovingDisplay):
                 )
             features = checks.dense(seen)
             intercept = np.broadcast_to(intercept, len(coef))
-        codes = machine.scheme_.code[problem] if hasattr(machine, "scheme_") else np.array([-1, 1])
-        codes = codes if len(machine.classes_) > 2 else np.array([-1, 1])
-        sides_of = codes[class_index(machine, y)]
-        names = tuple(
-            " or ".join(str(name) for name in machine.classes_[codes == side]) for side in (-1, 1)
-        )
+        sides_of = machine.scheme_.code[problem][class_index(machine, y)]
         shown = sides_of != 0
         loss = str(getattr(machine, "loss", ""))
         return cls(
             points=points[shown],
             positive=sides_of[shown] > 0,
-            names=names,
+            names=names_of_sides(machine, problem),
             grid=(grid[0], grid[1]),
             features=features,
             coef=coef,
@@ -188,7 +189,8 @@ class StreetDisplay(MovingDisplay):
         colours = [marks.BLUE] * half + [marks.ORANGE] * half
         shades = [to_rgba(colour, s) for colour, s in zip(colours, strength, strict=True)]
         if np.ptp(values) > 0:  # a start at zero has no sides yet
-            ax.contourf(*self.grid, values, levels=levels, extend="both", colors=shades)
+            far = np.abs(values).max() + 2.0
+            ax.contourf(*self.grid, values, levels=[-far, *levels, far], colors=shades)
         for level in levels:
             if values.min() < level < values.max():
                 style, width = ("-", 1.8) if level == 0 else ("--", 1.0)
