@@ -94,8 +94,10 @@ class LogisticRegression(RiskClassifier):
         Seconds after which the solver stops where it is.
     callback : callable, optional
         Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
+        returning True. (scikit-learn's callbacks
         are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     multiclass : {"softmax", "ovr", "ovo", "dag", "ecoc"}, Scheme or subclass, default="softmax"
         How several classes are told apart: all at once, or by machines for two after a scheme of
         :mod:`maxmargin.multiclass`, by name, as an object or its class. Probabilities are then put
@@ -170,6 +172,7 @@ class LogisticRegression(RiskClassifier):
         norm_bound: float | None = None,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
         multiclass: Any = _SOFTMAX,
     ) -> None:
         self.penalty = penalty
@@ -190,6 +193,7 @@ class LogisticRegression(RiskClassifier):
         self.norm_bound = norm_bound
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
         self.multiclass = multiclass
 
     def __sklearn_tags__(self) -> Any:

@@ -24,6 +24,8 @@ from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.certificate import RiskCertificate
+from maxmargin.estimators import readings
+from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
@@ -46,7 +48,7 @@ from maxmargin.solvers.risk.run import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
-_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers")
+_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "trace_", "_answers")
 _OF_A_STREAM = ("_streams", "t_")
 
 
@@ -82,12 +84,9 @@ class RiskMachine(LinearMachine):
     intercept_scaling: float | None
     solver: str | Method
     dual: Any
-    verbose: Any
-    time_limit: float | None
     n_jobs: int | None
     warm_start: bool
     random_state: Any
-    callback: Any
 
     _parameter_constraints: dict = {
         "C": [POSITIVE],
@@ -97,12 +96,10 @@ class RiskMachine(LinearMachine):
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE, None],
-        "verbose": ["verbose"],
-        "time_limit": [POSITIVE, None],
         "n_jobs": [Integral, None],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -191,6 +188,7 @@ class RiskMachine(LinearMachine):
             answers = []
             for k, risk in enumerate(risks):
                 cache = None if caches is None else caches[k]
+                monitor.readings[k] = readings.of_risk(risk)
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k), cache))
                 monitor.finished()
             self._answers = [kept(solution, self.warm_start) for _, solution in answers]

@@ -62,6 +62,8 @@ class NuSVR(KernelRegressor):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
     solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
@@ -135,6 +137,7 @@ class NuSVR(KernelRegressor):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         fit_intercept: bool = True,
         solver: Any = "auto",
     ) -> None:
@@ -156,6 +159,7 @@ class NuSVR(KernelRegressor):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.fit_intercept = fit_intercept
         self.solver = solver
 
