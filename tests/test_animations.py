@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_blobs, make_moons
@@ -155,7 +157,7 @@ def test_convergence_of_several_solvers_in_one_picture(ax):
     with pytest.raises(TypeError, match="a dict of them"):
         plotting.ConvergenceDisplay.from_trace({"smo": 3})
     walk = Perceptron(trace=True).fit(BLOBS, SIDES).trace_
-    with pytest.raises(ValueError, match="does not know its duality gap.*objective"):
+    with pytest.raises(ValueError, match=r"does not know its duality gap.*objective"):
         plotting.plot_trace(walk)
 
 
@@ -207,10 +209,10 @@ def test_the_box_shows_the_steps_of_a_fit(smo, ax):
         np.testing.assert_allclose(step.after, alpha[k, list(pair)], atol=1e-9)
     assert ax.get_title().endswith(f"step {display.numbers[-1]}")
     coarse = SVC(solver="smo", C=2.0, trace=Trace(limit=4)).fit(X, Y)
-    with pytest.raises(ValueError, match="no single step of two multipliers.*limit"):
+    with pytest.raises(ValueError, match=r"no single step of two multipliers.*limit"):
         plotting.SMOBoxDisplay.from_estimator(coarse, X, Y, ax)
+    free = SVC(fit_intercept=False, trace=True).fit(X, Y)
     with pytest.raises(ValueError, match="soft margin with a bias"):
-        free = SVC(fit_intercept=False, trace=True).fit(X, Y)
         plotting.SMOBoxDisplay.from_estimator(free, X, Y, ax)
 
 
@@ -337,10 +339,11 @@ def test_what_a_street_cannot_show(smo, ax):
     street = plotting.StreetDisplay.from_estimator
     with pytest.raises(ValueError, match="trace=True"):
         street(SVC().fit(X, Y), X, Y, ax)
+    points, species = load_iris(return_X_y=True)
+    flowers = SVC(trace=True).fit(points, species)
     with pytest.raises(ValueError, match=r"2 features.*on 4.*PCA"):
-        points, species = load_iris(return_X_y=True)
-        street(SVC(trace=True).fit(points, species), points, species, ax)
-    with pytest.raises(TypeError, match="draws classifiers.*SVR"):
+        street(flowers, points, species, ax)
+    with pytest.raises(TypeError, match=r"draws classifiers.*SVR"):
         street(SVR(trace=True).fit(X, Y), X, Y, ax)
     with pytest.raises(ValueError, match="problem 1, only of"):
         street(smo, X, Y, ax, problem=1)
@@ -370,14 +373,12 @@ def test_a_film_has_the_frames_that_it_says(smo, tmp_path):
     film = animate(smo, X, Y, max_frames=4, fps=5, hold=2.0, figsize=(3, 2), grid_resolution=20)
     states = len(smo.trace_.records[0])
     assert film.frames[[0, -1]].tolist() == [0, states - 1]
-    assert film.thinned == (
-        f"4 of {states} states are shown, the first and the last among them"
-    )
+    assert film.thinned == (f"4 of {states} states are shown, the first and the last among them")
     assert film.thinned in repr(film)
     frames = frames_of(film.save(tmp_path / "street.gif", dpi=40))
     assert len(frames) == 4
     assert all(frame.shape == (80, 120, 3) for frame, _ in frames)
-    assert all((one != other).any() for (one, _), (other, _) in zip(frames, frames[1:], strict=False))
+    assert all((one != other).any() for (one, _), (other, _) in pairwise(frames))
     assert [duration for _, duration in frames] == [200, 200, 200, 2200]  # the last one is held
 
 
