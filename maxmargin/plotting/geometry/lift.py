@@ -11,23 +11,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from maxmargin.kernels import quadratic_features
 from maxmargin.plotting import checks, marks
+from maxmargin.plotting.display import PanelDisplay
 from maxmargin.plotting.machines.plane import Plane
-from maxmargin.plotting.panels import PanelsDisplay
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SAME = 1e-6  # of the largest |f|: values of the plane in space that are the machine's
 
 
 @dataclass
-class LiftDisplay(PanelsDisplay):
+class LiftDisplay(PanelDisplay):
     """Two classes in the plane, and lifted to where a plane separates them.
 
     Attributes
@@ -51,10 +48,11 @@ class LiftDisplay(PanelsDisplay):
     w: np.ndarray
     b: float
     names: tuple[str, str]
+    shape = (1, 2)
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, ax: Axes | None = None, grid_resolution: int = 200
+        cls, model: Any, X: Any, y: Any, *, ax: Any = None, grid_resolution: int = 200
     ) -> LiftDisplay:
         """Lift a machine's points and draw; parameters as in :func:`plot_lift`."""
         marks.require_matplotlib()
@@ -79,14 +77,20 @@ class LiftDisplay(PanelsDisplay):
         lifted = _lift(plane.points)
         return cls(plane, lifted, side, found[:3], float(found[3]), names).plot(ax)
 
-    @property
-    def _panels(self) -> tuple[int, int, list[str | None], tuple[float, float]]:
-        return 1, 2, [None, "3d"], (5.4, 4.8)
+    def _axes(self, ax: Any) -> Any:
+        if ax is None:
+            import matplotlib.pyplot as plt
 
-    def _draw_panels(self, axes: np.ndarray) -> None:
+            figure = plt.figure(figsize=(10.8, 4.8), layout="constrained")
+            ax = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2, projection="3d")
+        axes = super()._axes(ax)
+        marks.axes_in_space(axes[0, 1], "The second panel of plot_lift")
+        return axes
+
+    def _draw(self, ax: Any) -> None:
         from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-        flat, space = axes
+        flat, space = ax.flat
         points, lifted = self.plane.points, self.lifted
         self.plane.frame(flat)
         flat.set_aspect("equal")
@@ -134,9 +138,7 @@ def _lift(X: np.ndarray) -> np.ndarray:
     return quadratic_features(X)[:, [0, 2, 1]]
 
 
-def plot_lift(
-    model: Any, X: Any, y: Any, ax: Axes | None = None, *, grid_resolution: int = 200
-) -> Axes:
+def plot_lift(model: Any, X: Any, y: Any, ax: Any = None, *, grid_resolution: int = 200) -> Any:
     """Draw a quadratic machine in the plane, and where it is linear: in the space of its features.
 
     With ``phi(x) = (x1^2, x2^2, sqrt(2) x1 x2)`` the kernel ``(x . z)^2`` is ``phi(x) . phi(z)``.
@@ -150,15 +152,14 @@ def plot_lift(
         Points to show.
     y : array-like of shape (n_samples,)
         Their classes.
-    ax : matplotlib Axes, optional
-        A place for both panels, of a grid of a figure; by default a new figure.
+    ax : array of matplotlib Axes of shape (2,), optional
+        The second made with ``projection="3d"``; by default on a new figure.
     grid_resolution : int, default=200
         Number of points along each axis at which the machine is evaluated.
 
     Returns
     -------
-    ax : matplotlib Axes
-        The place of the panels; ``LiftDisplay.axes_`` are the panels.
+    ax : array of matplotlib Axes of shape (1, 2)
 
     Examples
     --------

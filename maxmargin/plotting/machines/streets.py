@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from maxmargin.plotting import marks
+from maxmargin.plotting.display import PanelDisplay
 from maxmargin.plotting.machines.street import StreetDisplay
-from maxmargin.plotting.panels import PanelsDisplay
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _COLUMNS = 4
 
 
 @dataclass
-class StreetsDisplay(PanelsDisplay):
+class StreetsDisplay(PanelDisplay):
     """The streets of one machine for several values of a parameter.
 
     Attributes
@@ -46,7 +43,7 @@ class StreetsDisplay(PanelsDisplay):
         X: Any,
         y: Any,
         *,
-        ax: Axes | None = None,
+        ax: Any = None,
         param: str = "C",
         values: Sequence[Any] = (0.01, 0.1, 1.0, 10.0),
         task: int | None = None,
@@ -67,40 +64,50 @@ class StreetsDisplay(PanelsDisplay):
         ]
         return cls(param, list(values), streets, models).plot(ax)
 
-    @property
-    def _panels(self) -> tuple[int, int, list[str | None], tuple[float, float]]:
-        n = len(self.values)
-        columns = min(n, _COLUMNS)
-        return -(-n // columns), columns, [None] * n, (3.6, 3.6)
+    def __post_init__(self) -> None:
+        columns = min(len(self.values), _COLUMNS)
+        self.shape = -(-len(self.values) // columns), columns
 
-    def _draw_panels(self, axes: np.ndarray) -> None:
+    def _axes(self, ax: Any) -> Any:
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            rows, columns = self.shape
+            size = 3.6 * max(columns, 2), 3.4 * rows + 1.2  # with room for a legend below
+            ax = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+        return super()._axes(ax)
+
+    def _draw(self, ax: Any) -> None:
         names: dict[str, Any] = {}
-        for ax, value, street in zip(axes, self.values, self.streets, strict=True):
-            lines = street.draw_panel(ax)
-            names |= {h.get_label().split(" (")[0]: h for h in ax.get_legend_handles_labels()[0]}
-            names |= {line.get_label(): line for line in lines}
+        for panel in ax.flat[len(self.values) :]:
+            panel.set_axis_off()
+        for panel, value, street in zip(ax.flat, self.values, self.streets, strict=False):
+            lines = street.draw_panel(panel)
+            found = [*panel.get_legend_handles_labels()[0], *lines]
+            names |= {handle.get_label().split(" (")[0]: handle for handle in found}
             count = f"{np.sum(street.slack > street.tol)} points with slack"
             if street.support is not None:
-                free = len(street.free)
-                count = f"{len(street.support)} support vectors, {free} free"
+                count = f"{len(street.support)} support vectors, {len(street.free)} free"
             said = f"{value:g}" if isinstance(value, (int, float)) else str(value)
-            ax.set_title(f"{self.param} = {said}\n{count}", fontsize="medium")
-            ax.label_outer()
-        self._legend(names)
+            panel.set_title(f"{self.param} = {said}\n{count}", fontsize="medium")
+            panel.label_outer()
+        if len(self.figure_.axes) == ax.size and self.figure_.get_layout_engine() is not None:
+            place = {"loc": "outside lower center", "ncols": 4, "frameon": False}
+            self.figure_.legend(names.values(), names.keys(), fontsize="small", **place)
 
 
 def plot_street_path(
     model: Any,
     X: Any,
     y: Any,
-    ax: Axes | None = None,
+    ax: Any = None,
     *,
     param: str = "C",
     values: Sequence[Any] = (0.01, 0.1, 1.0, 10.0),
     task: int | None = None,
     segments: bool | str = False,
     grid_resolution: int = 150,
-) -> Axes:
+) -> Any:
     """Draw the street of a machine for several values of a parameter, side by side.
 
     With a larger C, or a smaller ``lam``, slack costs more, and the street never becomes wider. The
@@ -113,8 +120,8 @@ def plot_street_path(
         It stays as it is: clones of it are fitted.
     X : array-like of shape (n_samples, 2)
     y : array-like of shape (n_samples,)
-    ax : matplotlib Axes, optional
-        A place for all panels, of a grid of a figure; by default a new figure.
+    ax : array of matplotlib Axes, optional
+        One for each value, in rows of four; by default on a new figure.
     param : str, default="C"
         Name of the parameter, such as ``"lam"`` or ``"gamma"``; in a Pipeline that of its last
         step, or with the name of a step before it, as in ``"svc__C"``.
@@ -128,8 +135,7 @@ def plot_street_path(
 
     Returns
     -------
-    ax : matplotlib Axes
-        The place of the panels; ``StreetsDisplay.axes_`` are the panels.
+    ax : array of matplotlib Axes
 
     Examples
     --------
