@@ -296,6 +296,7 @@ MACHINES = [
     LinearSVC(loss="hinge", trace=True),
     LogisticRegression(trace=True),
     Perceptron(trace=True),
+    Perceptron(kernel="rbf", trace=True),
     make_pipeline(StandardScaler(), SVC(solver="smo", trace=True)),
 ]
 
@@ -303,13 +304,15 @@ MACHINES = [
 @pytest.mark.parametrize("machine", MACHINES, ids=str)
 def test_the_street_ends_where_the_machine_is(machine, ax):
     model = machine.fit(BLOBS, SIDES)
-    display = plotting.StreetDisplay.from_estimator(model, BLOBS, SIDES, ax, grid_resolution=15)
+    display = plotting.MovingStreetDisplay.from_estimator(
+        model, BLOBS, SIDES, ax, grid_resolution=15
+    )
     last = len(display) - 1
-    places = np.column_stack([side.ravel() for side in display.grid])
+    places = np.stack(np.meshgrid(display.plane.x, display.plane.y), axis=-1).reshape(-1, 2)
     wanted = model.decision_function(places).reshape(15, 15)
     np.testing.assert_allclose(display.values(last), wanted, atol=1e-4 * np.abs(wanted).max())
     assert not np.allclose(display.values(0), wanted, rtol=1e-2)
-    np.testing.assert_array_equal(display.positive, SIDES == 1)
+    np.testing.assert_array_equal(display.side, 2 * SIDES - 1)
     if display.support is not None:
         found = model[-1] if hasattr(model, "steps") and not hasattr(model, "coef_init_") else model
         np.testing.assert_array_equal(
@@ -322,21 +325,19 @@ def test_the_street_of_one_pair_of_several_classes(ax):
     points = points[:, 2:]
     model = SVC(solver="smo", decision_function_shape="ovo", trace=True).fit(points, species)
     for problem, pair in enumerate([(0, 1), (0, 2), (1, 2)]):
-        display = plotting.StreetDisplay.from_estimator(
+        display = plotting.MovingStreetDisplay.from_estimator(
             model, points, species, ax, problem=problem, grid_resolution=9
         )
-        places = np.column_stack([side.ravel() for side in display.grid])
+        places = np.stack(np.meshgrid(display.plane.x, display.plane.y), axis=-1).reshape(-1, 2)
         wanted = model.decision_function(places)[:, problem]
         np.testing.assert_allclose(display.values(len(display) - 1).ravel(), wanted, atol=1e-4)
         assert sorted(display.names) == [str(label) for label in pair]
-        inside = display.values(len(display) - 1)  # the positive class is on the positive side
-        right = model.decision_function(display.points)[:, problem] > 0
-        assert (right == display.positive).mean() > 0.9
-        assert inside.shape == (9, 9)
+        right = display.side * model.decision_function(display.plane.points)[:, problem] > 0
+        assert right.mean() > 0.9
 
 
 def test_what_a_street_cannot_show(smo, ax):
-    street = plotting.StreetDisplay.from_estimator
+    street = plotting.MovingStreetDisplay.from_estimator
     with pytest.raises(ValueError, match="trace=True"):
         street(SVC().fit(X, Y), X, Y, ax)
     points, species = load_iris(return_X_y=True)
@@ -347,7 +348,7 @@ def test_what_a_street_cannot_show(smo, ax):
         street(SVR(trace=True).fit(X, Y), X, Y, ax)
     with pytest.raises(ValueError, match="problem 1, only of"):
         street(smo, X, Y, ax, problem=1)
-    with pytest.raises(ValueError, match="was not fitted on"):
+    with pytest.raises(ValueError, match="model was not fitted on"):
         street(smo, X, Y + 5, ax)
     with pytest.raises(ValueError, match="must be those of fit"):
         street(smo, X[:-1], Y[:-1], ax)
@@ -429,7 +430,7 @@ def test_what_is_no_film(smo, tmp_path, monkeypatch):
         film.save(tmp_path / "film.bmp")
     with pytest.raises(ValueError, match="at least two frames"):
         animate(smo.trace_, max_frames=1)
-    with pytest.raises(ValueError, match="fps must be positive"):
+    with pytest.raises(ValueError, match="fps must be at least 1"):
         animate(smo.trace_, fps=0)
     with pytest.raises(ValueError, match=r"animate\(model, X, y\).*animate\(model.trace_\)"):
         animate(smo)

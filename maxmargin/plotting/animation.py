@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from maxmargin.plotting import marks
-from maxmargin.plotting.display import Display, MovingDisplay, PanelDisplay
+from maxmargin.plotting.display import Display, MovingDisplay
 from maxmargin.plotting.solvers.convergence import ConvergenceDisplay, has_traces
-from maxmargin.plotting.solvers.street import StreetDisplay
+from maxmargin.plotting.solvers.moving_street import MovingStreetDisplay
 
 _PILLOW, _FFMPEG, _HTML = (".gif", ".webp"), (".mp4", ".mov", ".mkv"), (".html",)
 
@@ -31,7 +31,7 @@ class Animation:
         What is drawn.
     frames : int array
         The states, or the pictures, that it shows.
-    fps : float
+    fps : int
         Frames in a second.
     hold : float
         Seconds for which the last one stays.
@@ -41,7 +41,7 @@ class Animation:
 
     pictures: MovingDisplay | Sequence[Display]
     frames: np.ndarray
-    fps: float = 10.0
+    fps: int = 10
     hold: float = 1.0
     figsize: tuple[float, float] = (6.4, 4.8)
 
@@ -90,29 +90,32 @@ class Animation:
         return self.to_html()
 
     def _write(self, writer: Any, path: Path, dpi: float) -> None:
+        import matplotlib.pyplot as plt
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=self.figsize, layout="constrained")
-        with writer.saving(figure, str(path), dpi):
-            for k in self.frames:
-                figure.clear()
-                self._draw(figure, int(k))
-                writer.grab_frame()
-            for _ in range(round(self.hold * self.fps)):
-                writer.grab_frame()
+        usual: Any = Figure(figsize=self.figsize, layout="constrained")
+        held = round(self.hold * self.fps)
+        with writer.saving(usual, str(path), dpi):
+            for place, k in enumerate(self.frames):
+                writer.fig = figure = self._drawn(int(k), usual)
+                for _ in range(1 + held * (place == len(self.frames) - 1)):
+                    writer.grab_frame()
+                if figure is not usual:
+                    plt.close(figure)
 
-    def _draw(self, figure: Any, k: int) -> None:
-        """Draw one frame on an empty figure."""
+    def _drawn(self, k: int, usual: Any) -> Any:
+        """Draw one frame; return its figure, of a picture with panels or in space its own."""
         if isinstance(self.pictures, MovingDisplay):
-            self.pictures.plot(figure.subplots(), state=k)
-            return
-        picture = self.pictures[k]
-        panels = picture.shape if isinstance(picture, PanelDisplay) else (1, 1)
-        picture.plot(figure.subplots(*panels))
+            usual.clear()
+            self.pictures.plot(usual.subplots(), state=k)
+            return usual
+        figure = self.pictures[k].plot().figure_
+        figure.set_size_inches(self.figsize)
+        return figure
 
     def __repr__(self) -> str:
         said = f": {self.thinned}" if self.thinned else ""
-        return f"Animation({len(self.frames)} frames, {self.fps:g} a second{said})"
+        return f"Animation({len(self.frames)} frames, {self.fps} a second{said})"
 
 
 def animate(
@@ -121,7 +124,7 @@ def animate(
     y: Any = None,
     *,
     max_frames: int = 100,
-    fps: float = 10.0,
+    fps: int = 10,
     hold: float = 1.0,
     figsize: tuple[float, float] = (6.4, 4.8),
     **options: Any,
@@ -138,14 +141,14 @@ def animate(
         The training data of the machine.
     max_frames : int, default=100
         Of more states, so many are shown, evenly spaced; ``thinned`` of the film says so.
-    fps : float, default=10.0
+    fps : int, default=10
         Frames in a second.
     hold : float, default=1.0
         Seconds for which the last frame stays.
     figsize : pair of float, default=(6.4, 4.8)
         Size of the figure in inches.
     **options
-        For a machine those of :meth:`StreetDisplay.from_estimator`, for traces those of
+        For a machine those of :meth:`MovingStreetDisplay.from_estimator`, for traces those of
         :meth:`ConvergenceDisplay.from_trace`.
 
     Returns
@@ -168,8 +171,8 @@ def animate(
     marks.require_matplotlib()
     if max_frames < 2:
         raise ValueError(f"A film has at least two frames; got max_frames={max_frames}.")
-    if not (fps > 0 and hold >= 0):
-        raise ValueError(f"fps must be positive and hold not negative; got {fps!r} and {hold!r}.")
+    if not (fps >= 1 and hold >= 0):
+        raise ValueError(f"fps must be at least 1 and hold not negative; got {fps!r} and {hold!r}.")
     pictures = _pictures(what, X, y, options)
     n = len(pictures)
     frames = np.unique(np.linspace(0, n - 1, min(n, max_frames)).round().astype(int))
@@ -186,7 +189,7 @@ def _pictures(what: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
                 "The street of a machine is drawn among its points: animate(model, X, y). The gap "
                 "as it falls needs none: animate(model.trace_)."
             )
-        return StreetDisplay.from_estimator(what, X, y, Figure().subplots(), **options)
+        return MovingStreetDisplay.from_estimator(what, X, y, Figure().subplots(), **options)
     if has_traces(what):
         return ConvergenceDisplay.from_trace(what, ax=Figure().subplots(), **options)
     if isinstance(what, Iterable) and not isinstance(what, MovingDisplay | Mapping | str):
@@ -202,7 +205,7 @@ def _pictures(what: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
     return what
 
 
-def _writer(kind: str, fps: float) -> Any:
+def _writer(kind: str, fps: int) -> Any:
     """Return matplotlib's writer of a kind of file."""
     from matplotlib import animation, rcParams
 

@@ -37,7 +37,7 @@ class Display(ABC):
         self._draw(self.ax_)
         return self
 
-    def _axes(self, ax: Axes | None) -> Axes:
+    def _axes(self, ax: Axes | None) -> Any:
         """Return where to draw; a picture in space makes axes of another kind."""
         return marks.axes_or_new(ax)
 

@@ -3,26 +3,151 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy.ndimage import distance_transform_edt
 from sklearn.base import is_regressor
-from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.utils import check_consistent_length
 
 from maxmargin.plotting import checks, marks
+from maxmargin.plotting.display import Display
+from maxmargin.plotting.machines.plane import MARKERS, Plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_INSTEAD = (
-    "Fit one on two columns or on PCA(n_components=2).fit_transform(X) to see it in the plane; "
-    "plot_margins draws binary classifiers on any number of features."
+INSTEAD = (
+    "Choose two of them with features=(0, 1), the others held at their medians; or fit one on two "
+    "columns or on PCA(n_components=2).fit_transform(X) to see it in the plane; plot_margins draws "
+    "binary classifiers on any number of features."
 )
-_PADDING = 0.08  # around the data, as a share of their range
-_MARKERS = "os^Dv<>phd"
-_ROOM = 0.025  # room for a region's name around its middle, as a share of the picture
+
+
+@dataclass
+class DecisionDisplay(Display):
+    """The regions of a machine over two features, and its points.
+
+    Attributes
+    ----------
+    plane : Plane
+        ``f`` on a grid or, for regions, the number of the class.
+    kind : {"street", "sides", "regions", "inliers"}
+        Which lines and fields are drawn.
+    class_index : array of shape (n_samples,)
+        Number of each point's class in ``class_names``; zeros for a one-class machine.
+    class_names : list of str
+    support : array of int, or None
+        Rows of the support vectors, of a machine that has some.
+    has_slack, wrong : boolean arrays of shape (n_samples,)
+        Points with slack, and those on the wrong side (of a one-class machine, outliers).
+    description : str
+        Kernel and cost, for the title.
+    mark_support, mark_slack : bool or "auto"
+    """
+
+    plane: Plane
+    kind: Literal["street", "sides", "regions", "inliers"]
+    class_index: np.ndarray
+    class_names: list[str]
+    support: np.ndarray | None
+    has_slack: np.ndarray
+    wrong: np.ndarray
+    description: str
+    mark_support: bool | str = "auto"
+    mark_slack: bool | str = "auto"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        ax: Axes | None = None,
+        class_names: Sequence[str] | None = None,
+        support: bool | str = "auto",
+        slack: bool | str = "auto",
+        grid_resolution: int = 300,
+        features: Sequence[Any] | None = None,
+    ) -> DecisionDisplay:
+        """Evaluate a model and draw; parameters as in :func:`plot_decision`."""
+        marks.require_matplotlib()
+        machine = checks.last_step(model)
+        with_support = all(hasattr(machine, name) for name in ("support_", "slack_", "shape_fit_"))
+        if not (hasattr(machine, "classes_") or (with_support and not is_regressor(machine))):
+            raise TypeError(
+                "plot_decision draws classifiers and OneClassSVM, or a Pipeline that ends in one; "
+                f"got {type(machine).__name__}. For regression, see plot_tube."
+            )
+        checks.check_drawable(model, 2, "plot_decision", INSTEAD, chosen=features is not None)
+        if with_support:
+            checks.check_training_rows(model, X, y, "plot_decision")
+        has_slack = np.zeros(len(checks.dense(X)), dtype=bool)
+        if with_support:
+            has_slack = np.nanmax(np.atleast_2d(machine.slack_), axis=0) > machine.tol
+        if not hasattr(machine, "classes_"):
+            kind, respond = "inliers", model.decision_function
+            names, index, wrong = ["training points"], np.zeros(len(has_slack), int), has_slack
+        else:
+            if y is None:
+                raise ValueError("plot_decision needs y, the classes of the training points.")
+            check_consistent_length(X, y)
+            names = checks.class_names(machine.classes_, class_names)
+            index = checks.class_index(machine.classes_, y)
+            wrong = model.predict(X) != np.asarray(y)
+            if len(names) == 2 and hasattr(model, "decision_function"):
+                kind = "street" if checks.has_street(machine) else "sides"
+                respond = model.decision_function
+            else:
+                kind = "regions"
+
+                def respond(places: Any) -> np.ndarray:
+                    return np.searchsorted(machine.classes_, model.predict(places))
+
+        return cls(
+            plane=Plane.around(X, respond, grid_resolution, features),
+            kind=kind,  # type: ignore[arg-type]
+            class_index=index,
+            class_names=names,
+            support=machine.support_ if with_support else None,
+            has_slack=has_slack,
+            wrong=wrong,
+            description=marks.describe(machine),
+            mark_support=support,
+            mark_slack=slack,
+        ).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        plane, names, points = self.plane, self.class_names, self.plane.points
+        colours = marks.colours(len(names))
+        plane.frame(ax)
+        lines: tuple = ()
+        listed = names
+        if self.kind == "regions":
+            listed = plane.fill_regions(ax, colours, names)
+        else:
+            lines = getattr(plane, f"fill_{self.kind}")(ax)
+        for k, name in enumerate(names):
+            group = points[self.class_index == k]
+            label = f"{name} ({len(group)})" if name in listed else None
+            marks.scatter(ax, points, group, colours[k], MARKERS[k % len(MARKERS)], label)
+        inside, outside = {
+            "street": ("slack: inside the street", "slack: wrong side"),
+            "inliers": ("", "slack: outliers"),
+        }.get(self.kind, ("slack in some pair", "misclassified"))
+        if self.kind == "street" and self.support is None:
+            outside = "misclassified"
+        if self.mark_slack:
+            marked = marks.few((self.has_slack | self.wrong).sum(), self.mark_slack)
+            marks.dot(ax, points, self.has_slack & ~self.wrong, inside, marked)
+            marks.cross(ax, points, self.wrong, outside, marked)
+        if self.mark_support and self.support is not None:
+            marks.ring(ax, points, self.support, marks.few(len(self.support), self.mark_support))
+        said = "outliers" if self.kind == "inliers" else "misclassified"
+        count = f"{self.wrong.sum()} of {len(points)} {said}"
+        ax.set_title(f"{self.description}: {count}{plane.aside}")
+        marks.legend(ax, points, lines)
 
 
 def plot_decision(
@@ -35,6 +160,7 @@ def plot_decision(
     support: bool | str = "auto",
     slack: bool | str = "auto",
     grid_resolution: int = 300,
+    features: Sequence[Any] | None = None,
 ) -> Axes:
     """Draw the regions of a machine on two features, its street and its training points.
 
@@ -50,8 +176,8 @@ def plot_decision(
     Parameters
     ----------
     model : classifier, OneClassSVM or Pipeline that ends in one
-        Fitted on two features.
-    X : array-like of shape (n_samples, 2)
+        Fitted on two features, or on more, of which ``features`` chooses two.
+    X : array-like of shape (n_samples, n_features)
         The training points; column names become the names of the axes. For machines with support
         vectors as they were given to fit, for others any points.
     y : array-like of shape (n_samples,)
@@ -66,6 +192,11 @@ def plot_decision(
         Whether to mark the points with slack and the misclassified; by default up to 400 of them.
     grid_resolution : int, default=300
         Number of points along each axis at which the machine is evaluated.
+    features : pair of int or str, optional
+        Two columns to show of more, by number or by name. The others are held at their medians over
+        X, which the title says: the regions are those of a slice through the data. All points are
+        drawn, and marked by what they are where they really lie, so that a point may well seem to
+        be on another side than it is.
 
     Returns
     -------
@@ -83,202 +214,14 @@ def plot_decision(
     >>> ax.get_title()
     'Linear(), C = 1: 5 of 100 misclassified'
     """
-    machine = checks.last_step(model)
-    with_support = all(hasattr(machine, name) for name in ("support_", "slack_", "shape_fit_"))
-    if not (hasattr(machine, "classes_") or (with_support and not is_regressor(machine))):
-        raise TypeError(
-            "plot_decision draws classifiers and OneClassSVM, or a Pipeline that ends in one; got "
-            f"{type(machine).__name__}. For regression, see plot_tube."
-        )
-    checks.check_drawable(model, 2, "plot_decision", _INSTEAD)
-    if with_support:
-        checks.check_training_rows(model, X, y, "plot_decision")
-    points = checks.dense(X)
-    has_slack = np.zeros(len(points), dtype=bool)
-    if with_support:
-        has_slack = np.nanmax(np.atleast_2d(machine.slack_), axis=0) > machine.tol
-
-    if not hasattr(machine, "classes_"):
-        ax = marks.axes_or_new(ax)
-        lines = _inliers(ax, _grid(ax, model, X, "decision_function", grid_resolution))
-        marks.scatter(ax, points, points, marks.BLUE, label=f"training points ({len(points)})")
-        wrong, count, words = has_slack, "outliers", ("", "slack: outliers")
-    else:
-        if y is None:
-            raise ValueError("plot_decision needs y, the classes of the training points.")
-        check_consistent_length(X, y)
-        names = _names(machine.classes_, class_names)
-        colours = marks.colours(len(names))
-        wrong, count = model.predict(X) != np.asarray(y), "misclassified"
-        words = "slack in some pair", "misclassified"
-        ax = marks.axes_or_new(ax)
-        if len(names) == 2 and hasattr(model, "decision_function"):
-            grid = _grid(ax, model, X, "decision_function", grid_resolution)
-            if with_support or getattr(machine, "loss", "") in ("hinge", "squared_hinge"):
-                lines = _street(ax, grid, colours)
-            else:
-                lines = _sides(ax, grid, colours)
-            if with_support:
-                words = "slack: inside the street", "slack: wrong side"
-            listed = names
-        else:
-            grid = _grid(ax, model, X, "predict", grid_resolution)
-            lines, listed = (), _regions(ax, grid, points, colours, names)
-        for k, name in enumerate(names):
-            group = points[np.asarray(y) == machine.classes_[k]]
-            label = f"{name} ({len(group)})" if name in listed else None
-            marks.scatter(ax, points, group, colours[k], _MARKERS[k % len(_MARKERS)], label)
-
-    if slack:
-        marked = marks.few((has_slack | wrong).sum(), slack)
-        marks.dot(ax, points, has_slack & ~wrong, words[0], marked)
-        marks.cross(ax, points, wrong, words[1], marked)
-    if support and with_support:
-        marks.ring(ax, points, machine.support_, marks.few(len(machine.support_), support))
-    ax.set(xlabel=checks.column_name(X, 0), ylabel=checks.column_name(X, 1))
-    ax.set_title(f"{marks.describe(machine)}: {wrong.sum()} of {len(points)} {count}")
-    marks.legend(ax, points, lines)
-    return ax
-
-
-def _grid(ax: Axes, model: Any, X: Any, response: str, resolution: int) -> DecisionBoundaryDisplay:
-    """Evaluate the model on a grid around the data; drawing it is left to the others."""
-    points = checks.dense(X)
-    low, high = points.min(axis=0), points.max(axis=0)
-    padding = _PADDING * np.where(high > low, high - low, 1.0)
-    display = DecisionBoundaryDisplay.from_estimator(
+    return DecisionDisplay.from_estimator(
         model,
-        checks.in_container_of(X, np.array([low - padding, high + padding])),
-        eps=0,
-        grid_resolution=resolution,
-        response_method=response,
-        plot_method="pcolormesh",
+        X,
+        y,
         ax=ax,
-    )
-    display.surface_.remove()
-    ax.set(xlim=(display.xx0.min(), display.xx0.max()), ylim=(display.xx1.min(), display.xx1.max()))
-    return display
-
-
-def _street(ax: Axes, grid: DecisionBoundaryDisplay, colours: list) -> tuple:
-    """Fill the two sides, paler inside the street, and draw f = 0 and the street's edges."""
-    from matplotlib.colors import to_rgba
-
-    negative, positive = colours
-    shades = [(negative, 0.28), (negative, 0.09), (positive, 0.09), (positive, 0.28)]
-    ax.contourf(
-        grid.xx0,
-        grid.xx1,
-        grid.response,
-        levels=[-1, 0, 1],
-        extend="both",
-        colors=[to_rgba(*shade) for shade in shades],
-    )
-    return _lines(ax, grid, {-1: "--", 0: "-", 1: "--"})
-
-
-def _sides(ax: Axes, grid: DecisionBoundaryDisplay, colours: list) -> tuple:
-    """Fill the two sides and draw f = 0 between them."""
-    from matplotlib.colors import to_rgba
-
-    shades = [to_rgba(colour, 0.2) for colour in colours]
-    side = (grid.response > 0).astype(float)
-    ax.contourf(grid.xx0, grid.xx1, side, levels=[-1, 0.5, 2], colors=shades)
-    return _lines(ax, grid, {0: "-"})
-
-
-def _inliers(ax: Axes, grid: DecisionBoundaryDisplay) -> tuple:
-    """Fill the region of the inliers and draw its border f = 0."""
-    inside = (grid.response >= 0).any()
-    if inside:
-        levels = [0, max(grid.response.max(), np.finfo(float).tiny)]
-        ax.contourf(grid.xx0, grid.xx1, grid.response, levels, colors=[marks.BLUE], alpha=0.15)
-    return _lines(ax, grid, {0: "-"})
-
-
-def _lines(ax: Axes, grid: DecisionBoundaryDisplay, styles: dict[int, Any]) -> tuple:
-    """Draw those level lines that cross the grid; return handles for the legend."""
-    from matplotlib.lines import Line2D
-
-    low, high = grid.response.min(), grid.response.max()
-    styles = {level: style for level, style in styles.items() if low < level < high}
-    widths = {"-": 1.8, "--": 1.0}
-    if styles:
-        ax.contour(
-            grid.xx0,
-            grid.xx1,
-            grid.response,
-            levels=list(styles),
-            colors=marks.INK,
-            linestyles=list(styles.values()),
-            linewidths=[widths[style] for style in styles.values()],
-            zorder=2.5,  # seen through thousands of points, too
-        )
-    names: dict[Any, str] = {"-": "f = 0", "--": "f = -1 and f = +1, the street"}
-    return tuple(
-        Line2D(
-            [], [], color=marks.INK, linestyle=style, linewidth=widths[style], label=names[style]
-        )
-        for style in names
-        if style in styles.values()
-    )
-
-
-def _regions(
-    ax: Axes,
-    grid: DecisionBoundaryDisplay,
-    points: np.ndarray,
-    colours: list,
-    names: list[str],
-) -> list[str]:
-    """Fill the region of each class and name it where there is room; return the other names."""
-    from matplotlib.patheffects import withStroke
-
-    without = []
-    free = _distance_to_points(grid, points)
-    for k, (colour, name) in enumerate(zip(colours, names, strict=True)):
-        inside = grid.response == k
-        if not inside.any():
-            without.append(name)
-            continue
-        values = inside.astype(float)
-        ax.contourf(grid.xx0, grid.xx1, values, [0.5, 1.5], colors=[colour], alpha=0.25)
-        if not inside.all():
-            ax.contour(grid.xx0, grid.xx1, values, [0.5], colors="white", linewidths=1.5)
-        room = np.minimum(distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1], free)
-        place = np.unravel_index(room.argmax(), room.shape)
-        if room[place] < _ROOM * len(grid.xx0):
-            without.append(name)  # its points, and the legend, say which it is
-            continue
-        ax.text(
-            grid.xx0[place],
-            grid.xx1[place],
-            name,
-            ha="center",
-            va="center",
-            weight="bold",
-            color=marks.INK,
-            zorder=5,
-            path_effects=[withStroke(linewidth=3, foreground="white")],
-        )
-    return without
-
-
-def _distance_to_points(grid: DecisionBoundaryDisplay, points: np.ndarray) -> np.ndarray:
-    """Return how far each place of the grid is from the nearest point, in steps of the grid."""
-    low = np.array([grid.xx0.min(), grid.xx1.min()])
-    high = np.array([grid.xx0.max(), grid.xx1.max()])
-    last = np.array(grid.xx0.shape[::-1]) - 1
-    column, row = np.rint((points - low) / (high - low) * last).astype(int).T
-    empty = np.ones(grid.xx0.shape, dtype=bool)
-    empty[row, column] = False
-    return distance_transform_edt(empty)
-
-
-def _names(classes: np.ndarray, given: Sequence[str] | None) -> list[str]:
-    names = classes.tolist() if given is None else list(given)
-    if len(names) != len(classes):
-        raise ValueError(
-            f"class_names has {len(names)} names for the {len(classes)} classes {classes.tolist()}."
-        )
-    return [str(name) for name in names]
+        class_names=class_names,
+        support=support,
+        slack=slack,
+        grid_resolution=grid_resolution,
+        features=features,
+    ).ax_

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.plotting import checks, marks
+from maxmargin.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +18,108 @@ if TYPE_CHECKING:
 # unlike those of the classes in plot_decision
 _COLOURS = "#009e73", "#882255", "#56b4e9", "#d55e00"
 _TOP = 0.83  # of the picture's height: above is the legend
+
+
+@dataclass
+class MarginDisplay(Display):
+    """The distribution of ``y f(x)``, of one data set or several.
+
+    Attributes
+    ----------
+    margins : dict of str to array of shape (n_samples,)
+        ``y f(x)`` of each data set; of those on the edge of the street exactly 1.
+    bar_width : float or None
+    cumulative : bool
+    task : str
+        Which machine, if there are several.
+    """
+
+    margins: dict[str, np.ndarray]
+    bar_width: float | None = None
+    cumulative: bool = False
+    task: str = ""
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Axes | None = None,
+        others: Mapping[str, tuple[Any, Any]] | None = None,
+        label: str = "training",
+        bar_width: float | None = None,
+        cumulative: bool = False,
+        task: int | None = None,
+    ) -> MarginDisplay:
+        """Evaluate a model and draw; parameters as in :func:`plot_margins`."""
+        machine = checks.last_step(model)
+        chosen = checks.Task.of(model, task, "plot_margins")
+        margins = {}
+        for name, (points, labels) in {label: (X, y), **(others or {})}.items():
+            check_consistent_length(points, labels)
+            side = chosen.sides[checks.class_index(machine.classes_, labels)]
+            values = (side * chosen.values(model, points))[side != 0]
+            edge = np.abs(values - 1.0) <= checks.tolerance(machine)
+            margins[name] = np.where(edge, 1.0, values)
+        return cls(margins, bar_width, cumulative, chosen.name).plot(ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        values: Any,
+        *,
+        ax: Axes | None = None,
+        label: str = "training",
+        bar_width: float | None = None,
+        cumulative: bool = False,
+    ) -> MarginDisplay:
+        """Draw values of f, positive for the second of the two classes in y."""
+        check_consistent_length(y, values)
+        classes, index = np.unique(np.asarray(y), return_inverse=True)
+        if len(classes) != 2:
+            raise ValueError(f"y f(x) is of two classes, and y has {classes.tolist()}.")
+        margins = (2.0 * index - 1.0) * np.asarray(values, dtype=np.float64)
+        return cls({label: margins}, bar_width, cumulative).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
+
+        margins = self.margins
+        low = min(-1.0, *(np.floor(m.min()) for m in margins.values()))
+        high = max(2.0, *(np.floor(m.max()) + 1 for m in margins.values()))
+        low = min(low, -0.25 * high)  # room for the words beside the street
+        width = self.bar_width or _width(high - low)
+        edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
+        for k, (name, m) in enumerate(margins.items()):
+            text = (
+                f"{name}: {np.sum(m < 0)} of {len(m)} on the wrong side, "
+                f"{np.sum((m >= 0) & (m < 1))} in the street"
+            )
+            if self.cumulative:
+                ax.ecdf(m, color=_COLOURS[k % len(_COLOURS)], linewidth=2, label=text)
+                continue
+            heights = np.histogram(m, edges)[0] / len(m)
+            # the first data are filled, the others outlines over them
+            fill = {"fill": True, "alpha": 0.5} if k == 0 else {"linewidth": 2}
+            ax.stairs(heights, edges, color=_COLOURS[k % len(_COLOURS)], label=text, **fill)
+        _zones(ax, top=_TOP)
+        ax.set(
+            xlim=(low, high),
+            ylim=(0, 1.1 / _TOP * ax.get_ylim()[1]),
+            xlabel="y f(x)",
+            ylabel="share of points up to y f(x)" if self.cumulative else "share of points",
+            title="How far on the right side the points are" + f": {self.task}" * bool(self.task),
+        )
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        ax.yaxis.set_major_locator(
+            FixedLocator([0, 0.2, 0.4, 0.6, 0.8, 1])
+            if self.cumulative
+            else MaxNLocator(steps=[1, 2, 5, 10])
+        )
+        ax.legend(loc="upper left", fontsize="small", frameon=False)
 
 
 def plot_margins(
@@ -29,8 +132,9 @@ def plot_margins(
     label: str = "training",
     bar_width: float | None = None,
     cumulative: bool = False,
+    task: int | None = None,
 ) -> Axes:
-    """Draw the distribution of ``y f(x)`` for a binary classifier.
+    """Draw the distribution of ``y f(x)`` for a classifier.
 
     With the classes as y = -1 and y = +1, a point is on the wrong side where ``y f(x) < 0``, on the
     right side but in the street from 0 to 1, and beyond the street from 1 on. Values within the
@@ -38,7 +142,7 @@ def plot_margins(
 
     Parameters
     ----------
-    model : fitted binary classifier with a decision_function, or Pipeline that ends in one
+    model : fitted classifier with a decision_function, or Pipeline that ends in one
         On any number of features.
     X : array-like of shape (n_samples, n_features)
         Points, such as the training data.
@@ -54,6 +158,9 @@ def plot_margins(
         Width of the bars; one of them starts at 0. By default such that there are at most 50.
     cumulative : bool, default=False
         Draw the share of points up to each value in place of the bars.
+    task : int, optional
+        With several classes, which of the machines for two that the model is made of; points of
+        classes that it does not see are left out.
 
     Returns
     -------
@@ -70,65 +177,17 @@ def plot_margins(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['training: 38 of 400 on the wrong side, 74 in the street', ...]
     """
-    check_is_fitted(model)
-    classes = getattr(model, "classes_", ())
-    if len(classes) != 2 or not hasattr(model, "decision_function"):
-        raise ValueError(
-            "plot_margins draws y f(x) of classifiers of two classes with a decision_function; got "
-            f"{type(checks.last_step(model)).__name__} with {len(classes)} classes. For several "
-            "classes, see plot_decision or scikit-learn's ConfusionMatrixDisplay."
-        )
-    ax = marks.axes_or_new(ax)
-    from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
-
-    data = {label: (X, y), **(others or {})}
-    margins = {name: _margins(model, *pair) for name, pair in data.items()}
-    low = min(-1.0, *(np.floor(m.min()) for m in margins.values()))
-    high = max(2.0, *(np.floor(m.max()) + 1 for m in margins.values()))
-    low = min(low, -0.25 * high)  # room for the words beside the street
-    width = bar_width or _width(high - low)
-    edges = width * np.arange(np.floor(low / width), np.ceil(high / width) + 1)
-    for k, (name, m) in enumerate(margins.items()):
-        text = (
-            f"{name}: {np.sum(m < 0)} of {len(m)} on the wrong side, "
-            f"{np.sum((m >= 0) & (m < 1))} in the street"
-        )
-        if cumulative:
-            ax.ecdf(m, color=_COLOURS[k % len(_COLOURS)], linewidth=2, label=text)
-            continue
-        heights = np.histogram(m, edges)[0] / len(m)
-        # the first data are filled, the others outlines over them
-        fill = {"fill": True, "alpha": 0.5} if k == 0 else {"linewidth": 2}
-        ax.stairs(heights, edges, color=_COLOURS[k % len(_COLOURS)], label=text, **fill)
-    _zones(ax, top=_TOP)
-    ax.set(
-        xlim=(low, high),
-        ylim=(0, 1.1 / _TOP * ax.get_ylim()[1]),
-        xlabel="y f(x)",
-        ylabel="share of points up to y f(x)" if cumulative else "share of points",
-        title="How far on the right side the points are",
-    )
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    ax.yaxis.set_major_locator(
-        FixedLocator([0, 0.2, 0.4, 0.6, 0.8, 1]) if cumulative else MaxNLocator(steps=[1, 2, 5, 10])
-    )
-    ax.legend(loc="upper left", fontsize="small", frameon=False)
-    return ax
-
-
-def _margins(model: Any, X: Any, y: Any) -> np.ndarray:
-    """``y f(x)`` of the rows of X, with those on the edge of the street at exactly 1."""
-    check_consistent_length(X, y)
-    y = np.asarray(y)
-    unknown = np.setdiff1d(y, model.classes_)
-    if len(unknown):
-        raise ValueError(
-            f"y has labels {unknown.tolist()} that the model was not fitted on; "
-            f"its classes are {model.classes_.tolist()}."
-        )
-    values = np.where(y == model.classes_[1], 1.0, -1.0) * model.decision_function(X)
-    tol = getattr(checks.last_step(model), "tol", 0.0)
-    return np.where(np.abs(values - 1.0) <= tol, 1.0, values)
+    return MarginDisplay.from_estimator(
+        model,
+        X,
+        y,
+        ax=ax,
+        others=others,
+        label=label,
+        bar_width=bar_width,
+        cumulative=cumulative,
+        task=task,
+    ).ax_
 
 
 def _width(extent: float) -> float:

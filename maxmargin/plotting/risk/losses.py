@@ -2,18 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maxmargin import losses
 from maxmargin.plotting import marks
+from maxmargin.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARGINS, _GRADIENT_MARGINS = (-2.5, 2.5), (-6.0, 6.0)
 _TOP = 4.0  # where the exponential would leave the others no room
+_TEN = marks.colours(10)
+_LOOKS: dict[str, tuple[str, str]] = {  # the lecture has the first three, in these colours
+    "zero-one": ("black", "-"),
+    "hinge": (_TEN[0], "-"),
+    "logistic / ln 2": (_TEN[2], "-"),
+    "squared hinge": (_TEN[0], "--"),
+    "exponential": (_TEN[6], "-."),
+    "perceptron criterion": (_TEN[4], ":"),
+    "minimum classification error": (_TEN[3], "--"),
+}
+_WEIGHT_LOOKS = {
+    "logistic regression": (marks.ORANGE, "-"),
+    "minimum classification error": (marks.BLUE, "-"),
+}
+
+
+@dataclass
+class LossDisplay(Display):
+    """Losses over the margin, or the weights that their slopes give to rows.
+
+    Attributes
+    ----------
+    margin : array of shape (n,)
+    curves : dict of str to array of shape (n,)
+    weights : bool
+        Whether the curves are sizes of slopes.
+    """
+
+    margin: np.ndarray
+    curves: dict[str, np.ndarray]
+    weights: bool = False
+
+    @classmethod
+    def from_losses(
+        cls,
+        given: Mapping[str, Any],
+        *,
+        ax: Axes | None = None,
+        weights: bool = False,
+        interval: tuple[float, float] = _MARGINS,
+    ) -> LossDisplay:
+        """Evaluate losses of :mod:`maxmargin.losses`, or their slopes, over margins and draw.
+
+        Parameters
+        ----------
+        given : mapping of str to MarginLoss
+        ax : matplotlib Axes, optional
+        weights : bool, default=False
+            Draw ``-slope``: how much a row with this margin weighs in the gradient.
+        interval : (float, float), default=(-2.5, 2.5)
+            Of margins.
+
+        Examples
+        --------
+        >>> from maxmargin import losses
+        >>> from maxmargin.plotting import LossDisplay
+        >>> display = LossDisplay.from_losses({"hinge": losses.Hinge()}, interval=(-1, 1))
+        >>> display.curves["hinge"][[0, -1]].tolist()
+        [2.0, 0.0]
+        """
+        margin = np.linspace(*interval, 1001)
+        curves = {
+            name: -loss.slope(margin) if weights else loss.value(margin)
+            for name, loss in given.items()
+        }
+        return cls(margin, curves, weights).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        looks = _WEIGHT_LOOKS if self.weights else _LOOKS
+        others = iter(marks.colours(max(len(self.curves), 3)))
+        for name, curve in self.curves.items():
+            colour, style = looks.get(name) or (next(others), "-")
+            ax.plot(self.margin, curve, color=colour, linestyle=style, linewidth=1.8, label=name)
+        ax.axvline(0, color=marks.INK, linewidth=1.8 if self.weights else 0.6, zorder=0)
+        ax.set(xlim=self.margin[[0, -1]], xlabel="margin y f(x)")
+        largest = max(curve.max() for curve in self.curves.values())
+        if not self.weights:
+            top = min(_TOP, 1.05 * largest)
+            ax.set(ylim=(0, top), ylabel="loss", title="What a margin costs")
+            ax.legend(loc="upper right", fontsize="small", frameon=False)
+            return
+        place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "va": "top"}
+        ax.text(-0.1, 0.83, "wrong side", ha="right", weight="bold", **place)
+        ax.text(0.1, 0.83, "right side", ha="left", weight="bold", **place)
+        ax.set(ylim=(0, 1.25 * largest), ylabel="weight of the row in the gradient")
+        ax.set_title("Which rows pull at the boundary")
+        ax.legend(loc="upper left", fontsize="small", frameon=False)
 
 
 def plot_losses(ax: Axes | None = None) -> Axes:
@@ -40,30 +130,19 @@ def plot_losses(ax: Axes | None = None) -> Axes:
     >>> [line.get_label() for line in ax.lines][:3]
     ['zero-one', 'hinge', 'logistic / ln 2']
     """
-    ax = marks.axes_or_new(ax)
-    ten = marks.colours(10)
-    drawn = [  # the lecture has the first three, in these colours
-        (losses.ZeroOne(), "zero-one", 1.0, "black", "-"),
-        (losses.Hinge(), "hinge", 1.0, ten[0], "-"),
-        (losses.Logistic(), "logistic / ln 2", np.log(2.0), ten[2], "-"),
-        (losses.SquaredHinge(), "squared hinge", 1.0, ten[0], "--"),
-        (losses.Exponential(), "exponential", 1.0, ten[6], "-."),
-        (losses.PerceptronCriterion(), "perceptron criterion", 1.0, ten[4], ":"),
-        (losses.MinimumClassificationError(), "minimum classification error", 1.0, ten[3], "--"),
-    ]
+    drawn: dict[str, Any] = {
+        "zero-one": losses.ZeroOne(),
+        "hinge": losses.Hinge(),
+        "logistic / ln 2": losses.Logistic(),
+        "squared hinge": losses.SquaredHinge(),
+        "exponential": losses.Exponential(),
+        "perceptron criterion": losses.PerceptronCriterion(),
+        "minimum classification error": losses.MinimumClassificationError(),
+    }
     margin = np.linspace(*_MARGINS, 1001)
-    for loss, name, unit, colour, style in drawn:
-        ax.plot(margin, loss.value(margin) / unit, color=colour, linestyle=style, label=name)
-    ax.axvline(0, color=marks.INK, linewidth=0.6, zorder=0)
-    ax.set(
-        xlim=_MARGINS,
-        ylim=(0, _TOP),
-        xlabel="margin y f(x)",
-        ylabel="loss",
-        title="What a margin costs",
-    )
-    ax.legend(loc="upper right", fontsize="small", frameon=False)
-    return ax
+    curves = {name: loss.value(margin) for name, loss in drawn.items()}
+    curves["logistic / ln 2"] /= np.log(2.0)
+    return LossDisplay(margin, curves).plot(ax).ax_
 
 
 def plot_gradient_weights(ax: Axes | None = None) -> Axes:
@@ -90,24 +169,8 @@ def plot_gradient_weights(ax: Axes | None = None) -> Axes:
     >>> [line.get_label() for line in ax.lines][:2]
     ['logistic regression', 'minimum classification error']
     """
-    ax = marks.axes_or_new(ax)
-    margin = np.linspace(*_GRADIENT_MARGINS, 1001)
-    drawn = (
-        ("logistic regression", losses.Logistic(), marks.ORANGE),
-        ("minimum classification error", losses.MinimumClassificationError(), marks.BLUE),
-    )
-    for name, loss, colour in drawn:
-        ax.plot(margin, -loss.slope(margin), color=colour, linewidth=2, label=name)
-    ax.axvline(0, color=marks.INK, linewidth=1.8)
-    place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "va": "top", "weight": "bold"}
-    ax.text(-0.1, 0.83, "wrong side", ha="right", **place)
-    ax.text(0.1, 0.83, "right side", ha="left", **place)
-    ax.set(
-        xlim=_GRADIENT_MARGINS,
-        ylim=(0, 1.25),
-        xlabel="margin y f(x)",
-        ylabel="weight of the row in the gradient",
-        title="Which rows pull at the boundary",
-    )
-    ax.legend(loc="upper left", fontsize="small", frameon=False)
-    return ax
+    drawn = {
+        "logistic regression": losses.Logistic(),
+        "minimum classification error": losses.MinimumClassificationError(),
+    }
+    return LossDisplay.from_losses(drawn, ax=ax, weights=True, interval=_GRADIENT_MARGINS).ax_

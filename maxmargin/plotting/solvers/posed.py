@@ -33,18 +33,6 @@ def transformed(model: Any, X: Any) -> Any:
     return model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
 
 
-def class_index(machine: Any, y: Any) -> np.ndarray:
-    """Return the place of each label among the machine's classes."""
-    y = np.asarray(y)
-    unknown = set(y.tolist()) - set(machine.classes_.tolist())
-    if unknown:
-        raise ValueError(
-            f"y has the classes {sorted(unknown)}, which the machine was not fitted on: X and y "
-            "must be those of fit."
-        )
-    return np.searchsorted(machine.classes_, y)
-
-
 def names_of_sides(machine: Any, problem: int) -> tuple[str, str]:
     """Return the names of the classes where the values of a problem's machine are - and +."""
     classes, codes = machine.classes_, machine.scheme_.code[problem]
@@ -65,7 +53,7 @@ def posed(
             f"class; got {type(machine).__name__}."
         )
     check_consistent_length(X, y)
-    index, X = class_index(machine, y), transformed(model, X)
+    index, X = checks.class_index(machine.classes_, y), transformed(model, X)
     rows, signs = machine.scheme_.tasks(index)[problem]
     if len(rows) > _MOST:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,29 +12,25 @@ from maxmargin.evaluation import InseparableError, evaluate
 from maxmargin.gram import Definiteness
 from maxmargin.plotting import checks, marks
 from maxmargin.plotting.display import MovingDisplay
-from maxmargin.plotting.solvers.posed import (
-    class_index,
-    names_of_sides,
-    posed,
-    traced,
-    transformed,
-)
+from maxmargin.plotting.machines.plane import Plane
+from maxmargin.plotting.solvers.posed import names_of_sides, posed, traced, transformed
 from maxmargin.solution import Solution, Status
 from maxmargin.svm.classification import KernelClassifier
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from maxmargin.trace import Trace
+
 _INSTEAD = (
     "Fit on two columns, or on PCA(n_components=2).fit_transform(X); animate(model.trace_) shows "
     "the gap of any machine."
 )
-_PADDING = 0.08  # around the data, as a share of their range
 _AWAY = 1e-8  # of the largest multiplier: what is below is none
 
 
 @dataclass
-class StreetDisplay(MovingDisplay):
+class MovingStreetDisplay(MovingDisplay):
     """The decision function of a classifier after each recorded step, among its points.
 
     At step k it is ``f = features @ coef[k] + intercept[k]`` on the grid: the features are the
@@ -43,12 +39,12 @@ class StreetDisplay(MovingDisplay):
 
     Attributes
     ----------
-    points : float array of shape (n, 2)
-    positive : bool array of shape (n,)
-        Of which class they are.
+    plane : Plane
+        The grid, the points and, as its values, f in the end.
+    side : int array of shape (n,)
+        +1 or -1: the class of each point.
     names : pair of str
-        Of the negative and the positive class.
-    grid : two float arrays of shape (g, g)
+        Of the negative side and the positive.
     features : float array of shape (g * g, m)
     coef : float array of shape (n_states, m)
     intercept : float array of shape (n_states,)
@@ -57,33 +53,30 @@ class StreetDisplay(MovingDisplay):
         Rows with a multiplier above zero, of a machine that has them.
     street : bool
         Whether f = -1 and f = +1 mean something to the machine.
-    title : str
-    axes_names : pair of str
+    description : str
 
     Examples
     --------
     >>> from sklearn.datasets import make_moons
     >>> from maxmargin import SVC
-    >>> from maxmargin.plotting import StreetDisplay
+    >>> from maxmargin.plotting import MovingStreetDisplay
     >>> X, y = make_moons(60, noise=0.2, random_state=0)
     >>> model = SVC(solver="smo", trace=True).fit(X, y)
-    >>> display = StreetDisplay.from_estimator(model, X, y)
+    >>> display = MovingStreetDisplay.from_estimator(model, X, y)
     >>> len(display) == len(model.trace_), int(display.support[-1].sum()) == len(model.support_)
     (True, True)
     """
 
-    points: np.ndarray
-    positive: np.ndarray
+    plane: Plane
+    side: np.ndarray
     names: tuple[str, str]
-    grid: tuple[np.ndarray, np.ndarray]
     features: np.ndarray
     coef: np.ndarray
     intercept: np.ndarray
     steps: np.ndarray
     support: np.ndarray | None = None
     street: bool = True
-    title: str = ""
-    axes_names: tuple[str, str] = ("feature 0", "feature 1")
+    description: str = ""
 
     @classmethod
     def from_estimator(
@@ -96,14 +89,14 @@ class StreetDisplay(MovingDisplay):
         problem: int = 0,
         sample_weight: Any = None,
         grid_resolution: int = 100,
-    ) -> StreetDisplay:
+    ) -> MovingStreetDisplay:
         """Draw the street of a classifier that was fitted with ``trace=True``.
 
         Parameters
         ----------
         model : classifier or Pipeline that ends in one
-            Fitted on two features with a trace: ``SVC``, ``NuSVC``, ``Perceptron`` or another
-            linear classifier.
+            Fitted on two features with a trace: ``SVC``, ``NuSVC``, ``Perceptron`` (also with a
+            kernel) or another linear classifier.
         X : array-like of shape (n_samples, 2)
         y : array-like of shape (n_samples,)
             The training data, in the same order.
@@ -117,58 +110,56 @@ class StreetDisplay(MovingDisplay):
 
         Returns
         -------
-        display : StreetDisplay
+        display : MovingStreetDisplay
         """
         machine, records = traced(model, problem)
         if not hasattr(machine, "classes_"):
             raise TypeError(
-                "StreetDisplay draws classifiers, or a Pipeline that ends in one; got "
+                "MovingStreetDisplay draws classifiers, or a Pipeline that ends in one; got "
                 f"{type(machine).__name__}. ConvergenceDisplay draws the trace of any fit."
             )
-        checks.check_drawable(model, 2, "StreetDisplay", _INSTEAD)
+        checks.check_drawable(model, 2, "MovingStreetDisplay", _INSTEAD)
         check_consistent_length(X, y)
-        points = checks.dense(X)
-        low, high = points.min(axis=0), points.max(axis=0)
-        pad = _PADDING * np.where(high > low, high - low, 1.0)
-        sides = np.linspace(low - pad, high + pad, grid_resolution).T
-        grid = np.meshgrid(*sides)
-        places = np.column_stack([side.ravel() for side in grid])
-        seen = transformed(model, checks.in_container_of(X, places))
-        if isinstance(machine, KernelClassifier):
-            coef, intercept, support, kept = _expansions(
-                model, X, y, records, problem, sample_weight
-            )
-            rows = np.flatnonzero(np.abs(coef).max(axis=0))
-            features = machine.kernel_(
-                checks.dense(seen), checks.dense(transformed(model, X))[rows]
-            )
-            coef, records = coef[:, rows], [records[k] for k in kept]
+        index = checks.class_index(machine.classes_, y)
+        points, support = transformed(model, X), None
+        if getattr(machine, "kernel_", None) is None:
+            coef, intercept = _weights(machine.trace_, problem)
+        elif isinstance(machine, KernelClassifier):
+            expansions = _expansions(model, X, y, records, problem, sample_weight)
+            coef, intercept, support, records = expansions
+        elif hasattr(machine, "mistake_bound"):  # the perceptron's bias is a feature of ones
+            coef = machine.trace_.variables(problem)
+            intercept = machine.fit_intercept * coef.sum(axis=1)
+            support = coef != 0
         else:
-            trace = machine.trace_
-            coef, intercept, support = trace.weights(problem), trace.intercepts(problem), None
-            if coef.ndim > 2:
-                raise ValueError(
-                    f"Problem {problem} is one of all classes together, without a street of its "
-                    "own: fit two classes, or multiclass='ovr'."
-                )
-            features = checks.dense(seen)
-            intercept = np.broadcast_to(intercept, len(coef))
-        sides_of = machine.scheme_.code[problem][class_index(machine, y)]
-        shown = sides_of != 0
-        loss = str(getattr(machine, "loss", ""))
+            raise TypeError(
+                f"The trace of {type(machine).__name__} with a kernel does not say what f was: "
+                "trace SVC, NuSVC, a Perceptron or a linear classifier."
+            )
+        used = np.arange(2) if support is None else np.flatnonzero(support.any(axis=0))
+        features = np.empty(0)
+
+        def last(places: Any) -> np.ndarray:
+            nonlocal features
+            features = checks.dense(transformed(model, places))
+            if support is not None:
+                features = machine.kernel_(features, checks.dense(points)[used])
+            return features @ coef[-1][used] + intercept[-1]
+
+        side = machine.scheme_.code[problem][index]
+        seen = np.flatnonzero(side)
+        plane = Plane.around(X, last, grid_resolution)
         return cls(
-            points=points[shown],
-            positive=sides_of[shown] > 0,
+            plane=replace(plane, points=plane.points[seen]),
+            side=side[seen],
             names=names_of_sides(machine, problem),
-            grid=(grid[0], grid[1]),
             features=features,
-            coef=coef,
+            coef=coef[:, used],
             intercept=intercept,
             steps=np.array([record.steps for record in records]),
-            support=None if support is None else support[:, shown],
-            street=isinstance(machine, KernelClassifier) or "hinge" in loss,
-            title=marks.describe(machine),
-            axes_names=(checks.column_name(X, 0), checks.column_name(X, 1)),
+            support=None if support is None else support[:, seen],
+            street=checks.has_street(machine),
+            description=marks.describe(machine),
         ).plot(ax)
 
     def __len__(self) -> int:
@@ -177,60 +168,49 @@ class StreetDisplay(MovingDisplay):
     def values(self, state: int) -> np.ndarray:
         """Return f on the grid in one state, shape (g, g)."""
         flat = self.features @ self.coef[state] + self.intercept[state]
-        return flat.reshape(self.grid[0].shape)
+        return np.nan_to_num(flat.reshape(self.plane.values.shape))
 
     def _draw_state(self, ax: Axes, state: int) -> None:
-        from matplotlib.colors import to_rgba
-
-        values = np.nan_to_num(self.values(state))
-        levels = [-1, 0, 1] if self.street else [0]
-        strength = [0.28, 0.09, 0.09, 0.28] if self.street else [0.2, 0.2]
-        half = len(strength) // 2
-        colours = [marks.BLUE] * half + [marks.ORANGE] * half
-        shades = [to_rgba(colour, s) for colour, s in zip(colours, strength, strict=True)]
-        if np.ptp(values) > 0:  # a start at zero has no sides yet
-            far = np.abs(values).max() + 2.0
-            ax.contourf(*self.grid, values, levels=[-far, *levels, far], colors=shades)
-        for level in levels:
-            if values.min() < level < values.max():
-                style, width = ("-", 1.8) if level == 0 else ("--", 1.0)
-                ax.contour(
-                    *self.grid,
-                    values,
-                    [level],
-                    colors=marks.INK,
-                    linestyles=style,
-                    linewidths=width,
-                )
-        for side, name, colour, marker in zip(
-            (False, True), self.names, (marks.BLUE, marks.ORANGE), "os", strict=True
+        plane = replace(self.plane, values=self.values(state))
+        plane.frame(ax)
+        if np.ptp(plane.values) > 0:  # a start at zero has no sides yet
+            fill = plane.fill_street if self.street else plane.fill_sides
+            fill(ax)
+        for of, colour, marker, name in zip(
+            (-1, 1), marks.colours(2), "os", self.names, strict=True
         ):
-            marks.scatter(ax, self.points, self.points[self.positive == side], colour, marker, name)
-        if self.support is not None and self.support[state].any():
-            marks.ring(ax, self.points, np.flatnonzero(self.support[state]))
-        ax.set(
-            xlim=(self.grid[0].min(), self.grid[0].max()),
-            ylim=(self.grid[1].min(), self.grid[1].max()),
-            xlabel=self.axes_names[0],
-            ylabel=self.axes_names[1],
-            title=f"{self.title}\nstep {self.steps[state]}",
-        )
+            group = plane.points[self.side == of]
+            marks.scatter(ax, plane.points, group, colour, marker, name)
+        if self.support is not None:
+            marks.ring(ax, plane.points, np.flatnonzero(self.support[state]))
+        ax.set_title(f"{self.description}\nstep {self.steps[state]}")
         ax.legend(loc="upper right", fontsize="small", edgecolor="none", framealpha=0.85)
+
+
+def _weights(trace: Trace, problem: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and bias of a linear machine after each step."""
+    coef = trace.weights(problem)
+    if coef.ndim > 2:
+        raise ValueError(
+            f"Problem {problem} is one of all classes together, without a street of its own: fit "
+            "two classes, or multiclass='ovr'."
+        )
+    return coef, np.broadcast_to(trace.intercepts(problem), len(coef))
 
 
 def _expansions(
     model: Any, X: Any, y: Any, records: list, problem: int, sample_weight: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[int]]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
     """Coefficients on all rows, bias and support of a kernel machine after each step.
 
     The bias is not among the recorded variables: it is what the certificate would read off them.
-    States that have none, such as hulls that still touch, are left out; the last list has the rest.
+    States that have none, such as hulls that still touch, are left out; the records are the rest's.
     """
     machine = checks.last_step(model)
     dual, rows = posed(model, X, y, problem, sample_weight)
     sign, n = machine.scheme_.sign, len(checks.dense(X))
     coef, intercept, support, kept = [], [], [], []
-    for k, record in enumerate(records):
+    for record in records:
         if record.variables is None or len(record.variables) != len(dual):
             continue
         solution = Solution(record.variables, record.steps, Status.CONVERGED)
@@ -244,7 +224,7 @@ def _expansions(
         coef.append(whole)
         intercept.append(sign * found.bias)
         support.append(used)
-        kept.append(k)
+        kept.append(record)
     if not kept:
         raise ValueError(
             "No record of this trace has the machine's dual variables: X, y and sample_weight must "
