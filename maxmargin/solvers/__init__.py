@@ -1,5 +1,10 @@
 """Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
+from maxmargin.solvers.classical.coordinate_ascent import (
+    CoordinateAscent,
+    Staircase,
+    coordinate_ascent,
+)
 from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
@@ -37,6 +42,7 @@ __all__ = [
     "Cholesky",
     "ClassDescent",
     "ConjugateGradients",
+    "CoordinateAscent",
     "DenseEigen",
     "DualDescent",
     "DualMethod",
@@ -57,10 +63,12 @@ __all__ = [
     "Run",
     "Seed",
     "SeededSMO",
+    "Staircase",
     "StochasticDescent",
     "TwoVariableStep",
     "Watch",
     "WorkingSet",
+    "coordinate_ascent",
     "drive",
     "select_solver",
     "solve_certified",
