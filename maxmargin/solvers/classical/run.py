@@ -10,7 +10,6 @@ from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualRun
 
 ENOUGH = 0.9  # of tol is gone for: the certificate has its own rounding
-_FEW = 2  # variables whose rows are kept for the next time that they move
 
 
 class ClassicalRun(DualRun):
@@ -33,20 +32,31 @@ class ClassicalRun(DualRun):
         given = self.problem.variables, self.problem.n_groups, self.beta, self.decision, found
         return float(kkt_scan(*given)), found
 
-    def row(self, t: int) -> np.ndarray:
-        """``o_t K`` at the row of a variable: what the decision gains while this rises by one."""
-        host, row = self.problem.gram.host, self.problem.gram_row[t : t + 1]
-        host.require(row)
-        return self.problem.orientation[t] * host.store.data[host.store.slot[row[0]]]
+    def kernel_row(self, t: int) -> np.ndarray:
+        """Values of the quadratic form between a variable and all: ``o_t o_s K(g_t, g_s)``."""
+        problem, row = self.problem, self.problem.gram_row[t]
+        problem.gram.host.require(np.array([row]))
+        store = problem.gram.host.store
+        return (
+            problem.orientation[t]
+            * problem.orientation
+            * store.data[store.slot[row]][problem.gram_row]
+        )
 
     def move(self, index: np.ndarray, beta: np.ndarray) -> None:
-        """Set some variables, and ``K coef`` with them: as many rows of K as have moved."""
-        change = beta - self.beta[index]
+        """Set some variables, and ``K coef`` with them: as many rows of K as there are of these.
+
+        Rows are kept for the next time, where there is room for them.
+        """
+        problem, host = self.problem, self.problem.gram.host
+        rows, change = (
+            problem.gram_row[index],
+            problem.orientation[index] * (beta - self.beta[index]),
+        )
         self.beta[index], self.moved = beta, index
-        if len(index) <= _FEW:
-            for t, step in zip(index, change, strict=True):
-                self.decision += step * self.row(t)
+        if len(rows) <= host.store.capacity:
+            host.require(np.unique(rows))
+            self.decision += change @ host.store.data[host.store.slot[rows]]
         else:
-            whole = np.zeros(len(self.beta))
-            whole[index] = change
-            self.decision += self.problem.decision(whole, self.watch.workers)
+            coef = np.bincount(rows, weights=change, minlength=host.n)
+            self.decision += host.matvec(coef, workers=self.watch.workers)
