@@ -211,8 +211,8 @@ class Monitor:
         """Whether someone listens and the last report is long enough ago."""
         return bool(self.listeners) and self.seconds - self._reported >= self.interval
 
-    def report(self, progress: Callable[[], Progress], traced: bool = True) -> None:
-        """Tell the listeners where a problem is, if a report is due."""
+    def report(self, progress: Callable[[], Progress]) -> None:
+        """Tell the listeners where a problem is, if a report is due; the driver tells a trace."""
         if not self.due():
             return
         with self._lock:
@@ -220,9 +220,7 @@ class Monitor:
                 self._reported = self.seconds
                 told = self.placed(progress())
                 for listener in self.listeners:  # all of them, also after one that says stop
-                    if not traced and listener is self.trace:
-                        continue
-                    if listener(told) is True:
+                    if listener is not self.trace and listener(told) is True:
                         self.reason = self.reason or Status.INTERRUPTED
 
     def placed(self, progress: Progress) -> Progress:
@@ -338,7 +336,7 @@ class ProblemMonitor:
 
     def report(self, progress: Callable[[], Progress]) -> None:
         """Tell the listeners where this problem is, if a report is due."""
-        self.fit.report(progress, self.traced)
+        self.fit.report(progress)
 
     @property
     def trace(self) -> Any:

@@ -157,7 +157,7 @@ class Trace:
     # -- recording -----------------------------------------------------------------------------
 
     def __call__(self, progress: Progress) -> None:
-        """Take a report of a method that works on many problems at once."""
+        """Keep a report; the driver asks first whether it is wanted."""
         self.record(progress)
 
     def steps_until_next(self, problem: int) -> int:

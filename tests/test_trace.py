@@ -289,6 +289,22 @@ def test_a_trace_of_ones_own_is_filled_anew_by_every_fit():
     assert not hasattr(stream, "trace_")  # it was the way of the fit
 
 
+def test_the_last_record_is_where_a_fit_was_stopped():
+    """However thin the trace is by then."""
+    rows, y = np.tile(OWN, (20, 1)) + rng.normal(size=(20 * N, D)), np.tile(TWO, 20)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.steps)
+        return progress.steps > 100
+
+    model = SVC(**L, C=100.0, tol=1e-9, solver="smo", trace=Trace(limit=8), callback=stop)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(rows, y)
+    assert model.trace_.curve("steps")[-1] == model.n_iter_[0] >= seen[-1]
+    np.testing.assert_allclose(model.trace_.weights()[-1], model.coef_[0])
+
+
 def test_what_was_thinned_out_is_said(monkeypatch):
     trace = SVC(**L, trace=Trace(limit=20)).fit(OWN, TWO).trace_
     assert "problem 0 has a record every " in trace.thinned

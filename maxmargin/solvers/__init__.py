@@ -1,5 +1,14 @@
 """Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
+from maxmargin.solvers.classical.chunking import Chunking
+from maxmargin.solvers.classical.coordinate_ascent import (
+    CoordinateAscent,
+    Staircase,
+    coordinate_ascent,
+)
+from maxmargin.solvers.classical.decomposition import Decomposition
+from maxmargin.solvers.classical.platt import Platt
+from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
 from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
@@ -35,8 +44,11 @@ __all__ = [
     "BlockLanczos",
     "Choice",
     "Cholesky",
+    "Chunking",
     "ClassDescent",
     "ConjugateGradients",
+    "CoordinateAscent",
+    "Decomposition",
     "DenseEigen",
     "DualDescent",
     "DualMethod",
@@ -52,15 +64,19 @@ __all__ = [
     "Newton",
     "NonnegativeLeastSquares",
     "Pegasos",
+    "Platt",
     "PreconditionedCG",
+    "ProjectedConjugateGradients",
     "RowDescent",
     "Run",
     "Seed",
     "SeededSMO",
+    "Staircase",
     "StochasticDescent",
     "TwoVariableStep",
     "Watch",
     "WorkingSet",
+    "coordinate_ascent",
     "drive",
     "select_solver",
     "solve_certified",
