@@ -79,7 +79,7 @@ class BasisDisplay(PanelDisplay):
         return cls(x, functions, kernels, float(at)).plot(ax)
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def shape(self) -> tuple[int, int]:  # type: ignore[override]
         """Rows and columns of panels."""
         return 2, len(self.functions)
 

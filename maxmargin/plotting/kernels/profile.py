@@ -149,7 +149,7 @@ def line_of(interval: Any, points: int = _POINTS) -> np.ndarray:
     ends = np.asarray(interval, dtype=np.float64)
     if ends.shape != (2,) or not np.isfinite(ends).all() or not ends[0] < ends[1]:
         raise ValueError(f"interval must be two numbers, low < high; got {interval!r}.")
-    return np.linspace(*ends, points)
+    return np.linspace(ends[0], ends[1], points)
 
 
 def named_kernels(kernels: Any, x: np.ndarray) -> dict[str, Kernel]:

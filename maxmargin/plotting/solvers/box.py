@@ -171,7 +171,7 @@ class SMOBoxDisplay(MovingDisplay):
         first, second = self.pairs[which] if self.pairs else (1, 2)
         number = self.numbers[which] if self.numbers else which + 1
         same = "equal" if step.y[0] == step.y[1] else "different"
-        names = ("C", "C") if step.C[0] == step.C[1] else ("C1", "C2")
+        names = ["C", "C"] if step.C[0] == step.C[1] else ["C1", "C2"]
         names = [n if np.isfinite(C) else "no bound" for n, C in zip(names, step.C, strict=True)]
         ax.set_xticks([0, walls[0]], ["0", names[0]])
         ax.set_yticks([0, walls[1]], ["0", names[1]])

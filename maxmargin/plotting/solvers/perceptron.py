@@ -99,8 +99,8 @@ class PerceptronDisplay(MovingDisplay):
         draw_points(ax, self.points, self.positive, self.names, used)
         if self.rows[state] >= 0:
             size, last = 4 * marks.size(self.points), self.points[self.rows[state]]
-            look = {"facecolors": "none", "edgecolors": marks.INK, "zorder": 3}
-            ax.scatter(*last, s=size, label="of the last update", **look)
+            look: dict[str, Any] = {"facecolors": "none", "edgecolors": marks.INK, "zorder": 3}
+            ax.scatter(last[0], last[1], s=size, label="of the last update", **look)
         draw_lines(ax, w[None], np.array([b]), [marks.INK])
         ax.set_title(f"{_after(state)}: {wrong.sum()} wrong")
         ax.legend(loc="upper left", fontsize="small", edgecolor="none", framealpha=0.85)
@@ -175,8 +175,8 @@ class WeightPathDisplay(MovingDisplay):
     def _draw_state(self, ax: Axes, state: int) -> None:
         ends = [side.min() for side in self.grid], [side.max() for side in self.grid]
         extent = (ends[0][0], ends[1][0], ends[0][1], ends[1][1])
-        look = {"origin": "lower", "extent": extent, "aspect": "auto", "cmap": "Blues"}
-        image = ax.imshow(self.wrong, vmin=0.0, vmax=1.0, alpha=0.7, **look)
+        look: dict[str, Any] = {"origin": "lower", "aspect": "auto", "cmap": "Blues"}
+        image = ax.imshow(self.wrong, vmin=0.0, vmax=1.0, alpha=0.7, extent=extent, **look)
         said = "" if self.intercept == 0 else f", at b = {self.intercept:.3g}"
         ax.figure.colorbar(image, ax=ax, label=f"share of examples wrong{said}")
         if (self.wrong == 0).any() and (self.wrong > 0).any():

@@ -36,7 +36,8 @@ def transformed(model: Any, X: Any) -> Any:
 def names_of_sides(machine: Any, problem: int) -> tuple[str, str]:
     """Return the names of the classes where the values of a problem's machine are - and +."""
     classes, codes = machine.classes_, machine.scheme_.code[problem]
-    return tuple(" or ".join(map(str, classes[codes == side])) for side in (-1, 1))
+    negative, positive = (" or ".join(map(str, classes[codes == side])) for side in (-1, 1))
+    return negative, positive
 
 
 def posed(

@@ -74,7 +74,7 @@ class SeparatorsDisplay(MovingDisplay):
             raise TypeError("Give the machines by their names: {'perceptron': model, ...}.")
         points, positive, names = in_the_plane(X, y)
         for name, model in models.items():
-            if np.shape(getattr(model, "coef_", None)) not in ((1, 2), (2,)):
+            if np.shape(getattr(model, "coef_", ())) not in ((1, 2), (2,)):
                 raise ValueError(
                     f"{name} has no line in the plane: fit a linear classifier on two features and "
                     "two classes."
@@ -164,11 +164,13 @@ def draw_points(
         (positive, names[1], marks.ORANGE, "s"),
     ):
         look: dict[str, Any] = {"color": colour, "marker": marker, "linewidths": 0, "zorder": 2}
-        if bold is None:
-            ax.scatter(*points[own].T, s=usual, label=name, **look)
-        else:
-            ax.scatter(*points[own & ~bold].T, s=usual, alpha=0.3, **look)
-            ax.scatter(*points[own & bold].T, s=1.6 * usual, label=f"{name} (bold: used)", **look)
+        kinds: list[tuple] = [(own, usual, 1.0, name)]
+        if bold is not None:
+            kinds = [(own & ~bold, usual, 0.3, None)]
+            kinds += [(own & bold, 1.6 * usual, 1.0, f"{name} (bold: used)")]
+        for which, size, strength, label in kinds:
+            x, y = points[which].T
+            ax.scatter(x, y, s=size, alpha=strength, label=label, **look)
     low, high = points.min(axis=0), points.max(axis=0)
     pad = _PADDING * np.where(high > low, high - low, 1.0)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))

@@ -96,7 +96,7 @@ class PathDisplay(MovingDisplay):
         low, high = np.nanmin(corners, axis=0), np.nanmax(corners, axis=0)
         room = 0.25 * np.where(high > low, high - low, max(high.max() - low.min(), 1.0))
         sides = np.transpose([low - room, high + room]) if limits is None else np.asarray(limits)
-        grid = np.meshgrid(*(np.linspace(*side, _GRID) for side in sides))
+        grid = np.meshgrid(*(np.linspace(low, high, _GRID) for low, high in sides))
         try:
             values = np.asarray(function(*grid), dtype=np.float64)
         except (TypeError, ValueError):  # a function of two numbers
@@ -194,7 +194,7 @@ class PathDisplay(MovingDisplay):
             ax.contour(*self.grid, self.values, levels, colors=marks.BLUE, linewidths=0.6)
         if self.box is not None:
             (left, right), (low, high) = np.clip(self.box, *self._view)
-            look = {"color": marks.INK, "linewidth": 1.4, "label": "the box"}
+            look: dict[str, Any] = {"color": marks.INK, "linewidth": 1.4, "label": "the box"}
             ax.plot([left, right, right, left, left], [low, low, high, high, low], "--", **look)
         seen = self.path[: state + 1]
         ax.plot(*seen.T, "-", color=marks.ORANGE, linewidth=2.2, zorder=3)
