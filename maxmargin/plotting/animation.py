@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 
 from maxmargin.plotting import marks
 from maxmargin.plotting.display import Display, MovingDisplay
@@ -98,8 +99,11 @@ class Animation:
         with writer.saving(usual, str(path), dpi):
             for place, k in enumerate(self.frames):
                 writer.fig = figure = self._drawn(int(k), usual)
-                for _ in range(1 + held * (place == len(self.frames) - 1)):
-                    writer.grab_frame()
+                writer.grab_frame()
+                if held and place == len(self.frames) - 1:
+                    figure.set_layout_engine("none")  # a second layout can differ a little
+                    for _ in range(held):
+                        writer.grab_frame()
                 if figure is not usual:
                     plt.close(figure)
 
@@ -119,7 +123,7 @@ class Animation:
 
 
 def animate(
-    what: Any,
+    source: Any,
     X: Any = None,
     y: Any = None,
     *,
@@ -133,7 +137,7 @@ def animate(
 
     Parameters
     ----------
-    what : fitted machine, Trace, MovingDisplay or sequence of Display
+    source : fitted machine, Trace, MovingDisplay or sequence of Display
         A classifier on two features that was fitted with ``trace=True``: its street as it moves. A
         trace, several of them by name, or a comparison of solvers: the gap as it falls. A picture
         with states: these, one after the other. Pictures: one frame each.
@@ -173,36 +177,36 @@ def animate(
         raise ValueError(f"A film has at least two frames; got max_frames={max_frames}.")
     if not (fps >= 1 and hold >= 0):
         raise ValueError(f"fps must be at least 1 and hold not negative; got {fps!r} and {hold!r}.")
-    pictures = _pictures(what, X, y, options)
+    pictures = _pictures(source, X, y, options)
     n = len(pictures)
     frames = np.unique(np.linspace(0, n - 1, min(n, max_frames)).round().astype(int))
     return Animation(pictures, frames, fps, hold, figsize)
 
 
-def _pictures(what: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
+def _pictures(source: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
     """Return what has the frames."""
     from matplotlib.figure import Figure
 
-    if hasattr(what, "trace_"):
+    if hasattr(source, "trace_") or isinstance(source, Pipeline):
         if X is None or y is None:
             raise ValueError(
                 "The street of a machine is drawn among its points: animate(model, X, y). The gap "
                 "as it falls needs none: animate(model.trace_)."
             )
-        return MovingStreetDisplay.from_estimator(what, X, y, Figure().subplots(), **options)
-    if has_traces(what):
-        return ConvergenceDisplay.from_trace(what, ax=Figure().subplots(), **options)
-    if isinstance(what, Iterable) and not isinstance(what, MovingDisplay | Mapping | str):
-        what = list(what)
-    slides = isinstance(what, list) and what and all(isinstance(one, Display) for one in what)
-    if not (slides or isinstance(what, MovingDisplay)):
+        return MovingStreetDisplay.from_estimator(source, X, y, Figure().subplots(), **options)
+    if has_traces(source):
+        return ConvergenceDisplay.from_trace(source, ax=Figure().subplots(), **options)
+    if isinstance(source, Iterable) and not isinstance(source, MovingDisplay | Mapping | str):
+        source = list(source)
+    slides = isinstance(source, list) and source and all(isinstance(one, Display) for one in source)
+    if not (slides or isinstance(source, MovingDisplay)):
         raise TypeError(
             "animate takes a machine fitted with trace=True, a Trace, a picture with several "
-            f"states or a list of pictures; got {type(what).__name__}."
+            f"states or a list of pictures; got {type(source).__name__}."
         )
     if options:
         raise TypeError(f"A picture that is made already takes no {', '.join(options)}.")
-    return what
+    return source
 
 
 def _writer(kind: str, fps: int) -> Any:

@@ -161,13 +161,15 @@ class SMOBoxDisplay(MovingDisplay):
         look["zorder"] = 4
         self._arrows(ax, step, top, phase)
         ax.plot(*step.before, "o", color="white", markeredgecolor=marks.INK, label="before", **look)
-        if phase >= 1:
-            inside = step.L <= step.unclipped <= step.H
-            label = "optimum on the line" + ("" if inside else f", at {step.unclipped:.3g}")
-            label = label if np.isfinite(step.unclipped) else "no optimum: it rises all the way"
-            ax.plot(*top, "X", color=marks.ORANGE, markeredgecolor="white", label=label, **look)
-        if phase == 2:
-            ax.plot(*step.after, "o", color=marks.INK, label="after", **{**look, "markersize": 7})
+        label = "optimum on the line"
+        if not np.isfinite(step.unclipped):
+            label = "no optimum: it rises all the way"
+        elif not step.L <= step.unclipped <= step.H:
+            label += f", at {step.unclipped:.3g}"
+        optimum = top if phase >= 1 else (np.nan, np.nan)  # in the legend from the beginning
+        after = step.after if phase == 2 else (np.nan, np.nan)
+        ax.plot(*optimum, "X", color=marks.ORANGE, markeredgecolor="white", label=label, **look)
+        ax.plot(*after, "o", color=marks.INK, label="after", **{**look, "markersize": 7})
         first, second = self.pairs[which] if self.pairs else (1, 2)
         number = self.numbers[which] if self.numbers else which + 1
         same = "equal" if step.y[0] == step.y[1] else "different"

@@ -32,6 +32,8 @@ class PerceptronDisplay(MovingDisplay):
         The row of the update that led to each state; -1 for the start, state 0.
     names : pair of str
         Of the negative and the positive class.
+    features : pair of str
+        Names of the axes.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class PerceptronDisplay(MovingDisplay):
     intercept: np.ndarray
     rows: np.ndarray
     names: tuple[str, str] = ("negative", "positive")
+    features: tuple[str, str] = ("feature 0", "feature 1")
 
     @classmethod
     def from_estimator(
@@ -71,7 +74,7 @@ class PerceptronDisplay(MovingDisplay):
         -------
         display : PerceptronDisplay
         """
-        points, positive, names = in_the_plane(X, y)
+        points, positive, names, features = in_the_plane(X, y)
         if not hasattr(model, "steps"):
             raise TypeError(f"PerceptronDisplay draws a Perceptron; got {type(model).__name__}.")
         steps = list(model.steps(X, y))
@@ -82,6 +85,7 @@ class PerceptronDisplay(MovingDisplay):
             intercept=np.array([float(np.ravel(step.intercept)[0]) for step in steps]),
             rows=np.array([-1 if step.row is None else step.row for step in steps]),
             names=names,
+            features=features,
         ).plot(ax, state)
 
     def __len__(self) -> int:
@@ -96,7 +100,7 @@ class PerceptronDisplay(MovingDisplay):
         used = self.used(state)
         w, b = self.coef[state], self.intercept[state]
         wrong = np.where(self.positive, 1, -1) * (self.points @ w + b) <= 0
-        draw_points(ax, self.points, self.positive, self.names, used)
+        draw_points(ax, self.points, self.positive, self.names, self.features, used)
         if self.rows[state] >= 0:
             size, last = 4 * marks.size(self.points), self.points[self.rows[state]]
             look: dict[str, Any] = {"facecolors": "none", "edgecolors": marks.INK, "zorder": 3}

@@ -35,6 +35,8 @@ class SeparatorsDisplay(MovingDisplay):
         Of the lines.
     names : pair of str
         Of the classes.
+    features : pair of str
+        Names of the axes.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class SeparatorsDisplay(MovingDisplay):
     intercept: np.ndarray
     labels: list[str]
     names: tuple[str, str] = ("negative", "positive")
+    features: tuple[str, str] = ("feature 0", "feature 1")
 
     @classmethod
     def from_estimators(
@@ -72,7 +75,7 @@ class SeparatorsDisplay(MovingDisplay):
         """
         if not isinstance(models, Mapping) or not models:
             raise TypeError("Give the machines by their names: {'perceptron': model, ...}.")
-        points, positive, names = in_the_plane(X, y)
+        points, positive, names, features = in_the_plane(X, y)
         for name, model in models.items():
             if np.shape(getattr(model, "coef_", ())) not in ((1, 2), (2,)):
                 raise ValueError(
@@ -82,7 +85,7 @@ class SeparatorsDisplay(MovingDisplay):
         coef = np.array([np.ravel(model.coef_) for model in models.values()])
         intercept = np.array([float(np.ravel(model.intercept_)[0]) for model in models.values()])
         labels = [str(name) for name in models]
-        return cls(points, positive, coef, intercept, labels, names).plot(ax)
+        return cls(points, positive, coef, intercept, labels, names, features).plot(ax)
 
     @classmethod
     def from_orders(
@@ -110,7 +113,7 @@ class SeparatorsDisplay(MovingDisplay):
         return len(self.coef)
 
     def _draw_state(self, ax: Axes, state: int) -> None:
-        draw_points(ax, self.points, self.positive, self.names)
+        draw_points(ax, self.points, self.positive, self.names, self.features)
         colours = marks.colours(max(len(self.coef), 3))
         seen = slice(state + 1)
         draw_lines(ax, self.coef[seen], self.intercept[seen], colours, self.labels[seen])
@@ -134,8 +137,8 @@ def plot_separators(models: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes
     return SeparatorsDisplay.from_estimators(models, X, y, ax).ax_
 
 
-def in_the_plane(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, str]]:
-    """Return points, which of them are positive, and the names of the two classes."""
+def in_the_plane(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, str], tuple[str, str]]:
+    """Return points, which of them are positive, names of the two classes and of the features."""
     points = checks.dense(X)
     check_consistent_length(X, y)
     if points.ndim != 2 or points.shape[1] != 2:
@@ -147,7 +150,8 @@ def in_the_plane(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, str
     classes = np.unique(np.asarray(y))
     if len(classes) != 2:
         raise ValueError(f"A line has two sides, and y has {len(classes)} classes: choose two.")
-    return points, np.asarray(y) == classes[1], (str(classes[0]), str(classes[1]))
+    names, features = classes.astype(str).tolist(), [checks.column_name(X, k) for k in (0, 1)]
+    return points, np.asarray(y) == classes[1], (names[0], names[1]), (features[0], features[1])
 
 
 def draw_points(
@@ -155,6 +159,7 @@ def draw_points(
     points: np.ndarray,
     positive: np.ndarray,
     names: tuple[str, str],
+    features: tuple[str, str],
     bold: np.ndarray | None = None,
 ) -> None:
     """Draw both classes; where some points are bold, the others are faint."""
@@ -174,6 +179,7 @@ def draw_points(
     low, high = points.min(axis=0), points.max(axis=0)
     pad = _PADDING * np.where(high > low, high - low, 1.0)
     ax.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))
+    ax.set(xlabel=features[0], ylabel=features[1])
 
 
 def draw_lines(

@@ -189,12 +189,14 @@ class PathDisplay(MovingDisplay):
     def _draw_state(self, ax: Axes, state: int) -> None:
         finite = self.values[np.isfinite(self.values)]
         levels = np.unique(np.quantile(finite, np.linspace(0, 1, _LEVELS)))
+        look: dict[str, Any]
         if len(levels) > 1:
             ax.contourf(*self.grid, self.values, levels, cmap="Blues_r", alpha=0.35)
-            ax.contour(*self.grid, self.values, levels, colors=marks.BLUE, linewidths=0.6)
+            look = {"colors": marks.BLUE, "linewidths": 0.6, "linestyles": "solid"}
+            ax.contour(*self.grid, self.values, levels, **look)
         if self.box is not None:
             (left, right), (low, high) = np.clip(self.box, *self._view)
-            look: dict[str, Any] = {"color": marks.INK, "linewidth": 1.4, "label": "the box"}
+            look = {"color": marks.INK, "linewidth": 1.4, "label": "the box"}
             ax.plot([left, right, right, left, left], [low, low, high, high, low], "--", **look)
         seen = self.path[: state + 1]
         ax.plot(*seen.T, "-", color=marks.ORANGE, linewidth=2.2, zorder=3)
@@ -209,7 +211,7 @@ class PathDisplay(MovingDisplay):
             ylabel=self.names[1],
             title=self.title,
         )
-        ax.legend(loc="upper right", fontsize="small", edgecolor="none", framealpha=0.85)
+        ax.legend(loc="lower right", fontsize="small", edgecolor="none", framealpha=0.85)
 
     @property
     def _view(self) -> tuple[np.ndarray, np.ndarray]:
