@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,8 +13,10 @@ from sklearn.datasets import load_iris, make_blobs, make_moons
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC as TheirSVC
 from sklearn.svm import LinearSVC as TheirLinearSVC
 
+import maxmargin.plotting
 from maxmargin import (
     SVC,
     SVR,
@@ -226,6 +230,11 @@ def test_streets_that_are_not_there(petals, moons, ax):
     X, y = moons
     with pytest.raises(ValueError, match="to a LogisticRegression f = -1 and f = \\+1 mean"):
         plot_street(LogisticRegression().fit(X, y), X, y, ax=ax)
+    theirs = StreetDisplay.from_estimator(TheirSVC(C=2.0).fit(X, y), X, y, ax=ax, **COARSE)
+    ours = StreetDisplay.from_estimator(SVC(C=2.0).fit(X, y), X, y, ax=ax, **COARSE)
+    np.testing.assert_allclose(theirs.slack, ours.slack, atol=5e-3)
+    with pytest.raises(ValueError, match="of this SVC counts votes"):
+        plot_margins(TheirSVC().fit(*petals), *petals, task=0, ax=ax)
     with pytest.raises(ValueError, match="OneClassSVM with 0 classes"):
         plot_street(OneClassSVM().fit(X), X, y, ax=ax)
     with pytest.raises(ValueError, match="got 90 other rows"):
@@ -608,3 +617,16 @@ def test_every_display_can_be_drawn_again_and_has_a_short_way(moons, petals):
             == np.ravel(np.array(first, dtype=object))[0].get_title()
         )
         plt.close("all")
+
+
+def test_the_examples_of_the_page_run(capsys):
+    import matplotlib.pyplot as plt
+
+    page = (Path(__file__).parents[1] / "docs" / "pictures.md").read_text(encoding="utf-8")
+    names = {name for name in dir(maxmargin.plotting) if name.startswith("plot_")}
+    assert names <= set(re.findall(r"plot_\w+", page)), "the page lists every picture"
+    known: dict = {}
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "pictures.md", "exec"), known)
+    plt.close("all")
+    assert "free" in capsys.readouterr().out

@@ -312,7 +312,7 @@ def plot_street(
     >>> X, y = X[50:, 2:], y[50:]
     >>> model = SVC(kernel="linear").fit(X, y)
     >>> plot_street(model, X, y).get_title()
-    'Linear(), C = 1: 3 free and 24 bounded support vectors'
+    'Linear(), C = 1: ... free and ... bounded support vectors'
     """
     return StreetDisplay.from_estimator(
         model,
