@@ -471,6 +471,13 @@ def test_scheme_loss_and_search_keep_what_they_draw(petals, ax):
     drawn = LossDisplay.from_losses({"own": hinge}, weights=True, interval=(-3, 3), ax=ax)
     np.testing.assert_array_equal(drawn.curves["own"], -hinge.slope(drawn.margin))
     assert drawn.margin[[0, -1]].tolist() == [-3, 3]
+    tube = {"squared": losses.Squared(), "tube": losses.EpsilonInsensitive(0.5)}
+    other = Figure().subplots()
+    drawn = LossDisplay.from_losses(tube, interval=(-2, 2), ax=other)
+    np.testing.assert_allclose(drawn.curves["tube"], np.maximum(0, np.abs(drawn.margin) - 0.5))
+    assert other.get_xlabel() == "residual f(x) - y"
+    with pytest.raises(ValueError, match="losses of margins or losses of residuals"):
+        LossDisplay.from_losses({**tube, "hinge": hinge}, ax=ax)
 
     search = SVCSearchCV({"C": [0.1, 1], "gamma": [0.1, 1]}, cv=3).fit(X, y)
     found = SearchDisplay.from_search(search, ax=Figure().subplots())
@@ -623,7 +630,7 @@ def test_the_examples_of_the_page_run(capsys):
     import matplotlib.pyplot as plt
 
     page = (Path(__file__).parents[1] / "docs" / "pictures.md").read_text(encoding="utf-8")
-    names = {name for name in dir(maxmargin.plotting) if name.startswith("plot_")}
+    names = {name for name in maxmargin.plotting.__all__ if name.startswith("plot_")}
     assert names <= set(re.findall(r"plot_\w+", page)), "the page lists every picture"
     known: dict = {}
     for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
