@@ -105,7 +105,7 @@ class LossDisplay(Display):
             top = min(_TOP, 1.05 * largest)
             title = f"What a {'residual' if self.residual else 'margin'} costs"
             ax.set(ylim=(0, top), ylabel="loss", title=title)
-            place = "upper center" if self.residual else "upper right"
+            place: Any = "upper center" if self.residual else "upper right"
             ax.legend(loc=place, fontsize="small", frameon=False)
             return
         if not self.residual:
