@@ -122,11 +122,12 @@ def tolerance(machine: Any) -> float:
 
 
 def has_street(machine: Any) -> bool:
-    """Whether f = -1 and f = +1 mean something to the machine: whether its loss is a hinge."""
+    """Whether f = -1 and f = +1 mean something to a classifier: whether its loss is a hinge."""
     loss = getattr(machine, "loss", "")
     if getattr(getattr(machine, "scheme_", None), "direct", False):
         return False
-    return hasattr(machine, "slack_") or getattr(loss, "name", loss) in ("hinge", "squared_hinge")
+    known = hasattr(machine, "slack_") or hasattr(machine, "n_support_")  # scikit-learn's SVC, too
+    return known or getattr(loss, "name", loss) in ("hinge", "squared_hinge")
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,11 @@ class Task:
                     f"{len(classes)} classes in one problem. For its regions, see plot_decision."
                 )
             code = scheme.code
+        elif len(classes) > 2 and hasattr(machine, "decision_function_shape"):
+            raise ValueError(
+                f"{asked_by} draws the value of one machine, and the decision_function of this "
+                f"{type(machine).__name__} counts votes. maxmargin.SVC has the machines' values."
+            )
         names = [
             " against ".join(" or ".join(map(str, classes[row == s])) for s in (1, -1))
             for row in np.asarray(code)

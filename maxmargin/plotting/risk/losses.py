@@ -35,19 +35,23 @@ _WEIGHT_LOOKS = {
 
 @dataclass
 class LossDisplay(Display):
-    """Losses over the margin, or the weights that their slopes give to rows.
+    """Losses over the margin or the residual, or the weights that their slopes give to rows.
 
     Attributes
     ----------
     margin : array of shape (n,)
+        Margins ``y f(x)``, or residuals ``f(x) - y``.
     curves : dict of str to array of shape (n,)
     weights : bool
         Whether the curves are sizes of slopes.
+    residual : bool
+        Whether the losses are of residuals, as those of regressions are.
     """
 
     margin: np.ndarray
     curves: dict[str, np.ndarray]
     weights: bool = False
+    residual: bool = False
 
     @classmethod
     def from_losses(
@@ -62,12 +66,12 @@ class LossDisplay(Display):
 
         Parameters
         ----------
-        given : mapping of str to MarginLoss
+        given : mapping of str to MarginLoss, or to ResidualLoss
         ax : matplotlib Axes, optional
         weights : bool, default=False
-            Draw ``-slope``: how much a row with this margin weighs in the gradient.
+            Draw the size of the slope: how much a row with this margin weighs in the gradient.
         interval : (float, float), default=(-2.5, 2.5)
-            Of margins.
+            Of margins or residuals.
 
         Examples
         --------
@@ -78,11 +82,14 @@ class LossDisplay(Display):
         [2.0, 0.0]
         """
         margin = np.linspace(*interval, 1001)
+        residual = {isinstance(loss, losses.ResidualLoss) for loss in given.values()}
+        if len(residual) != 1:
+            raise ValueError("Give losses of margins or losses of residuals, one or more.")
         curves = {
-            name: -loss.slope(margin) if weights else loss.value(margin)
+            name: np.abs(loss.slope(margin)) if weights else loss.value(margin)
             for name, loss in given.items()
         }
-        return cls(margin, curves, weights).plot(ax)
+        return cls(margin, curves, weights, residual.pop()).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         looks = _WEIGHT_LOOKS if self.weights else _LOOKS
@@ -91,16 +98,20 @@ class LossDisplay(Display):
             colour, style = looks.get(name) or (next(others), "-")
             ax.plot(self.margin, curve, color=colour, linestyle=style, linewidth=1.8, label=name)
         ax.axvline(0, color=marks.INK, linewidth=1.8 if self.weights else 0.6, zorder=0)
-        ax.set(xlim=self.margin[[0, -1]], xlabel="margin y f(x)")
+        what = "residual f(x) - y" if self.residual else "margin y f(x)"
+        ax.set(xlim=self.margin[[0, -1]], xlabel=what)
         largest = max(curve.max() for curve in self.curves.values())
         if not self.weights:
             top = min(_TOP, 1.05 * largest)
-            ax.set(ylim=(0, top), ylabel="loss", title="What a margin costs")
-            ax.legend(loc="upper right", fontsize="small", frameon=False)
+            title = f"What a {'residual' if self.residual else 'margin'} costs"
+            ax.set(ylim=(0, top), ylabel="loss", title=title)
+            place: Any = "upper center" if self.residual else "upper right"
+            ax.legend(loc=place, fontsize="small", frameon=False)
             return
-        place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "va": "top"}
-        ax.text(-0.1, 0.83, "wrong side", ha="right", weight="bold", **place)
-        ax.text(0.1, 0.83, "right side", ha="left", weight="bold", **place)
+        if not self.residual:
+            look: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "va": "top"}
+            ax.text(-0.1, 0.83, "wrong side", ha="right", weight="bold", **look)
+            ax.text(0.1, 0.83, "right side", ha="left", weight="bold", **look)
         ax.set(ylim=(0, 1.25 * largest), ylabel="weight of the row in the gradient")
         ax.set_title("Which rows pull at the boundary")
         ax.legend(loc="upper left", fontsize="small", frameon=False)
