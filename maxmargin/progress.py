@@ -171,7 +171,7 @@ class Monitor:
     Solvers look at :meth:`stopped` between their calls of compiled steps. A listener that returns
     True stops the fit, as do the time limit and Ctrl-C; what is there by then becomes the model.
     Ctrl-C is raised after that: ``interrupted`` says that it is owed. ``readings`` say how problems
-    become weights, by their numbers.
+    become weights, by their numbers; ``chosen`` are the methods that were taken, and why.
 
     Examples
     --------
@@ -190,6 +190,7 @@ class Monitor:
     interrupted: bool = False
     started: float = field(default_factory=time.monotonic)
     readings: dict[int, Reading | None] = field(default_factory=dict, repr=False)
+    chosen: list[Any] = field(default_factory=list, repr=False)
     _ending: str = ""
     _whole: bool = True
     _reported: float = 0.0

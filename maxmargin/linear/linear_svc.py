@@ -118,7 +118,8 @@ class LinearSVC(RiskClassifier):
         Passes over the data, the most of any machine.
     C_, lam_ : arrays of shape (1,) or (n_machines,)
         Cost of a row of weight one, and what it is in the lambda form.
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     classes_, n_features_in_, feature_names_in_

@@ -69,7 +69,8 @@ class LinearSVR(RiskMachine, LinearRegressor):
         ``parts``. Not there after ``partial_fit``.
     n_iter_ : int
     C_, lam_ : arrays of shape (n_outputs,)
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     n_features_in_, feature_names_in_

@@ -26,6 +26,7 @@ from maxmargin.progress import ProblemMonitor, Progress
 from maxmargin.solution import Status
 
 NO_LIMIT = 1 << 62
+ASKED = "it was asked for"  # why a method was chosen that was named
 _END = object()
 
 Problem = TypeVar("Problem", contravariant=True)

@@ -28,7 +28,7 @@ from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, Auto, DualMethod, solve_certified
-from maxmargin.solvers.select import DUAL_METHODS
+from maxmargin.solvers.select import DUAL_METHODS, in_words
 from maxmargin.svm import primal_start
 
 
@@ -94,11 +94,7 @@ class KernelMachine(KernelEstimator):
             problems = self._started(problems, checkpoint)
             if not self.device_.on_gpu and solver.method is None and monitor.trace is None:
                 problems = [
-                    primal_start.start_from_primal(
-                        problem, X, workers, ProblemMonitor(monitor, k), self.max_iter
-                    )
-                    if not problem.start.any() and primal_start.applies(self.kernel_, X, problem)
-                    else problem
+                    self._begun(problem, X, ProblemMonitor(monitor, k))
                     for k, problem in enumerate(problems)
                 ]
             evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
@@ -119,8 +115,16 @@ class KernelMachine(KernelEstimator):
         """Set what a fit says of its answer."""
         self.certificate_, self.fit_status_ = certificate, int(not certificate.converged)
         self.n_iter_: Any = np.array(steps)
+        self.solver_, self.solver_why_ = in_words(monitor.chosen)
         if self.verbose:  # the claim may take eigenvalues
             monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
+
+    def _begun(self, problem: DualProblem, X: Any, monitor: ProblemMonitor) -> DualProblem:
+        """Begin at the primal's answer, where that is the shorter way."""
+        if problem.start.any() or not primal_start.applies(self.kernel_, X, problem):
+            return problem
+        monitor.fit.chosen.append(primal_start.CHOICE)
+        return primal_start.start_from_primal(problem, X, self._workers(), monitor, self.max_iter)
 
     def _started(
         self, problems: list[DualProblem], checkpoint: Checkpoint | None

@@ -26,7 +26,7 @@ from maxmargin.kernels import Linear
 from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
-from maxmargin.solvers import Auto, RowDescent, Watch
+from maxmargin.solvers import Auto, Choice, RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.out_of_fold import Found, OutOfFold, Task, deal
@@ -163,6 +163,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             monitor.readings[0] = readings.of_expansion(X, rows, lambda b, _: own * b.sum(axis=0))
         with monitor.watching(self.verbose):
             watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor, 0), self._workers())
+            monitor.chosen.append(Choice(method, "all classes in one problem: row by row"))
             found = solve_directly(problem, method, watch)
             self._keep_certificate(found.certificate, [found.n_iter], monitor)
         self._warn_unfinished(found.certificate)

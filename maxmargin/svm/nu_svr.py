@@ -100,6 +100,8 @@ class NuSVR(KernelRegressor):
     epsilon_ : float or array of shape (n_outputs,)
         Half width of the tube that was found.
     n_iter_ : int or array of shape (n_outputs,)
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
 
     Examples
     --------

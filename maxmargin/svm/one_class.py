@@ -99,6 +99,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     slack_ : array of shape (n_samples,)
         ``max(0, rho - w . phi(x_i))`` of the training rows.
     n_iter_ : int
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
 
     Examples
     --------

@@ -129,6 +129,8 @@ class SVC(KernelClassifier):
     slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
     n_iter_ : int array of shape (n_machines,)
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     calibration_ : Calibration or None
         What ``probability`` asked for, as fitted: ``A`` and ``B``, ``steps`` or a ``scale``.
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_

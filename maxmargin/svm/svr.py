@@ -205,6 +205,8 @@ class SVR(KernelRegressor):
     slack_ : array of shape (n_samples,) or (n_samples, n_outputs)
         By how much each training row lies outside the tube.
     n_iter_ : int or array of shape (n_outputs,)
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
 
     Examples
     --------
