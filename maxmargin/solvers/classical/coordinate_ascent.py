@@ -121,7 +121,7 @@ class CoordinateAscentRun(ClassicalRun):
                 if after != self.beta[t]:
                     self.move(np.array([t]), np.array([after]))
                     self.n_iter += 1
-                    yield
+                yield
             if self.n_iter == before:
                 self.status = Status.STALLED
                 return

@@ -52,7 +52,7 @@ class Platt(DualMethod):
 
     Parameters
     ----------
-    eps : float, default=1e-6
+    eps : float, default=1e-10
         A step that changes a_2 by less than this, relative to it, is none. (The paper has 1e-3,
         which is too coarse for a small ``tol``.)
     random_state : int, default=0
@@ -67,7 +67,7 @@ class Platt(DualMethod):
     True
     """
 
-    eps: float = 1e-6
+    eps: float = 1e-10
     random_state: int = 0
 
     def accepts(self, problem: DualProblem) -> str | None:
@@ -76,8 +76,8 @@ class Platt(DualMethod):
             return None
         return (
             "Platt's SMO moves two variables along an equality constraint, and without a bias "
-            'there is none. Use solver="coordinate_ascent", which moves one, or solver="smo", which '
-            "takes both kinds of problems."
+            'there is none. Use solver="coordinate_ascent", which moves one, or solver="smo", '
+            "which takes both kinds of problems."
         )
 
     def begin(self, problem: DualProblem, watch: Watch, pace: Pace | None = None) -> PlattRun:
@@ -112,8 +112,8 @@ class PlattRun(ClassicalRun):
         while True:
             before = self.n_iter
             for i in self._violators(everyone):
-                if self._examine(i):
-                    yield
+                self._examine(i)
+                yield
             if self.n_iter > before:
                 everyone, renewed = False, False
             elif not everyone:
@@ -142,21 +142,17 @@ class PlattRun(ClassicalRun):
             i += 1 + int(np.argmax(wrong[i + 1 :]))
             yield i
 
-    def _examine(self, i: int) -> bool:
-        """Look for a partner of i with which a step can be taken."""
+    def _examine(self, i: int) -> None:
+        """Look for a partner of i, and take a step with the first that moves."""
         problem, errors, row = self.problem, self.errors, self.kernel_row(i)
         own = problem.group == problem.group[i]
         free = np.flatnonzero(problem.is_free(self.beta) & own)
-        if len(free) > 1:
-            first = free[np.argmax(np.abs(errors[free] - errors[i]))]
-            if self._take_step(int(first), i, errors, row):
-                return True
-        for candidates in (free, np.flatnonzero(own)):
-            start = self.random.integers(max(len(candidates), 1))
+        first = free[np.argmax(np.abs(errors[free] - errors[i]))][None] if len(free) > 1 else free
+        for candidates in (first, free, np.flatnonzero(own)):
+            start = int(self.random.integers(max(len(candidates), 1)))
             for j in np.roll(candidates, -start):
                 if self._take_step(int(j), i, errors, row):
-                    return True
-        return False
+                    return
 
     def _take_step(self, i1: int, i2: int, errors: np.ndarray, row: np.ndarray) -> bool:
         """Solve for two multipliers; returns whether they have moved."""

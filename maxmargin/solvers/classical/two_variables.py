@@ -24,6 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 Pair = tuple[float, float]
+_ROUNDING = 1e-15  # of a_1 + a_2, before or after
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,17 @@ def two_variable_step(
         new2 = a2 if max(rise, fall) <= 0 else high if rise >= fall else low
         unclipped = np.copysign(np.inf, new2 - a2) if new2 != a2 else a2
     zeta = y1 * a1 + y2 * a2
-    new1 = min(max(a1 + y1 * y2 * (a2 - new2), 0.0), C1)  # y_1 (zeta - y_2 a_2)
-    if new2 in (low, high) and 0 < new2 < C2:  # an end is on a wall: not a_2's, so a_1's
-        new1 = 0.0 if new1 < 0.5 * C1 else C1
+    new1 = a1 + y1 * y2 * (a2 - new2)  # y_1 (zeta - y_2 a_2)
+    rounding = _ROUNDING * max(a1 + a2, new1 + new2)
+    after = _in_box(new1, C1, rounding), _in_box(new2, C2, rounding)
     return TwoVariableStep(
-        y, alpha, (new1, new2), walls, zeta, float(low), float(high), eta, slope, unclipped
+        y, alpha, after, walls, zeta, float(low), float(high), eta, slope, unclipped
     )
+
+
+def _in_box(a: float, C: float, rounding: float) -> float:
+    """Put on its wall what is there but for rounding: "at bound" is then a comparison."""
+    return 0.0 if a <= rounding else float(C) if a >= C - rounding else float(a)
 
 
 def _gain(slope: float, eta: float, change: float) -> float:
