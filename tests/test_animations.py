@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, SVR, LinearSVC, LogisticRegression, NuSVC, Perceptron, Trace
 from maxmargin.kernels import RBF, GaussianBasis, Laplacian, Linear, Matern, PolynomialBasis
-from maxmargin.solvers import two_variable_step
+from maxmargin.solvers import coordinate_ascent, two_variable_step
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
 
@@ -211,6 +212,11 @@ def test_the_box_shows_the_steps_of_a_fit(smo, ax):
     coarse = SVC(solver="smo", C=2.0, trace=Trace(limit=4)).fit(X, Y)
     with pytest.raises(ValueError, match=r"no single step of two multipliers.*limit"):
         plotting.SMOBoxDisplay.from_estimator(coarse, X, Y, ax)
+    weight = np.linspace(0.5, 2.0, len(X))
+    model = SVC(solver="smo", trace=True).fit(X, Y, weight)
+    display = plotting.SMOBoxDisplay.from_estimator(model, X, Y, ax, sample_weight=weight)
+    for step, pair in zip(display.steps, display.pairs, strict=True):
+        np.testing.assert_allclose(step.C, weight[list(pair)])
     free = SVC(fit_intercept=False, trace=True).fit(X, Y)
     with pytest.raises(ValueError, match="soft margin with a bias"):
         plotting.SMOBoxDisplay.from_estimator(free, X, Y, ax)
@@ -235,6 +241,12 @@ def test_the_staircase_is_on_contours_of_the_dual(ax):
         plotting.PathDisplay.from_estimator(model, two, labels, ax, variables=(0, 2))
     with pytest.raises(ValueError, match=r"points \(n, 2\).*choose two columns"):
         plotting.plot_path(np.hypot, np.zeros((3, 5)))
+    way = coordinate_ascent(lambda x: -(x[0] ** 2) - x[1] ** 2 + x[0] * x[1] + 3 * x[1], [0, 0])
+    hill = plotting.PathDisplay.from_function(
+        lambda x: -(x[0] ** 2) - x[1] ** 2 + x[0] * x[1] + 3 * x[1], way.points, ax
+    )
+    a, b = hill.grid
+    np.testing.assert_allclose(hill.values, -(a**2) - b**2 + a * b + 3 * b)
     slow = plotting.PathDisplay.from_function(lambda a, b: max(a, b), [[0, 0], [1, 1]], ax)
     np.testing.assert_array_equal(slow.values, np.maximum(*slow.grid))
     limits = [[-1, 1], [0, 3]]
@@ -417,6 +429,21 @@ def test_a_film_in_a_notebook(tmp_path):
     assert shown.count("data:image/png;base64") == 2
     assert "2 of 9 states are shown" in shown
     assert film.save(tmp_path / "film.html").read_text().count("data:image/png;base64") == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
+def test_a_film_by_ffmpeg(tmp_path, monkeypatch):
+    import matplotlib as mpl
+
+    stand_in = tmp_path / "ffmpeg"  # keeps what it is given, in the file that it is to write
+    stand_in.write_text('#!/bin/sh\nfor last; do :; done\ncat > "$last"\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setitem(mpl.rcParams, "animation.ffmpeg_path", str(stand_in))
+    path = [[0, 0], [1, 0], [1, 1]]
+    picture = plotting.PathDisplay.from_function(np.hypot, path, Figure().subplots())
+    film = animate(picture, fps=4, hold=0.5, figsize=(4, 3))
+    written = film.save(tmp_path / "film.mp4", dpi=20).read_bytes()
+    assert len(written) == (3 + 2) * 80 * 60 * 4  # frames of so many pixels
 
 
 def test_what_is_no_film(smo, tmp_path, monkeypatch):

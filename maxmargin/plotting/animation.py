@@ -114,7 +114,7 @@ class Animation:
             self.pictures.plot(usual.subplots(), state=k)
             return usual
         figure = self.pictures[k].plot().figure_
-        figure.set_size_inches(self.figsize)
+        figure.set_size_inches(usual.get_size_inches())
         return figure
 
     def __repr__(self) -> str:

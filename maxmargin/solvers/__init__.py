@@ -39,6 +39,8 @@ from maxmargin.solvers.select import select_solver
 from maxmargin.solvers.spectral.methods import BlockLanczos, DenseEigen
 
 __all__ = [
+    "LBFGS",
+    "SMO",
     "Auto",
     "BlockLanczos",
     "Choice",
@@ -57,7 +59,6 @@ __all__ = [
     "GradientDescent",
     "KernelNewton",
     "L1Descent",
-    "LBFGS",
     "LeaveOneOut",
     "Measure",
     "Method",
@@ -71,7 +72,6 @@ __all__ = [
     "Result",
     "RowDescent",
     "Run",
-    "SMO",
     "Seed",
     "SeededSMO",
     "Staircase",

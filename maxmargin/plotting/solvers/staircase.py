@@ -70,8 +70,8 @@ class PathDisplay(MovingDisplay):
         Parameters
         ----------
         function : callable
-            Takes two arrays of shape (g, g) and returns the values; one that takes two numbers
-            will do, too.
+            Of two numbers, or of a point of shape (2,), as
+            :func:`maxmargin.solvers.coordinate_ascent` takes it; it may take arrays of them.
         path : array-like of shape (n_points, 2)
         ax : matplotlib Axes, optional
         limits : array-like of shape (2, 2), optional
@@ -97,11 +97,7 @@ class PathDisplay(MovingDisplay):
         room = 0.25 * np.where(high > low, high - low, max(high.max() - low.min(), 1.0))
         sides = np.transpose([low - room, high + room]) if limits is None else np.asarray(limits)
         grid = np.meshgrid(*(np.linspace(low, high, _GRID) for low, high in sides))
-        try:
-            values = np.asarray(function(*grid), dtype=np.float64)
-        except (TypeError, ValueError):  # a function of two numbers
-            values = np.vectorize(function, otypes=[float])(*grid)
-        values = np.broadcast_to(values, grid[0].shape)
+        values = _on_grid(function, grid)
         if not np.isfinite(values).any():
             raise ValueError("The function has no finite value in these limits: give others.")
         bounds = None if box is None else np.asarray(box, dtype=np.float64)
@@ -219,6 +215,18 @@ class PathDisplay(MovingDisplay):
         ends = np.array([[side.min(), side.max()] for side in self.grid])
         width = np.ptp(ends, axis=1)
         return (ends[:, 0] - width)[:, None], (ends[:, 1] + width)[:, None]
+
+
+def _on_grid(function: Callable, grid: Any) -> np.ndarray:
+    """Values of a function of two arrays, of two numbers or of a point, on a grid."""
+    try:
+        function(float(grid[0][0, 0]), float(grid[1][0, 0]))
+    except TypeError:  # it has one argument
+        return np.apply_along_axis(function, 2, np.stack(grid, axis=-1)).astype(np.float64)
+    try:
+        return np.broadcast_to(np.asarray(function(*grid), dtype=np.float64), grid[0].shape)
+    except (TypeError, ValueError):  # of numbers only
+        return np.vectorize(function, otypes=[float])(*grid)
 
 
 def _limits(path: np.ndarray, walls: np.ndarray) -> np.ndarray:
