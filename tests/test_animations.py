@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -141,6 +142,10 @@ def test_convergence_of_several_solvers_in_one_picture(ax):
     seconds = plotting.ConvergenceDisplay.from_trace(traces, against="seconds", ax=ax)
     np.testing.assert_array_equal(seconds.x["C = 1"], traces["C = 1"].curve("seconds"))
 
+    comparison = SimpleNamespace(traces=traces)  # as compare_solvers returns it
+    again = plotting.ConvergenceDisplay.from_trace(comparison, "violation", ax=ax)
+    np.testing.assert_array_equal(again.y["C = 1"], display.y["C = 1"])
+
     only = Figure().subplots()
     alone = plotting.ConvergenceDisplay.from_trace(traces["C = 1"], "objective", ax=only)
     upper, lower = line(only, "objective")[:, 1], line(only, "lower bound (dual)")[:, 1]
@@ -274,6 +279,7 @@ def test_the_perceptron_update_by_update(ax):
     np.testing.assert_array_equal(path.path, display.coef)
     at = [np.abs(side - value).argmin() for side, value in zip(_sides(path), w, strict=True)]
     assert path.wrong[at[1], at[0]] <= 0.05
+    np.testing.assert_array_equal(path.wrong == 0, path.margin > 0)
     with pytest.raises(ValueError, match=r"two features.*X\[:, \[0, 1\]\].*PCA"):
         plotting.plot_perceptron(model, np.zeros((4, 3)), [0, 1, 0, 1])
     with pytest.raises(ValueError, match="3 classes: choose two"):

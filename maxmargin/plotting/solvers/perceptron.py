@@ -123,6 +123,8 @@ class WeightPathDisplay(MovingDisplay):
     grid : two float arrays of shape (g, g)
     wrong : float array of shape (g, g)
         Share of the examples that are on the wrong side.
+    margin : float array of shape (g, g)
+        The least ``y (w . x + b)`` of any example: the border of the cone is where it is zero.
     intercept : float
         The bias that this is for.
 
@@ -140,6 +142,7 @@ class WeightPathDisplay(MovingDisplay):
     path: np.ndarray
     grid: tuple[np.ndarray, np.ndarray]
     wrong: np.ndarray
+    margin: np.ndarray
     intercept: float = 0.0
 
     @classmethod
@@ -171,7 +174,9 @@ class WeightPathDisplay(MovingDisplay):
         w = np.column_stack([side.ravel() for side in grid])
         margins = (w @ known.points.T + known.intercept[-1]) * sign
         wrong = (margins <= 0).mean(axis=1).reshape(grid[0].shape)
-        return cls(known.coef, (grid[0], grid[1]), wrong, float(known.intercept[-1])).plot(ax)
+        least = margins.min(axis=1).reshape(grid[0].shape)
+        last = float(known.intercept[-1])
+        return cls(known.coef, (grid[0], grid[1]), wrong, least, last).plot(ax)
 
     def __len__(self) -> int:
         return len(self.path)
@@ -183,8 +188,8 @@ class WeightPathDisplay(MovingDisplay):
         image = ax.imshow(self.wrong, vmin=0.0, vmax=1.0, alpha=0.7, extent=extent, **look)
         said = "" if self.intercept == 0 else f", at b = {self.intercept:.3g}"
         ax.figure.colorbar(image, ax=ax, label=f"share of examples wrong{said}")
-        if (self.wrong == 0).any() and (self.wrong > 0).any():
-            ax.contour(*self.grid, self.wrong == 0, [0.5], colors=marks.INK, linewidths=1)
+        if self.margin.min() < 0 < self.margin.max():
+            ax.contour(*self.grid, self.margin, [0.0], colors=marks.INK, linewidths=1)
         seen = self.path[: state + 1]
         ax.plot(*seen.T, ".-", color=marks.ORANGE, linewidth=1.8, markersize=6)
         ax.plot(*seen[0], "o", color="white", markeredgecolor=marks.INK, label="start")
