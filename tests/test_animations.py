@@ -12,7 +12,16 @@ from sklearn.datasets import load_iris, make_blobs, make_moons
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, LinearSVC, LogisticRegression, NuSVC, Perceptron, Trace
+from maxmargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LogisticRegression,
+    MCEClassifier,
+    NuSVC,
+    Perceptron,
+    Trace,
+)
 from maxmargin.kernels import RBF, GaussianBasis, Laplacian, Linear, Matern, PolynomialBasis
 from maxmargin.solvers import coordinate_ascent, two_variable_step
 
@@ -104,6 +113,8 @@ def test_basis_functions_above_their_kernel():
         axes[1, 0].lines[0].get_ydata(), bumps.kernel(x[:, None], [[0.5]])[:, 0], atol=1e-12
     )
     np.testing.assert_allclose(axes[1, 1].lines[0].get_ydata(), x**3 / 8)
+    with pytest.raises(ValueError, match=r"must map points \(n, 1\)"):
+        plotting.plot_basis({"flat": np.ravel})
     with pytest.raises(ValueError, match=r"2 x 1 panels and got 4 axes"):
         plotting.plot_basis(PolynomialBasis(3), ax=axes)
 
@@ -162,7 +173,7 @@ def test_convergence_of_several_solvers_in_one_picture(ax):
         plotting.plot_trace(traces, against="hours")
     with pytest.raises(TypeError, match="a dict of them"):
         plotting.ConvergenceDisplay.from_trace({"smo": 3})
-    walk = Perceptron(trace=True).fit(BLOBS, SIDES).trace_
+    walk = Perceptron(tol=None, trace=True).fit(BLOBS, SIDES).trace_
     with pytest.raises(ValueError, match=r"does not know its duality gap.*objective"):
         plotting.plot_trace(walk)
 
@@ -183,6 +194,8 @@ def test_multipliers(smo, ax, kind):
     assert few.alpha.shape == (len(alpha), 5)
     assert few.alpha.max(axis=0).min() >= np.sort(alpha.max(axis=0))[-5]
     assert "5 of 60 drawn" in ax.get_title()
+    with pytest.raises(ValueError, match="no row of dual variables"):
+        plotting.plot_alphas(LinearSVC(trace=True).fit(X, Y).trace_)
     with pytest.raises(ValueError, match="'lines' or 'bars'"):
         plotting.plot_alphas(smo.trace_, kind="pie")
 
@@ -214,6 +227,8 @@ def test_the_box_shows_the_steps_of_a_fit(smo, ax):
         np.testing.assert_array_equal(step.before, alpha[k - 1, list(pair)])
         np.testing.assert_allclose(step.after, alpha[k, list(pair)], atol=1e-9)
     assert ax.get_title().endswith(f"step {display.numbers[-1]}")
+    with pytest.raises(ValueError, match="got 20 rows where fit had 60"):
+        plotting.SMOBoxDisplay.from_estimator(smo, X[:20], Y[:20], ax)
     coarse = SVC(solver="smo", C=2.0, trace=Trace(limit=4)).fit(X, Y)
     with pytest.raises(ValueError, match=r"no single step of two multipliers.*limit"):
         plotting.SMOBoxDisplay.from_estimator(coarse, X, Y, ax)
@@ -284,6 +299,8 @@ def test_the_perceptron_update_by_update(ax):
         plotting.plot_perceptron(model, np.zeros((4, 3)), [0, 1, 0, 1])
     with pytest.raises(ValueError, match="3 classes: choose two"):
         plotting.plot_perceptron(model, np.zeros((3, 2)), [0, 1, 2])
+    with pytest.raises(ValueError, match=r"has no line.*MovingStreetDisplay"):
+        plotting.plot_perceptron(Perceptron(kernel="rbf"), BLOBS, SIDES)
     with pytest.raises(TypeError, match="draws a Perceptron"):
         plotting.plot_perceptron(LinearSVC(), BLOBS, SIDES)
 
@@ -313,8 +330,8 @@ MACHINES = [
     NuSVC(nu=0.4, trace=True),
     LinearSVC(loss="hinge", trace=True),
     LogisticRegression(trace=True),
-    Perceptron(trace=True),
-    Perceptron(kernel="rbf", trace=True),
+    Perceptron(tol=None, trace=True),
+    Perceptron(kernel="rbf", tol=None, trace=True),
     make_pipeline(StandardScaler(), SVC(solver="smo", trace=True)),
 ]
 
@@ -336,6 +353,18 @@ def test_the_street_ends_where_the_machine_is(machine, ax):
         np.testing.assert_array_equal(
             np.flatnonzero(display.support[last]), np.sort(found.support_)
         )
+
+
+def test_a_start_is_a_problem_of_its_own(ax):
+    model = MCEClassifier(n_restarts=3, random_state=0, trace=True).fit(BLOBS, SIDES)
+    ends = []
+    for problem in model.trace_.problems:
+        display = plotting.MovingStreetDisplay.from_estimator(
+            model, BLOBS, SIDES, ax, problem=problem, grid_resolution=9
+        )
+        assert display.names == ("0", "1")
+        ends.append(display.coef[-1])
+    assert any(np.allclose(end, model.coef_[0], rtol=1e-3) for end in ends)
 
 
 def test_the_street_of_one_pair_of_several_classes(ax):
@@ -410,9 +439,11 @@ def test_every_picture_with_states_is_a_film(smo, tmp_path):
         "box": plotting.SMOBoxDisplay.from_steps([step, step], ax),
         "stairs": plotting.PathDisplay.from_function(np.hypot, path, ax),
         "alphas": plotting.AlphasDisplay.from_trace(smo.trace_, ax=ax),
-        "line": plotting.PerceptronDisplay.from_estimator(Perceptron(), BLOBS, SIDES, ax),
-        "weights": plotting.WeightPathDisplay.from_estimator(Perceptron(), BLOBS, SIDES, ax),
-        "lines": plotting.SeparatorsDisplay.from_orders(Perceptron(), BLOBS, SIDES, ax),
+        "line": plotting.PerceptronDisplay.from_estimator(Perceptron(tol=None), BLOBS, SIDES, ax),
+        "weights": plotting.WeightPathDisplay.from_estimator(
+            Perceptron(tol=None), BLOBS, SIDES, ax
+        ),
+        "lines": plotting.SeparatorsDisplay.from_orders(Perceptron(tol=None), BLOBS, SIDES, ax),
         "slides": [
             plotting.BasisDisplay.from_bases(GaussianBasis(n), ax=Figure().subplots(2, 1))
             for n in (3, 5, 7)

@@ -74,6 +74,9 @@ class BasisDisplay(PanelDisplay):
         if not bases:
             raise ValueError("There is no basis to draw: give one, a list or a dict of them.")
         functions = {name: np.asarray(basis(x[:, None])) for name, basis in bases.items()}
+        flat = [name for name, values in functions.items() if values.ndim != 2]
+        if flat:
+            raise ValueError(f"{flat[0]} must map points (n, 1) to values (n, count) of functions.")
         point = np.array([[float(at)]])
         kernels = {name: functions[name] @ np.ravel(bases[name](point)) for name in bases}
         return cls(x, functions, kernels, float(at)).plot(ax)

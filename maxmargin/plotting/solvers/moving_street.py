@@ -13,7 +13,7 @@ from maxmargin.gram import Definiteness
 from maxmargin.plotting import checks, marks
 from maxmargin.plotting.display import MovingDisplay
 from maxmargin.plotting.machines.plane import Plane
-from maxmargin.plotting.solvers.posed import names_of_sides, posed, traced, transformed
+from maxmargin.plotting.solvers.posed import code_of, names_of_sides, posed, traced, transformed
 from maxmargin.solution import Solution, Status
 from maxmargin.svm.classification import KernelClassifier
 
@@ -129,7 +129,8 @@ class MovingStreetDisplay(MovingDisplay):
             coef, intercept, support, records = expansions
         elif hasattr(machine, "mistake_bound"):  # the perceptron's bias is a feature of ones
             coef = machine.trace_.variables(problem)
-            intercept = machine.fit_intercept * coef.sum(axis=1)
+            moved = (coef - coef[0]).sum(axis=1)
+            intercept = machine.intercept_init_[problem] + machine.fit_intercept * moved
             support = coef != 0
         else:
             raise TypeError(
@@ -146,7 +147,7 @@ class MovingStreetDisplay(MovingDisplay):
                 features = machine.kernel_(features, checks.dense(points)[used])
             return features @ coef[-1][used] + intercept[-1]
 
-        side = machine.scheme_.code[problem][index]
+        side = code_of(machine, problem)[index]
         seen = np.flatnonzero(side)
         plane = Plane.around(X, last, grid_resolution)
         return cls(
@@ -227,7 +228,7 @@ def _expansions(
         kept.append(record)
     if not kept:
         raise ValueError(
-            "No record of this trace has the machine's dual variables: X, y and sample_weight must "
-            "be those of fit, and the solver one that works on the dual."
+            "No record of this trace has the machine's dual variables: fit with a solver that "
+            "works on the dual, such as solver='smo'."
         )
     return np.array(coef), np.array(intercept), np.array(support), kept

@@ -77,6 +77,11 @@ class PerceptronDisplay(MovingDisplay):
         points, positive, names, features = in_the_plane(X, y)
         if not hasattr(model, "steps"):
             raise TypeError(f"PerceptronDisplay draws a Perceptron; got {type(model).__name__}.")
+        if getattr(model, "kernel", None) is not None:
+            raise ValueError(
+                "A perceptron with a kernel has no line: fit it with trace=True, and draw its "
+                "border with MovingStreetDisplay."
+            )
         steps = list(model.steps(X, y))
         return cls(
             points,

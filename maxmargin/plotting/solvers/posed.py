@@ -33,9 +33,15 @@ def transformed(model: Any, X: Any) -> Any:
     return model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
 
 
+def code_of(machine: Any, problem: int) -> np.ndarray:
+    """Return the side of each class in a problem; with two classes, problems may be starts."""
+    codes = machine.scheme_.code
+    return codes[problem] if len(codes) > 1 else codes[0]
+
+
 def names_of_sides(machine: Any, problem: int) -> tuple[str, str]:
     """Return the names of the classes where the values of a problem's machine are - and +."""
-    classes, codes = machine.classes_, machine.scheme_.code[problem]
+    classes, codes = machine.classes_, code_of(machine, problem)
     negative, positive = (" or ".join(map(str, classes[codes == side])) for side in (-1, 1))
     return negative, positive
 
@@ -51,9 +57,14 @@ def posed(
     if not isinstance(machine, KernelClassifier) or machine.scheme_.direct:
         raise TypeError(
             "The dual is that of SVC or NuSVC, with a problem for each pair of classes or each "
-            f"class; got {type(machine).__name__}."
+            f"class against the rest; got {machine!r}."
         )
     check_consistent_length(X, y)
+    if len(y) != machine.shape_fit_[0]:
+        raise ValueError(
+            f"X and y must be those of fit, in the same order: got {len(y)} rows where fit had "
+            f"{machine.shape_fit_[0]}."
+        )
     index, X = checks.class_index(machine.classes_, y), transformed(model, X)
     rows, signs = machine.scheme_.tasks(index)[problem]
     if len(rows) > _MOST:

@@ -149,8 +149,8 @@ class PathDisplay(MovingDisplay):
         points = [record.variables for record in records if record.variables is not None]
         if not points or len(points[0]) != len(dual):
             raise ValueError(
-                "The trace has no dual variables of this problem: X and y must be those of fit, "
-                "and the solver one that works on the dual."
+                "The trace has no dual variables of this problem: fit with a solver that works on "
+                "the dual, such as solver='coordinate_ascent'."
             )
         beta, side = points[-1], dual.side[pair]
         K, held = (
