@@ -242,6 +242,20 @@ def test_the_box_shows_the_steps_of_a_fit(smo, ax):
         plotting.SMOBoxDisplay.from_estimator(free, X, Y, ax)
 
 
+def test_contours_of_the_dual_hold_the_other_multipliers(smo, ax):
+    display = plotting.PathDisplay.from_estimator(smo, X, Y, ax, variables=(4, 2))
+    alpha, sign = smo.trace_.alpha()[-1], 2 * Y - 1
+    K = smo.kernel_(X) * np.outer(sign, sign)
+    found, wanted = [], []
+    for row, column in [(0, 0), (60, 60), (120, 3)]:
+        point = alpha.copy()
+        point[[4, 2]] = display.grid[0][row, column], display.grid[1][row, column]
+        wanted.append(point.sum() - 0.5 * point @ K @ point)
+        found.append(display.values[row, column])
+    np.testing.assert_allclose(np.diff(found), np.diff(wanted), rtol=1e-6, atol=1e-8)
+    assert ax.get_xlabel() == "multiplier of row 4"
+
+
 def test_the_staircase_is_on_contours_of_the_dual(ax):
     two, labels = np.array([[1.0, 0.5], [-0.5, 1.0]]), np.array([1, 0])
     model = SVC(kernel="rbf", gamma=0.2, C=5.0, fit_intercept=False, solver="smo", trace=True)
