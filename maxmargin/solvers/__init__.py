@@ -10,6 +10,7 @@ from maxmargin.solvers.classical.decomposition import Decomposition
 from maxmargin.solvers.classical.platt import Platt
 from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
 from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
+from maxmargin.solvers.compare import Comparison, Result, compare_solvers
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
 from maxmargin.solvers.dual.direct import RowDescent
@@ -46,6 +47,7 @@ __all__ = [
     "Cholesky",
     "Chunking",
     "ClassDescent",
+    "Comparison",
     "ConjugateGradients",
     "CoordinateAscent",
     "Decomposition",
@@ -67,6 +69,7 @@ __all__ = [
     "Platt",
     "PreconditionedCG",
     "ProjectedConjugateGradients",
+    "Result",
     "RowDescent",
     "Run",
     "Seed",
@@ -76,6 +79,7 @@ __all__ = [
     "TwoVariableStep",
     "Watch",
     "WorkingSet",
+    "compare_solvers",
     "coordinate_ascent",
     "drive",
     "select_solver",
