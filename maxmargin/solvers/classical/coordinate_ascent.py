@@ -28,7 +28,7 @@ from scipy.optimize import minimize_scalar
 
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Status
-from maxmargin.solvers.classical.run import ENOUGH, ClassicalRun
+from maxmargin.solvers.classical.row_run import ENOUGH, RowRun
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualMethod
 from maxmargin.solvers.dual.near_level import Pace
@@ -100,7 +100,7 @@ class CoordinateAscent(DualMethod):
         return CoordinateAscentRun(problem, watch, self.order, self.random_state)
 
 
-class CoordinateAscentRun(ClassicalRun):
+class CoordinateAscentRun(RowRun):
     """Coordinate ascent at work; a round is as many visits as there are variables."""
 
     def __init__(self, problem: DualProblem, watch: Watch, order: str, seed: int) -> None:
@@ -214,8 +214,8 @@ def coordinate_ascent(
         after[i] = _top(function, point, i, ends) if maximise is None else maximise(point, i)
         return after
 
-    points, values, moved = [point], [float(function(point))], []
-    converged = False
+    points, values, converged = [point], [float(function(point))], False
+    moved: list[int] = []
     while not converged and len(moved) < max_iter:
         before = values[-1]
         if order == "greatest":

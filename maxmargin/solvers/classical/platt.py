@@ -37,7 +37,7 @@ import numpy as np
 from maxmargin.backends.cpu.dual.kkt import levels_and_violation
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Status
-from maxmargin.solvers.classical.run import ENOUGH, ClassicalRun
+from maxmargin.solvers.classical.row_run import ENOUGH, RowRun
 from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualMethod
@@ -85,7 +85,7 @@ class Platt(DualMethod):
         return PlattRun(problem, watch, self)
 
 
-class PlattRun(ClassicalRun):
+class PlattRun(RowRun):
     """Platt's SMO at work; ``level`` has the threshold of each group: for C-SVC, b."""
 
     def __init__(self, problem: DualProblem, watch: Watch, method: Platt) -> None:

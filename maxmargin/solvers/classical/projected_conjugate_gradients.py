@@ -37,7 +37,7 @@ import numpy as np
 
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Status
-from maxmargin.solvers.classical.run import ENOUGH, ClassicalRun
+from maxmargin.solvers.classical.row_run import ENOUGH, RowRun
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualMethod
 from maxmargin.solvers.dual.near_level import Pace
@@ -81,7 +81,7 @@ class ProjectedConjugateGradients(DualMethod):
         return ProjectedConjugateGradientsRun(problem, watch)
 
 
-class ProjectedConjugateGradientsRun(ClassicalRun):
+class ProjectedConjugateGradientsRun(RowRun):
     """Projected conjugate gradients at work."""
 
     def steps(self) -> Generator[None, None, None]:

@@ -16,7 +16,7 @@ import numpy as np
 from maxmargin.backends.cpu.dual.kkt import KKTScan
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Status
-from maxmargin.solvers.classical.run import ENOUGH, ClassicalRun
+from maxmargin.solvers.classical.row_run import ENOUGH, RowRun
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualMethod
 
@@ -61,7 +61,7 @@ def subproblem(
     return replace(part, linear=part.linear + others, known_decision=own)
 
 
-class SubproblemRun(ClassicalRun):
+class SubproblemRun(RowRun):
     """A method that solves one sub-problem after the other.
 
     A step is one of the inner method's, and ``max_iter`` limits these; what is recorded is the
@@ -122,11 +122,11 @@ def most_violating(found: KKTScan, size: int) -> np.ndarray:
     are then of use to those that are not.
     """
     chosen = np.isposinf(found.excess)
-    rooms = (size - np.count_nonzero(chosen) + 1) // 2, size
-    for may, pull, room in zip(
-        (found.may_rise, found.may_fall), (found.v, -found.v), rooms, strict=True
+    half = (size - np.count_nonzero(chosen) + 1) // 2
+    for may, pull, room in (
+        (found.may_rise, found.v, half),
+        (found.may_fall, -found.v, size - np.count_nonzero(chosen) - half),
     ):
-        open_to = np.flatnonzero(may & ~chosen)
-        room = min(room, size - np.count_nonzero(chosen))
-        chosen[open_to[np.argsort(-pull[open_to], kind="stable")[:room]]] = True
+        others = np.flatnonzero(may & ~chosen)
+        chosen[others[np.argsort(-pull[others], kind="stable")[:room]]] = True
     return np.flatnonzero(chosen)

@@ -1,4 +1,4 @@
-"""What the classical methods for duals share: ``K coef`` kept up to date, and who has moved."""
+"""What the methods share that move some variables of a dual at a time, by rows of its matrix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from maxmargin.solvers.dual.method import DualRun
 ENOUGH = 0.9  # of tol is gone for: the certificate has its own rounding
 
 
-class ClassicalRun(DualRun):
+class RowRun(DualRun):
     """A run that keeps ``decision = K coef`` in float64 and knows its last working set."""
 
     moved: np.ndarray | None = None
