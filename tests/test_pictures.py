@@ -212,6 +212,12 @@ def test_street_of_one_of_several_machines(machine, petals, ax):
         sides = np.concatenate([display.free, display.bounded])
         np.testing.assert_array_equal(np.sort(sides), display.support)
         assert (display.slack[~np.isin(np.arange(seen.sum()), sides)] <= model.tol).all()
+        alone = SVC(kernel=model.kernel_).fit(X[seen], display.side)
+        off = np.setdiff1d(
+            display.support, alone.support_
+        )  # of the other machines, or a matter of tol
+        y_f = display.side * alone.decision_function(X[seen])
+        assert (np.abs(1 - y_f[off]) < 0.01).all()
     else:
         values = model.decision_function(X)[:, 1]
         np.testing.assert_allclose(display.slack, np.maximum(0, 1 - display.side * values))
@@ -429,6 +435,10 @@ def test_tube_tells_above_from_below(machine, ax):
         np.testing.assert_array_equal(above[display.support], display.alpha > 0)
         counts = {label.split(" (")[0]: label for label in _legend(ax)}
         assert counts["$a > 0$"].endswith(f"({(display.alpha > 0).sum()})")
+        (rings,) = (c for c in ax.collections if c.get_label().startswith("support vectors"))
+        of_xi = next(c for c in ax.collections if c.get_label().startswith(r"$\xi$"))
+        same = (rings.get_edgecolor() == of_xi.get_edgecolor()).all(axis=1)
+        np.testing.assert_array_equal(same, display.alpha > 0)
     else:
         assert display.support is None
     with pytest.raises(TypeError, match="got SVC"):
@@ -531,7 +541,7 @@ def test_karush_kuhn_tucker(constraint, active, ax):
     g = float(constraint(*display.optimum))
     assert display.active is active
     assert g >= -1e-8
-    assert display.multiplier >= 0
+    assert display.multiplier > 0 if active else display.multiplier == 0
     assert display.multiplier * g == pytest.approx(0, abs=1e-6)
     np.testing.assert_allclose(of_f + display.multiplier * of_g, 0, atol=1e-4)
     allowed = np.where(display.constraint >= 0, display.objective, -np.inf)
