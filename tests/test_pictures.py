@@ -178,6 +178,14 @@ def test_a_street_wider_than_the_picture_has_no_feet(moons, ax):
     assert np.isnan(flat.feet).all()
 
 
+def test_a_hard_margin_has_nothing_bounded_to_list(ax):
+    X, y = make_blobs(40, centers=[[0, 0], [5, 3]], random_state=1)
+    model = SVC(kernel="linear", C=np.inf).fit(X, y)
+    display = StreetDisplay.from_estimator(model, X, y, ax=ax, **COARSE)
+    np.testing.assert_array_equal(display.free, np.sort(model.support_))
+    assert not [text for text in labels(ax) if text.startswith(("bounded", "slack"))]
+
+
 def test_slack_0_below_1_1_and_above_1_are_told_apart(blobs, ax):
     X, y = blobs
     display = StreetDisplay.from_estimator(SVC(kernel="linear").fit(X, y), X, y, ax=ax, **COARSE)
@@ -213,9 +221,8 @@ def test_street_of_one_of_several_machines(machine, petals, ax):
         np.testing.assert_array_equal(np.sort(sides), display.support)
         assert (display.slack[~np.isin(np.arange(seen.sum()), sides)] <= model.tol).all()
         alone = SVC(kernel=model.kernel_).fit(X[seen], display.side)
-        off = np.setdiff1d(
-            display.support, alone.support_
-        )  # of the other machines, or a matter of tol
+        # of the other machines there are none among them, but for a matter of tol
+        off = np.setdiff1d(display.support, alone.support_)
         y_f = display.side * alone.decision_function(X[seen])
         assert (np.abs(1 - y_f[off]) < 0.01).all()
     else:
