@@ -178,6 +178,14 @@ def test_a_street_wider_than_the_picture_has_no_feet(moons, ax):
     assert np.isnan(flat.feet).all()
 
 
+def test_a_hard_margin_has_nothing_bounded_to_list(ax):
+    X, y = make_blobs(40, centers=[[0, 0], [5, 3]], random_state=1)
+    model = SVC(kernel="linear", C=np.inf).fit(X, y)
+    display = StreetDisplay.from_estimator(model, X, y, ax=ax, **COARSE)
+    np.testing.assert_array_equal(display.free, np.sort(model.support_))
+    assert not [text for text in labels(ax) if text.startswith(("bounded", "slack"))]
+
+
 def test_slack_0_below_1_1_and_above_1_are_told_apart(blobs, ax):
     X, y = blobs
     display = StreetDisplay.from_estimator(SVC(kernel="linear").fit(X, y), X, y, ax=ax, **COARSE)
@@ -212,6 +220,11 @@ def test_street_of_one_of_several_machines(machine, petals, ax):
         sides = np.concatenate([display.free, display.bounded])
         np.testing.assert_array_equal(np.sort(sides), display.support)
         assert (display.slack[~np.isin(np.arange(seen.sum()), sides)] <= model.tol).all()
+        alone = SVC(kernel=model.kernel_).fit(X[seen], display.side)
+        # of the other machines there are none among them, but for a matter of tol
+        off = np.setdiff1d(display.support, alone.support_)
+        y_f = display.side * alone.decision_function(X[seen])
+        assert (np.abs(1 - y_f[off]) < 0.01).all()
     else:
         values = model.decision_function(X)[:, 1]
         np.testing.assert_allclose(display.slack, np.maximum(0, 1 - display.side * values))
@@ -429,6 +442,10 @@ def test_tube_tells_above_from_below(machine, ax):
         np.testing.assert_array_equal(above[display.support], display.alpha > 0)
         counts = {label.split(" (")[0]: label for label in _legend(ax)}
         assert counts["$a > 0$"].endswith(f"({(display.alpha > 0).sum()})")
+        (rings,) = (c for c in ax.collections if c.get_label().startswith("support vectors"))
+        of_xi = next(c for c in ax.collections if c.get_label().startswith(r"$\xi$"))
+        same = (rings.get_edgecolor() == of_xi.get_edgecolor()).all(axis=1)
+        np.testing.assert_array_equal(same, display.alpha > 0)
     else:
         assert display.support is None
     with pytest.raises(TypeError, match="got SVC"):
@@ -531,7 +548,7 @@ def test_karush_kuhn_tucker(constraint, active, ax):
     g = float(constraint(*display.optimum))
     assert display.active is active
     assert g >= -1e-8
-    assert display.multiplier >= 0
+    assert display.multiplier > 0 if active else display.multiplier == 0
     assert display.multiplier * g == pytest.approx(0, abs=1e-6)
     np.testing.assert_allclose(of_f + display.multiplier * of_g, 0, atol=1e-4)
     allowed = np.where(display.constraint >= 0, display.objective, -np.inf)

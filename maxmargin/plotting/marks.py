@@ -137,13 +137,15 @@ def ring(
 def ring_free(ax: Axes, points: np.ndarray, rows: np.ndarray, marked: bool = True) -> None:
     """Ring the free support vectors among points of shape (n, 2)."""
     look = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.4, "zorder": 3}
-    _mark(ax, points, rows, f"free support vectors ({len(rows)}", marked, 3.0, look)
+    if len(rows):
+        _mark(ax, points, rows, f"free support vectors ({len(rows)}", marked, 3.0, look)
 
 
 def frame_bounded(ax: Axes, points: np.ndarray, rows: np.ndarray, marked: bool = True) -> None:
     """Put a square frame around the bounded support vectors among points of shape (n, 2)."""
     look = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.7, "zorder": 3, "marker": "s"}
-    _mark(ax, points, rows, f"bounded support vectors ({len(rows)}", marked, 2.4, look)
+    if len(rows):
+        _mark(ax, points, rows, f"bounded support vectors ({len(rows)}", marked, 2.4, look)
 
 
 def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:

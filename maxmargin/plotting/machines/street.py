@@ -179,7 +179,7 @@ class StreetDisplay(Display):
             ax.set_aspect("equal")  # so that what is perpendicular looks so
         lines = plane.fill_street(ax)
         out = self.slack > self.tol
-        if self.segments and marks.few(out.sum(), self.segments):
+        if self.segments and out.any() and marks.few(out.sum(), self.segments):
             self._draw_segments(ax, out)
         for of, colour, marker, name in zip(
             (-1, 1), marks.colours(2), "os", self.names, strict=True
