@@ -281,6 +281,8 @@ def _refuse(machine: Any) -> None:
             f"C=inf allows no slack, and {asked} is for many rows with some: use a finite C, as "
             "large as you like."
         )
+    if getattr(machine, "norm_bound", None) is not None:
+        raise ValueError(f"{asked} states the problem by C or lam: leave norm_bound=None.")
     if machine.solver != "auto":
         raise ValueError(
             f"solver={machine.solver!r} solves the dual of the kernel itself; with {asked} a "
