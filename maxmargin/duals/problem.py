@@ -180,8 +180,8 @@ class DualProblem:
 
     def gap(self, beta: np.ndarray, score: np.ndarray) -> float:
         """Duality gap, given the scores less the levels of their groups."""
-        most = np.maximum(score * self.lower, score * self.upper)
-        return float(np.maximum(most - score * beta, 0.0).sum())
+        end = np.where(score > 0, self.upper, np.where(score < 0, self.lower, beta))
+        return float(np.maximum(score * (end - beta), 0.0).sum())
 
     def started_from(self, beta: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
         """Return the same problem with another feasible start, and its ``K coef`` if known."""

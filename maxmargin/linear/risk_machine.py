@@ -40,7 +40,15 @@ from maxmargin.risk import (
     cost_per_weight,
 )
 from maxmargin.solution import Status
-from maxmargin.solvers import ClassDescent, DualDescent, Method, Pegasos, Watch, select_solver
+from maxmargin.solvers import (
+    ClassDescent,
+    DualDescent,
+    Method,
+    Pegasos,
+    Subgradient,
+    Watch,
+    select_solver,
+)
 from maxmargin.solvers.risk.pegasos import Stream
 from maxmargin.solvers.risk.run import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
@@ -156,10 +164,11 @@ class RiskMachine(LinearMachine):
             )
         if self._penalty != L2:
             raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
-        if self.solver == "sgd" or isinstance(self.solver, Pegasos):
+        inexact = isinstance(self.solver, Pegasos | Subgradient)
+        if inexact or self.solver in ("sgd", "subgradient"):
             raise ValueError(
-                "norm_bound is found through exact answers, which solver='sgd' does not give: use "
-                "solver='auto', or lam."
+                "norm_bound is found through exact answers, which stochastic and subgradient steps "
+                f"do not give: use solver='auto', or lam; got solver={self.solver!r}."
             )
 
     @property

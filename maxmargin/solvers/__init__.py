@@ -1,5 +1,9 @@
 """Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
+from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
+from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
+from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
+from maxmargin.solvers.classical.subgradient import Subgradient
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
 from maxmargin.solvers.dual.direct import RowDescent
@@ -41,6 +45,7 @@ __all__ = [
     "DualMethod",
     "DualRun",
     "Factorisation",
+    "FrankWolfe",
     "GradientDescent",
     "KernelNewton",
     "L1Descent",
@@ -52,11 +57,15 @@ __all__ = [
     "NonnegativeLeastSquares",
     "Pegasos",
     "PreconditionedCG",
+    "PrimalProgramme",
+    "ProjectedGradient",
+    "QuadraticProgramme",
     "RowDescent",
     "Run",
     "Seed",
     "SeededSMO",
     "StochasticDescent",
+    "Subgradient",
     "Watch",
     "WorkingSet",
     "drive",

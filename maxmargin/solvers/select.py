@@ -10,6 +10,10 @@ import numpy as np
 from maxmargin.backends.systems import DIRECT
 from maxmargin.duals import DualProblem
 from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
+from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
+from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
+from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
+from maxmargin.solvers.classical.subgradient import Subgradient
 from maxmargin.solvers.driver import Choice, Method
 from maxmargin.solvers.dual.certified import Auto
 from maxmargin.solvers.dual.method import DualMethod
@@ -33,6 +37,9 @@ SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is ma
 DUAL_METHODS: dict[str, type[DualMethod]] = {  # by the names that the kernel machines have for them
     "smo": SMO,
     "working_set": WorkingSet,
+    "qp": QuadraticProgramme,
+    "projected_gradient": ProjectedGradient,
+    "frank_wolfe": FrankWolfe,
 }
 RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
     "newton": Newton,
@@ -42,6 +49,8 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "lbfgs": LBFGS,
     "sgd": Pegasos,
     "class_descent": ClassDescent,
+    "qp": PrimalProgramme,
+    "subgradient": Subgradient,
 }
 _NAMES = {method: name for name, method in RISK_METHODS.items()}
 

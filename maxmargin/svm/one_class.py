@@ -66,10 +66,12 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
-    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+    solver : {"auto", "smo", "working_set", ...} or DualMethod, default="auto"
         The method that solves the dual problems, by name or as an object of
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
         size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
+        Textbook methods, to compare and to watch: ``"qp"``, ``"projected_gradient"``,
+        ``"frank_wolfe"``.
 
     Attributes
     ----------
