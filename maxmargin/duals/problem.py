@@ -179,8 +179,14 @@ class DualProblem:
         return -self.orientation * decision[self.gram_row] - self.linear
 
     def gap(self, beta: np.ndarray, score: np.ndarray) -> float:
-        """Duality gap, given the scores less the levels of their groups."""
-        end = np.where(score > 0, self.upper, np.where(score < 0, self.lower, beta))
+        """Duality gap, given the scores less the levels of their groups.
+
+        Variables of the hard margin have no bound but the sum of their group, one in size.
+        """
+        lower, upper = self.lower, self.upper
+        if self.hard:
+            lower, upper = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
+        end = np.where(score > 0, upper, np.where(score < 0, lower, beta))  # zero times infinity
         return float(np.maximum(score * (end - beta), 0.0).sum())
 
     def started_from(self, beta: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:

@@ -4,6 +4,7 @@ from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
 from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
 from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
 from maxmargin.solvers.classical.subgradient import Subgradient
+from maxmargin.solvers.compare import Comparison, Result, compare_solvers
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
 from maxmargin.solvers.dual.direct import RowDescent
@@ -39,6 +40,7 @@ __all__ = [
     "Choice",
     "Cholesky",
     "ClassDescent",
+    "Comparison",
     "ConjugateGradients",
     "DenseEigen",
     "DualDescent",
@@ -60,6 +62,7 @@ __all__ = [
     "PrimalProgramme",
     "ProjectedGradient",
     "QuadraticProgramme",
+    "Result",
     "RowDescent",
     "Run",
     "Seed",
@@ -68,6 +71,7 @@ __all__ = [
     "Subgradient",
     "Watch",
     "WorkingSet",
+    "compare_solvers",
     "drive",
     "select_solver",
     "solve_certified",
