@@ -378,11 +378,15 @@ def test_subgradients(method):
 
 
 def test_subgradients_say_that_they_have_not_arrived():
-    model = LinearSVC(loss="hinge", tol=1e-6, max_iter=200, solver="subgradient")
+    trace = Trace()
+    model = LinearSVC(loss="hinge", tol=1e-6, max_iter=200, solver="subgradient", callback=trace)
     with pytest.warns(ConvergenceWarning):
         certificate = model.fit(blobs, of_blobs).certificate_
     assert certificate.status == "max_iter"
     assert certificate.relative_gap > 1e-6
+    last = trace.records[0][-1]  # the best is returned, whatever the last one is
+    assert certificate.primal <= last.objective
+    assert certificate.relative_gap <= last.violation
     diverging = Subgradient(step_size=lambda t: 1e3).solve(
         RegularisedRisk(Design(blobs), of_blobs, np.ones(40), SquaredHinge())
     )

@@ -11,9 +11,10 @@ sees are not zero. So steps must shrink, and are taken on and on:
     "strong"   1 / (l2 t): the objective is strongly convex in w, error O(log t / t)
     c          c / sqrt(t): for any convex objective, error O(log t / sqrt(t))
 
-Better than a last iterate is an average, with later ones counting for more. And the average of the
-*slopes* is a dual point: with steps 1 / (l2 t), w is exactly that of their plain average. So the
-duality gap goes to zero, slowly, and says how far it is.
+Better than a last iterate is the best of those that were looked at, which is returned, or an
+average, with later ones counting for more. And the average of the *slopes* is a dual point: with
+steps 1 / (l2 t), w is exactly that of their plain average. So the duality gap goes to zero, slowly,
+and says how far it is.
 
 References: Shor, Minimization Methods for Non-differentiable Functions, 1985; Shalev-Shwartz,
 Singer, Srebro and Cotter, Math. Programming 127, 2011 (1 / (l2 t)); Lacoste-Julien, Schmidt and
@@ -28,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.certificate import RiskCertificate
 from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Run, Watch
@@ -51,8 +53,8 @@ class Subgradient(RiskMethod):
     step_size : "strong", float or callable, default="strong"
         ``1 / (l2 t)``; a number c for ``c / sqrt(t)``; or a function of t = 1, 2, ...
     average : bool, default=False
-        Return the average of the weights, the t-th counting t times, in place of the last ones.
-        It is smoother; with ``"strong"``, where the last ones are an average already, no better.
+        Look at averages of the weights, the t-th counting t times, in place of the weights.
+        They are smoother; with ``"strong"``, where weights are averages already, no better.
 
     Examples
     --------
@@ -110,6 +112,8 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
         super().__init__(risk, watch, start, cache)
         self.method = method
         self.mean_slopes = np.zeros(risk.n)
+        self.least: tuple[float, np.ndarray] = np.inf, self.theta
+        self.most: tuple[float, np.ndarray | None] = 0.0, None
 
     def steps(self) -> Generator[None, None, None]:
         """Against a subgradient, on and on; the gap is looked at ever more seldom."""
@@ -129,7 +133,7 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
             self.n_iter = t
             if t >= look_at:
                 look_at = t + 1 + t // _LOOKS
-                if self.certificate.converged:
+                if self._best().converged:
                     return
             yield
         self.status = Status.STALLED
@@ -139,6 +143,22 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
         if callable(size):
             return float(size(t))
         return 1.0 / (self.risk.penalty.l2 * t) if isinstance(size, str) else size / t**0.5
+
+    def _best(self) -> RiskCertificate:
+        """Certificate of the best weights and the best slopes that were looked at."""
+        now, risk = self.certificate, self.risk
+        if now.primal < self.least[0]:
+            self.least = now.primal, self.theta
+        if now.dual >= self.most[0]:
+            self.most = now.dual, self.s
+        ends = self.least[0], self.most[0]
+        return RiskCertificate.of(*ends, risk.rounding, Status.CONVERGED, self.watch.tol)
+
+    def solution(self, status: Status) -> LinearSolution:
+        """Return the best weights, not the last."""
+        certificate = self._best()
+        self.stand(self.least[1], self.most[1], certificate)
+        return super().solution(status)
 
     def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
         """Slopes at the weights, and the average of those on the way."""
