@@ -78,6 +78,7 @@ def test_machines_take_their_names(name):
         known = type(machine)(**{**machine.get_params(deep=False), "solver": "smo", "tol": 1e-6})
         certificate = machine.certificate_
         assert certificate.converged
+        assert machine.solver_ == name
         assert certificate.dual <= known.fit(X, of_blobs).certificate_.primal + 1e-9
         assert certificate.primal >= known.certificate_.dual - 1e-9
 

@@ -53,7 +53,7 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "qp": PrimalProgramme,
     "subgradient": Subgradient,
 }
-_NAMES = {method: name for name, method in (DUAL_METHODS | RISK_METHODS).items()}
+_NAMES = {method: name for names in (DUAL_METHODS, RISK_METHODS) for name, method in names.items()}
 
 
 @singledispatch
