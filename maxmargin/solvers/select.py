@@ -11,7 +11,12 @@ import numpy as np
 from maxmargin.backends.systems import DIRECT
 from maxmargin.duals import DualProblem
 from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
+from maxmargin.solvers.classical.chunking import Chunking
+from maxmargin.solvers.classical.coordinate_ascent import CoordinateAscent
+from maxmargin.solvers.classical.decomposition import Decomposition
 from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
+from maxmargin.solvers.classical.platt import Platt
+from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
 from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
 from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
 from maxmargin.solvers.classical.subgradient import Subgradient
@@ -41,6 +46,11 @@ DUAL_METHODS: dict[str, type[DualMethod]] = {  # by the names that the kernel ma
     "qp": QuadraticProgramme,
     "projected_gradient": ProjectedGradient,
     "frank_wolfe": FrankWolfe,
+    "platt": Platt,
+    "coordinate_ascent": CoordinateAscent,
+    "chunking": Chunking,
+    "projected_conjugate_gradients": ProjectedConjugateGradients,
+    "decomposition": Decomposition,
 }
 RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
     "newton": Newton,
