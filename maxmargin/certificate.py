@@ -122,8 +122,8 @@ class DualCertificate(Certificate):
     infeasibility : float
         Largest violation of a dual constraint (box or equality).
     status : Status
-        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"``, or for nu-SVC and the
-        one-class machine ``"trivial"``: w = 0.
+        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"``, ``"infeasible"``, or for
+        nu-SVC and the one-class machine ``"trivial"``: w = 0.
     definiteness : str
         What is known of the Gram matrix, on which the meaning of the gap rests. Where that takes
         eigenvalues, they are computed when it is first asked for, and for printing.
@@ -175,6 +175,11 @@ class DualCertificate(Certificate):
     @property
     def claim(self) -> str:
         """What the numbers prove, and what they do not."""
+        if self.status == Status.INFEASIBLE:
+            return (
+                f"not feasible, a constraint of the dual is violated by {self.infeasibility:.2g}: "
+                "primal, dual and gap bound nothing"
+            )
         stationary = f"stationary to a KKT violation of {self.kkt_violation:.2g}"
         if self.definiteness == Definiteness.INDEFINITE:
             return (

@@ -23,6 +23,7 @@ class Status(StrEnum):
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
+    INFEASIBLE = "infeasible"
     TRIVIAL = "trivial"
 
     @property
@@ -161,6 +162,11 @@ _ADVICE = {
         "float64 has no more digits for these components: the kernel's values are large beside "
         "what differs in them. Centre the data and scale them (StandardScaler), take a "
         "larger gamma if the kernel has one, or raise tol={tol:g}."
+    ),
+    (Status.INFEASIBLE, ""): (
+        "The method has ended outside of the dual's constraints (certificate_.infeasibility says "
+        "how far): what it has come to is the answer to no problem, and no bound. Clipping after a "
+        "projection does this; take ProjectedGradient(projection='exact'), or another solver."
     ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "

@@ -48,6 +48,7 @@ from maxmargin.solvers import (
     DualDescent,
     Method,
     Pegasos,
+    Subgradient,
     Watch,
     select_solver,
 )
@@ -162,10 +163,11 @@ class RiskMachine(LinearMachine):
             )
         if self._penalty != L2:
             raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
-        if self.solver == "sgd" or isinstance(self.solver, Pegasos):
+        inexact = isinstance(self.solver, Pegasos | Subgradient)
+        if inexact or self.solver in ("sgd", "subgradient"):
             raise ValueError(
-                "norm_bound is found through exact answers, which solver='sgd' does not give: use "
-                "solver='auto', or lam."
+                "norm_bound is found through exact answers, which stochastic and subgradient steps "
+                f"do not give: use solver='auto', or lam; got solver={self.solver!r}."
             )
 
     @property

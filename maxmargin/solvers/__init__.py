@@ -7,8 +7,12 @@ from maxmargin.solvers.classical.coordinate_ascent import (
     coordinate_ascent,
 )
 from maxmargin.solvers.classical.decomposition import Decomposition
+from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
 from maxmargin.solvers.classical.platt import Platt
 from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
+from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
+from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
+from maxmargin.solvers.classical.subgradient import Subgradient
 from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
 from maxmargin.solvers.compare import Comparison, Result, compare_solvers
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
@@ -56,6 +60,7 @@ __all__ = [
     "DualMethod",
     "DualRun",
     "Factorisation",
+    "FrankWolfe",
     "GradientDescent",
     "KernelNewton",
     "L1Descent",
@@ -68,7 +73,10 @@ __all__ = [
     "Pegasos",
     "Platt",
     "PreconditionedCG",
+    "PrimalProgramme",
     "ProjectedConjugateGradients",
+    "ProjectedGradient",
+    "QuadraticProgramme",
     "Result",
     "RowDescent",
     "Run",
@@ -76,6 +84,7 @@ __all__ = [
     "SeededSMO",
     "Staircase",
     "StochasticDescent",
+    "Subgradient",
     "TwoVariableStep",
     "Watch",
     "WorkingSet",

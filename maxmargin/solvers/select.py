@@ -14,8 +14,12 @@ from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
 from maxmargin.solvers.classical.chunking import Chunking
 from maxmargin.solvers.classical.coordinate_ascent import CoordinateAscent
 from maxmargin.solvers.classical.decomposition import Decomposition
+from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
 from maxmargin.solvers.classical.platt import Platt
 from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
+from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
+from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
+from maxmargin.solvers.classical.subgradient import Subgradient
 from maxmargin.solvers.driver import Choice, Method
 from maxmargin.solvers.dual.certified import Auto
 from maxmargin.solvers.dual.method import DualMethod
@@ -39,6 +43,9 @@ SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is ma
 DUAL_METHODS: dict[str, type[DualMethod]] = {  # by the names that the kernel machines have for them
     "smo": SMO,
     "working_set": WorkingSet,
+    "qp": QuadraticProgramme,
+    "projected_gradient": ProjectedGradient,
+    "frank_wolfe": FrankWolfe,
     "platt": Platt,
     "coordinate_ascent": CoordinateAscent,
     "chunking": Chunking,
@@ -53,8 +60,10 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "lbfgs": LBFGS,
     "sgd": Pegasos,
     "class_descent": ClassDescent,
+    "qp": PrimalProgramme,
+    "subgradient": Subgradient,
 }
-_NAMES = {method: name for name, method in (DUAL_METHODS | RISK_METHODS).items()}
+_NAMES = {method: name for names in (DUAL_METHODS, RISK_METHODS) for name, method in names.items()}
 
 
 @singledispatch
