@@ -323,6 +323,9 @@ class GradientCertificate(Certificate):
         intercept, where it is known, and of all.
     convex : bool
         Whether a stationary point is a least one.
+    attained : bool
+        Whether there is one at all: the loss may only fall as the weights grow, and then a small
+        gradient says that longer weights would hardly lower it.
 
     Examples
     --------
@@ -341,6 +344,7 @@ class GradientCertificate(Certificate):
     rank: int | None = None
     n_features: int | None = None
     convex: bool = True
+    attained: bool = True
 
     @property
     def violation(self) -> float:
@@ -352,6 +356,11 @@ class GradientCertificate(Certificate):
         """What the numbers prove."""
         if not self.converged:
             return f"not stationary, the gradient is {self.gradient_norm:.2g}"
+        if not self.attained:
+            return (
+                "there is no least one, the loss falls as long as the weights grow, here to a "
+                f"gradient of {self.gradient_norm:.2g}; others may be better"
+            )
         what = "a least one" if self.convex else "stationary; others may be better"
         return f"{what}, to a gradient of {self.gradient_norm:.2g}"
 

@@ -23,6 +23,7 @@ class Status(StrEnum):
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
+    DIVERGED = "diverged"
     TRIVIAL = "trivial"
 
     @property
@@ -108,9 +109,13 @@ _ADVICE = {
         "then."
     ),
     (Status.STALLED, "descent"): (
-        "The descent cannot go on (step_size={step_size}): the loss grows, or its rounding hides "
-        "what is left to win. Leave step_size=None for steps that fit the data; if that does not "
-        "help, raise tol={tol:g}."
+        "The descent cannot go on: no step lowers the loss any more, whose rounding hides what is "
+        "left to win. Raise tol={tol:g}."
+    ),
+    (Status.DIVERGED, ""): (
+        "The steps are too large: they have diverged, to more than a hundred times the objective "
+        "of the start (step_size={step_size}). Take smaller ones, or a schedule that falls. Leave "
+        "step_size=None for steps that fit the data. The weights are the best on the way."
     ),
     (Status.MAX_ITER, "ridge"): (
         "Conjugate gradients have not converged in max_iter={max_iter} steps. Raise max_iter, "

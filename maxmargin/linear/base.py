@@ -41,8 +41,9 @@ from maxmargin.solvers import (
     NonnegativeLeastSquares,
     StochasticDescent,
 )
+from maxmargin.solvers.steps import SCHEDULES, UNITS, StepSize, in_data_units
 
-_STEPPED: dict[str, Callable[[float | None], Method]] = {
+_STEPPED: dict[str, Callable[[StepSize | None, str], Method]] = {
     "gradient_descent": GradientDescent,
     "sgd": StochasticDescent,
 }
@@ -54,7 +55,29 @@ _METHODS: dict[str, Callable[[], Method]] = {
 }
 
 
-MULTICLASS = [StrOptions(set(NAMED)), Scheme, callable]  # constraint on the parameter
+MULTICLASS = [StrOptions(set(NAMED)), Scheme, callable]  # constraints on parameters
+STEPS: dict[str, list] = {
+    "step_size": [POSITIVE, StrOptions(set(SCHEDULES)), callable, None],
+    "units": [StrOptions(set(UNITS))],
+}
+
+
+def stepped(solver: str, step_size: StepSize | None, units: str) -> Method:
+    """Gradient descent or stochastic gradient descent, by name."""
+    return _STEPPED[solver](step_size, units)
+
+
+def refuse_steps(machine: Any) -> None:
+    """Refuse a step size, or units of steps, where the solver takes none from the machine."""
+    for name, default in (("step_size", None), ("units", "auto")):
+        given = getattr(machine, name)
+        if given != default and not (
+            isinstance(machine.solver, str) and machine.solver in _STEPPED
+        ):
+            raise ValueError(
+                f"{name}={given!r} was given, but solver={machine.solver!r} has no step size: use "
+                f"solver='gradient_descent' or 'sgd', or leave {name}={default!r}."
+            )
 
 
 def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
@@ -101,7 +124,8 @@ class DescentMachine(LinearMachine):
     solver: str | Method
     tol: float | None
     max_iter: int
-    step_size: float | None
+    step_size: StepSize | None
+    units: str
     random_state: Any
     default_tol: ClassVar[float]
     default_tol_sgd: ClassVar[float] = 1e-3
@@ -110,7 +134,7 @@ class DescentMachine(LinearMachine):
         "fit_intercept": ["boolean"],
         "tol": [POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [POSITIVE, None],
+        **STEPS,
         "random_state": ["random_state"],
         "verbose": ["verbose"],
         "time_limit": [POSITIVE, None],
@@ -123,16 +147,17 @@ class DescentMachine(LinearMachine):
 
     def _method(self, solver: str | Method) -> Method:
         """Method that was asked for, with its step size."""
-        if self.step_size is not None and solver not in ("gradient_descent", "sgd"):
-            raise ValueError(
-                f"step_size={self.step_size} was given, but solver={self.solver!r} has no step "
-                "size: use solver='gradient_descent' or 'sgd', or leave step_size=None."
-            )
+        refuse_steps(self)
         if isinstance(solver, Method):
             return solver
-        if solver in ("gradient_descent", "sgd"):
-            return _STEPPED[solver](self.step_size)
+        if solver in _STEPPED:
+            return stepped(solver, self.step_size, self.units)
         return _METHODS[solver]()
+
+    def _in_data_units(self, method: Method) -> bool:
+        """Whether a method steps in X's own units, and not on standardised columns."""
+        stepping = isinstance(method, GradientDescent | StochasticDescent)
+        return stepping and in_data_units(method.units, method.step_size)
 
     def _advice(self, status: Status) -> str:
         """What it means that a fit has ended so, and what to do about it."""

@@ -40,13 +40,21 @@ from maxmargin.risk import (
     cost_per_weight,
 )
 from maxmargin.solution import Status
-from maxmargin.solvers import ClassDescent, DualDescent, Method, Pegasos, Watch, select_solver
+from maxmargin.solvers import (
+    ClassDescent,
+    DualDescent,
+    Method,
+    Pegasos,
+    StochasticDescent,
+    Watch,
+    select_solver,
+)
 from maxmargin.solvers.risk.pegasos import Stream
 from maxmargin.solvers.risk.run import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
-_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers")
+_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers", "loss_curve_")
 _OF_A_STREAM = ("_streams", "t_")
 
 
@@ -156,7 +164,7 @@ class RiskMachine(LinearMachine):
             )
         if self._penalty != L2:
             raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
-        if self.solver == "sgd" or isinstance(self.solver, Pegasos):
+        if self.solver == "sgd" or isinstance(self.solver, Pegasos | StochasticDescent):
             raise ValueError(
                 "norm_bound is found through exact answers, which solver='sgd' does not give: use "
                 "solver='auto', or lam."
@@ -193,6 +201,10 @@ class RiskMachine(LinearMachine):
                 cache = None if caches is None else caches[k]
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k), cache))
                 monitor.finished()
+            self._forget(("loss_curve_",))
+            curves = [solution.curve for _, solution in answers if solution.curve is not None]
+            if curves:
+                self.loss_curve_ = curves[0] if len(answers) == 1 else curves
             self._answers = [kept(solution, self.warm_start) for _, solution in answers]
             thetas = np.array([answer.theta for answer in self._answers])
             passes = max(solution.n_iter for _, solution in answers)
@@ -252,7 +264,7 @@ class RiskMachine(LinearMachine):
         method = self._method(risk)
         self.solver_ = method_name(method)
         seed = 0
-        if isinstance(method, ClassDescent | DualDescent | Pegasos):
+        if isinstance(method, ClassDescent | DualDescent | Pegasos | StochasticDescent):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
         watch, start = Watch(self.tol, self.max_iter, monitor, seed=seed), self._start(risk, k)
         if self.norm_bound is not None:
@@ -284,7 +296,7 @@ class RiskMachine(LinearMachine):
         if isinstance(self.solver, Method):
             method = self.solver
         elif self._solver_name != "auto":
-            method = RISK_METHODS[self._solver_name]()
+            method = self._named(self._solver_name, risk)
         elif self.dual is True and not isinstance(risk, DirectRisk):
             method = DualDescent()
         elif self.dual is False and isinstance(risk, RegularisedRisk):
@@ -297,6 +309,10 @@ class RiskMachine(LinearMachine):
         if refused is not None:
             raise ValueError(f"{refused} Got solver={self.solver!r} and dual={self.dual!r}.")
         return method
+
+    def _named(self, name: str, risk: Any) -> Method:
+        """Method of a name."""
+        return RISK_METHODS[name]()
 
     @property
     def _solver_name(self) -> str:
@@ -331,7 +347,11 @@ class RiskMachine(LinearMachine):
         """Why a problem did not converge, how far it is, and what to do."""
         certificate = self.certificate_
         advice = certificate.status.advice_for("risk")
-        advice = advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
+        advice = advice.format(
+            max_iter=self.max_iter,
+            time_limit=self.time_limit or 0.0,
+            step_size=getattr(self, "step_size", self.solver),
+        )
         return (
             f"{advice} The relative duality gap is {certificate.relative_gap:.3g} "
             f"(tol {self.tol:g}). See certificate_."
@@ -399,7 +419,7 @@ class RiskClassifier(RiskMachine, LinearClassifier):
 
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     """Return what a later fit may start from: without need, not one number for each row."""
-    return replace(solution, s=solution.s if whole else np.empty(0))
+    return replace(solution, s=solution.s if whole else np.empty(0), curve=None)
 
 
 def solver_names(*names: str) -> list:

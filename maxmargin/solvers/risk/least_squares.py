@@ -46,7 +46,10 @@ _ROUNDING = 4.0  # roundings of the data below which a singular value counts as 
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """A solution: ``coef`` (m, d) in X's units, ``centre`` (m,), the value at the mean of X."""
+    """A solution: ``coef`` (m, d) in X's units, ``centre`` (m,), the value at the mean of X.
+
+    ``curve`` has the loss at the start and after each step, of a descent.
+    """
 
     coef: np.ndarray
     centre: np.ndarray
@@ -54,6 +57,7 @@ class LeastSquares:
     status: Status
     rank: int | None = None
     singular: np.ndarray | None = None
+    curve: list[float] | None = None
 
 
 class LeastSquaresMethod(Method[SquaredError, LeastSquares]):
@@ -247,7 +251,7 @@ class ConjugateGradientsRun(Run):
     words = "loss {objective:.5g}, gradient {violation:.2g}"
 
     def __init__(self, problem: SquaredError, watch: Watch, own_units: bool) -> None:
-        self.columns, self.watch = problem.columns, watch
+        self.problem, self.columns, self.watch = problem, problem.columns, watch
         scale = self.columns.scale
         # units of one size, so that descending in X's own does not underflow
         self.unit = scale / scale.max(initial=1e-300) if own_units else np.ones(1)
@@ -260,8 +264,8 @@ class ConjugateGradientsRun(Run):
 
     @property
     def variables(self) -> np.ndarray:
-        """The standardised weights."""
-        return self.V
+        """Coefficients and, in the last column, intercepts in the data's own units."""
+        return self.problem.weights(np.column_stack([self.V, np.zeros(len(self.V))]))
 
     def measure(self) -> Measure:
         """Largest entry of the gradient, and the mean of the squared residuals."""
