@@ -393,6 +393,8 @@ class MistakesCertificate(Certificate):
         Rows that it learnt from.
     updates, passes : int
         Steps taken, and passes over the rows.
+    mistakes : int
+        Rows that the last weights have on the wrong side.
 
     Examples
     --------
@@ -401,11 +403,13 @@ class MistakesCertificate(Certificate):
     separated: every one of 4 training rows is on its right side
       updates         ...
       passes          ...
+      mistakes        0 of 4 rows
     """
 
     rows: int
     updates: int
     passes: int
+    mistakes: int
 
     @property
     def converged(self) -> bool:
@@ -432,5 +436,9 @@ class MistakesCertificate(Certificate):
         return "no hyperplane was found that separates the training rows; there may be one"
 
     def numbers(self) -> dict[str, str]:
-        """Updates and passes."""
-        return {"updates": str(self.updates), "passes": str(self.passes)}
+        """Updates, passes and mistakes."""
+        return {
+            "updates": str(self.updates),
+            "passes": str(self.passes),
+            "mistakes": f"{self.mistakes} of {self.rows} rows",
+        }

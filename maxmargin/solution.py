@@ -56,6 +56,12 @@ _ADVICE = {
     (Status.CONVERGED, ""): "Every KKT condition holds to tol.",
     (Status.SEPARATED, ""): "Every training row is on its right side.",
     (Status.NO_IMPROVEMENT, ""): "The last passes over the data were no improvement.",
+    (Status.NO_IMPROVEMENT, "perceptron"): (
+        "{mistakes} of {rows} training rows are still on the wrong side: the passes have ended "
+        "because the last {n_iter_no_change} did not lower the mean loss by tol={tol:g}, and not "
+        "because the perceptron was done. {judge} tells whether the classes can be separated: if "
+        "so, tol=None goes on until they are; if not, take variant='pocket' or 'averaged'."
+    ),
     (Status.RECURRING, ""): (
         "The data are not separable: the weights are exactly those of {cycle_length} pass(es) "
         "before, so that the perceptron never ends. Take variant='pocket' or 'averaged', a kernel, "

@@ -80,6 +80,23 @@ def refuse_steps(machine: Any) -> None:
             )
 
 
+def growth(machine: Any) -> str:
+    """Say that gradient descent by steps of a given size was not always downhill, if so."""
+    solver = machine.solver
+    stated = solver if isinstance(solver, GradientDescent) else machine
+    if solver == "gradient_descent" or isinstance(solver, GradientDescent):
+        curves = getattr(machine, "loss_curve_", [])
+        curves = [curves] if np.ndim(curves[:1]) == 1 else curves
+        grown = sum(int(np.sum(np.diff(curve) > 0)) for curve in map(np.array, curves))
+        ended = machine.certificate_.status is Status.MAX_ITER
+        if ended and grown and stated.step_size is not None:
+            return (
+                f" The loss has grown at {grown} steps (see loss_curve_), so that "
+                f"step_size={stated.step_size} is too large."
+            )
+    return ""
+
+
 def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
     """Rows of X, of their weights and of other arrays, without those of weight zero."""
     used = np.flatnonzero(weight)

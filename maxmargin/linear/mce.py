@@ -41,7 +41,7 @@ from maxmargin.certificate import GradientCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import DescentMachine, LinearClassifier, with_weight
+from maxmargin.linear.base import DescentMachine, LinearClassifier, growth, with_weight
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk.standardised import (
@@ -154,8 +154,9 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         itself, ``"sgd"`` that of one row at a time, averaged; or a method of
         :mod:`maxmargin.solvers`.
     n_restarts : int, default=9
-        Descents from random starts besides the first one. None are made once the classes are separated. Many columns or far outliers make
-        poor local minima common: compare ``losses_``, and raise this if they differ much.
+        Descents from random starts besides the first one. None are made once the classes are
+        separated. Many columns or far outliers make poor local minima common: compare ``losses_``,
+        and raise this if they differ much.
     tol : float, optional
         Largest entry of the gradient on standardised columns where a descent ends. By default 1e-4,
         and 2e-4 for ``"sgd"``.
@@ -331,7 +332,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
             self._descend(method, error, last, monitor)
         if self.status_ is not Status.CONVERGED:
             warn(
-                f"{self._advice(self.status_)} The gradient is "
+                f"{self._advice(self.status_)}{growth(self)} The gradient is "
                 f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
                 "rows are misclassified."
             )

@@ -30,6 +30,7 @@ from maxmargin.linear.base import (
     DescentMachine,
     LinearClassifier,
     LinearRegressor,
+    growth,
     with_weight,
 )
 from maxmargin.multiclass import Scheme
@@ -121,7 +122,7 @@ class _LeastSquaresMachine(DescentMachine):
                 " Columns of one scale need fewer: StandardScaler, or MaxAbsScaler for a sparse X."
             )
         return (
-            f"{self._advice(certificate.status)} {hint} The gradient is "
+            f"{self._advice(certificate.status)}{growth(self)} {hint} The gradient is "
             f"{certificate.gradient_norm:.2g}. See certificate_."
         )
 
@@ -357,7 +358,8 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
 
     Parameters
     ----------
-    fit_intercept, solver, tol, max_iter, step_size, units, random_state, verbose, time_limit, callback
+    fit_intercept, solver, tol, max_iter, step_size, units, random_state
+    verbose, time_limit, callback
         As in :class:`LinearRegression`. With ``solver="sgd"`` and ``step_size=eta / 2`` it is the
         delta rule, ``w <- w + eta (y_i - w . x_i) x_i``.
     class_weight : dict, "balanced" or None, default=None

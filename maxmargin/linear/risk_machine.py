@@ -27,7 +27,7 @@ from maxmargin.certificate import RiskCertificate
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import LinearClassifier, LinearMachine, with_weight
+from maxmargin.linear.base import LinearClassifier, LinearMachine, growth, with_weight
 from maxmargin.linear.norm_bound import within
 from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -353,7 +353,7 @@ class RiskMachine(LinearMachine):
             step_size=getattr(self, "step_size", self.solver),
         )
         return (
-            f"{advice} The relative duality gap is {certificate.relative_gap:.3g} "
+            f"{advice}{growth(self)} The relative duality gap is {certificate.relative_gap:.3g} "
             f"(tol {self.tol:g}). See certificate_."
         )
 

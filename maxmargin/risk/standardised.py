@@ -6,8 +6,8 @@ With weights ``s`` of the rows that sum to one,
 
 and a machine ``f(x) = sum_j v_j (x_j - mean_j) / scale_j + c`` is the machine with
 ``w_j = v_j / scale_j`` and ``b = c - sum_j w_j mean_j``: nothing but other coordinates. X itself
-stays as it is, dense or CSR, float32 or float64; sums are in float64, over blocks of rows. A mean of
-losses is a function of ``(v, c)`` that returns value and gradient, and says its loss in one row.
+stays as it is, dense or CSR, float32 or float64; sums are in float64, over blocks of rows. A mean
+of losses is a function of ``(v, c)`` that returns value and gradient, and says its loss in a row.
 
 The lecture descends on the sum of the losses as a function of w and b themselves. That is the same
 with a mean of zero and scales of one, and steps times the sum of the weights.

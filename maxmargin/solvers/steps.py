@@ -4,9 +4,9 @@ The schedules begin with a size that whoever takes the steps knows to be safe:
 
     "constant"  first        "inverse_sqrt"  first / sqrt(t)        "inverse"  first / t
 
-The sum of the sizes has to be infinite, or the steps may end before the minimum; for steps on single
-rows the sum of their squares has to be finite, or their noise never ends (Robbins and Monro, Annals
-of Mathematical Statistics 22, 1951).
+The sum of the sizes has to be infinite, or the steps may end before the minimum; for steps on
+single rows the sum of their squares has to be finite, or their noise never ends (Robbins and Monro,
+Annals of Mathematical Statistics 22, 1951).
 """
 
 from __future__ import annotations

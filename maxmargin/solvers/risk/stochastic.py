@@ -9,9 +9,10 @@ loss of the values f at a row, with slope ``l`` and a curvature of at most ``h``
     after each pass: judge the average of the v and c since pass 1, 2, 4, 8...
 
 No step goes beyond the minimum of its row's own loss, so no ``eta`` is too large. ``eta`` falls
-with the number of the pass as ``eta / pass^(3/4)`` (of MCE, with its root); the first one is a multiple of ``1 / (h (d +
-1))``, ``d + 1`` being the mean of ``||x||^2 + 1``. The descent ends when no entry of the gradient
-of the whole sum, at the average, is larger than ``tol``; on a risk, when the duality gap is small.
+with the number of the pass as ``eta / pass^(3/4)`` (of MCE, as ``eta / pass^(1/2)``); the first one
+is a multiple of ``1 / (h (d + 1))``, ``d + 1`` being the mean of ``||x||^2 + 1``. The descent ends
+when no entry of the gradient of the whole sum, at the average, is larger than ``tol``; on a risk,
+when the duality gap is small.
 
 Steps whose size is given are the lecture's instead: ``t = s eta_i`` for the i-th row that is looked
 at, whatever it is, in X's own units unless others are asked for; the last point is the answer, and
