@@ -1,8 +1,10 @@
 """Least squares: every method finds the minimum, in any units, at any rank, and says how well."""
 
+import re
 import signal
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -227,6 +229,20 @@ def test_a_step_that_is_too_long_diverges_and_says_so(solver, random):
         LinearRegression(units="data", solver="qr").fit(X, y)
     with pytest.raises(ValueError, match="size of step 2 is -0"):
         LinearRegression(solver=solver, step_size=lambda t: 1e-4 * (3 - 2 * t)).fit(X, y)
+
+
+def test_the_page_says_what_its_examples_print(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "descent.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == page.count("```python") == 5
+    names = {}
+    for k, (code, expected) in enumerate(blocks):
+        exec(compile(code, "descent.md", "exec"), names)
+        said = capsys.readouterr().out
+        assert said == expected or k > 2  # the later ones count rows, of which one may be close
+    assert names["mistakes"][-1] == 0
+    assert max(np.diff(names["mistakes"])) > 0
+    assert names["scores"][0] < 0.6 < 0.95 < names["scores"][1]
 
 
 # -- the lecture's steps ---------------------------------------------------------------------------

@@ -173,8 +173,9 @@ class DescentMachine(LinearMachine):
 
     def _in_data_units(self, method: Method) -> bool:
         """Whether a method steps in X's own units, and not on standardised columns."""
-        stepping = isinstance(method, GradientDescent | StochasticDescent)
-        return stepping and in_data_units(method.units, method.step_size)
+        if isinstance(method, GradientDescent | StochasticDescent):
+            return in_data_units(method.units, method.step_size)
+        return False
 
     def _advice(self, status: Status) -> str:
         """What it means that a fit has ended so, and what to do about it."""
