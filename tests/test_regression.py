@@ -281,8 +281,9 @@ def test_the_path_is_in_the_users_units_whatever_those_of_the_steps(random):
     for solver in ("conjugate_gradient", "gradient_descent", "sgd"):
         trace = Trace()
         model = LinearRegression(solver=solver, random_state=0, callback=trace).fit(X, y)
-        last = trace.records[0][-1].variables[0]
-        np.testing.assert_allclose(last, np.append(model.coef_, model.intercept_), rtol=1e-9)
+        last = trace.records[0][-1]
+        np.testing.assert_allclose(last.weights, model.coef_, rtol=1e-9)
+        assert last.intercept == pytest.approx(model.intercept_)
 
 
 @pytest.mark.filterwarnings("ignore:The descent has not converged")

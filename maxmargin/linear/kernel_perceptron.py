@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.estimators import readings
 from maxmargin.estimators.kernel import KernelEstimator
+from maxmargin.kernels import Linear
+from maxmargin.progress import Reading
 from maxmargin.solvers.perceptron.kernel_state import KernelState
 from maxmargin.solvers.perceptron.state import PerceptronState, Sizes, Weights
 
@@ -81,6 +84,16 @@ class KernelPerceptron(KernelEstimator):
             partial(KernelState, gram, y, step, self.fit_intercept, coef, intercept, sizes)
             for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
         ]
+
+    def _reading(self, X: Any, coef: np.ndarray, intercept: float) -> Reading | None:
+        """Return what reads w and b off variables; a kernel's sum is how far b has moved."""
+        if self.kernel is None:
+            return readings.of_weights
+        if not isinstance(self.kernel_, Linear):
+            return None
+        start = intercept - coef.sum()
+        bias = (lambda a, values: a.sum(axis=0) + start) if self.fit_intercept else None
+        return readings.of_expansion(X, np.arange(X.shape[0]), bias)
 
     def _keep_expansion(
         self, X: Any, signs: list[np.ndarray], found: list[Weights], start: np.ndarray

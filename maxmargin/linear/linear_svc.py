@@ -94,8 +94,10 @@ class LinearSVC(RiskClassifier):
         Begin where the last fit of this object has ended.
     callback : callable, optional
         Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
+        returning True. (scikit-learn's callbacks
         are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     multiclass : {"ovr", "ovo", "dag", "ecoc", "crammer_singer", "weston_watkins"}, optional
         How several classes are told apart, by name, by a scheme of :mod:`maxmargin.multiclass` or
         its class; by default as ``multi_class`` says. A machine that does not see all classes, as
@@ -116,7 +118,8 @@ class LinearSVC(RiskClassifier):
         Passes over the data, the most of any machine.
     C_, lam_ : arrays of shape (1,) or (n_machines,)
         Cost of a row of weight one, and what it is in the lambda form.
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     classes_, n_features_in_, feature_names_in_
@@ -171,6 +174,7 @@ class LinearSVC(RiskClassifier):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
+        trace: Any = False,
         class_weight_on: str = "positive",
         multiclass: Any = None,
     ) -> None:
@@ -193,6 +197,7 @@ class LinearSVC(RiskClassifier):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callback = callback
+        self.trace = trace
         self.class_weight_on = class_weight_on
         self.multiclass = multiclass
 

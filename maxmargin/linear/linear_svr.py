@@ -57,7 +57,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         Of the order of rows in ``"dual_descent"``.
     max_iter : int, default=1000
         Passes over the data allowed; -1 for no limit.
-    lam, norm_bound, solver, time_limit, n_jobs, warm_start, callback
+    lam, norm_bound, solver, time_limit, n_jobs, warm_start, callback, trace
         As in :class:`LinearSVC`; ``solver="newton"`` is for the squared loss.
 
     Attributes
@@ -69,7 +69,8 @@ class LinearSVR(RiskMachine, LinearRegressor):
         ``parts``. Not there after ``partial_fit``.
     n_iter_ : int
     C_, lam_ : arrays of shape (n_outputs,)
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     n_features_in_, feature_names_in_
@@ -113,6 +114,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -131,6 +133,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callback = callback
+        self.trace = trace
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

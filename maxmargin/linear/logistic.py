@@ -103,8 +103,10 @@ class LogisticRegression(RiskClassifier):
         Seconds after which the solver stops where it is.
     callback : callable, optional
         Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
+        returning True. (scikit-learn's callbacks
         are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     multiclass : {"softmax", "ovr", "ovo", "dag", "ecoc"}, Scheme or subclass, default="softmax"
         How several classes are told apart: all at once, or by machines for two after a scheme of
         :mod:`maxmargin.multiclass`, by name, as an object or its class. Probabilities are then put
@@ -144,7 +146,8 @@ class LogisticRegression(RiskClassifier):
     loss_curve_ : list of float
         Of ``"gradient_descent"`` and, but for Pegasos, ``"sgd"``: the objective at the start and
         after each step or pass. A list of such where there are several machines.
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     classes_, n_features_in_, feature_names_in_
@@ -204,6 +207,7 @@ class LogisticRegression(RiskClassifier):
         norm_bound: float | None = None,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
         multiclass: Any = _SOFTMAX,
         step_size: Any = None,
         units: str = "auto",
@@ -226,6 +230,7 @@ class LogisticRegression(RiskClassifier):
         self.norm_bound = norm_bound
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
         self.multiclass = multiclass
         self.step_size = step_size
         self.units = units

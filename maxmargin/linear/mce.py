@@ -38,6 +38,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.certificate import GradientCertificate
+from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
@@ -188,8 +189,9 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every step; ``variables`` are w with b
-        after it, a row for each function, in X's own units.
+        returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -275,6 +277,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.slope = slope
         self.alpha = alpha
@@ -293,6 +296,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
@@ -350,6 +354,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         losses: list[float] = []
         while len(losses) <= self.n_restarts:
             this = ProblemMonitor(monitor, len(losses))
+            monitor.readings[this.problem] = readings.of_standardised(own.columns)
             watch = Watch(self._tol(), self.max_iter, this)
             if losses:
                 typical = error.columns.typical() if typical is None else typical

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import MistakesCertificate
+from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
@@ -90,8 +91,8 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         1, ``k ** -0.5`` or ``1 / k`` for the k-th update; a callable is told k, from 1 on, and
         returns the step. A penalty needs a number.
     n_jobs : int, optional
-        Threads for several classes: -1 for one per core; by default as many as BLAS may use. The
-        machines of a kernel share its matrix, so that they learn in one and predict in all.
+        Threads for several classes: -1 for one per core; by default as many as BLAS may use.
+        Machines of a kernel share its matrix: they learn in one thread, and predict in all.
     random_state : int, RandomState or None, default=0
         Of the order, of a random start and of the rows held out.
     early_stopping : bool, default=False
@@ -103,9 +104,8 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors of the step for each class; ``"balanced"`` makes all classes equally heavy.
     class_weight_on : {"positive", "rows"}, default="positive"
-        What they count on where there are more than two classes: ``"positive"``, as in
-        scikit-learn, the rows of a class in its own machine, where it is the positive one;
-        ``"rows"``, the rows of a class in every machine.
+        What they count on where there are more than two classes: as in scikit-learn the rows of a
+        class in its own machine, where it is the positive one; or (``"rows"``) in every machine.
     warm_start : bool, default=False
         Start from the weights of the last fit; with a kernel, its data have to be the same.
     order : {"shuffled", "cyclic", "random", "misclassified"} or None, default=None
@@ -129,10 +129,9 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     time_limit : float, optional
         Seconds after which the fit stops where it is.
     callback : callable, optional
-        Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` is told of every update: of the row, the share
-        of mistakes, the mean loss, and the weights with the bias after them (with a kernel, the
-        signed dual variables).
+        Called with a :class:`~maxmargin.progress.Progress` at times; True stops the fit.
+    trace : bool or Trace, default=False
+        Record every update in ``trace_`` (:class:`~maxmargin.Trace`): row, loss, weights, bias.
     multiclass : {"ovr", "ovo", "dag", "ecoc"}, Scheme or subclass of it, default="ovr"
         How several classes are told apart, by name or by a scheme of :mod:`maxmargin.multiclass`.
 
@@ -192,7 +191,6 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "shuffle": ["boolean", None],
-        "verbose": ["verbose"],
         "eta0": [POSITIVE, StrOptions(set(SCHEDULES)), callable],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -207,8 +205,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         "variant": [StrOptions({"last", "pocket", "averaged"})],
         "kernel": [*KernelPerceptron._parameter_constraints["kernel"], None],
         "cache_size": [StrOptions({"auto"}), POSITIVE],
-        "time_limit": [POSITIVE, None],
-        "callback": [callable, None],
+        **WATCHED,
         "multiclass": MULTICLASS,
     }
 
@@ -238,6 +235,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         cache_size: float | str = "auto",
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
         class_weight_on: str = "positive",
         multiclass: Any = "ovr",
     ) -> None:
@@ -264,6 +262,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         self.cache_size = cache_size
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
         self.class_weight_on = class_weight_on
         self.multiclass = multiclass
 
@@ -418,6 +417,8 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         with self._watched(len(weights)) as monitor:
             signs = self._signs(index)
             method, examples, seeds = self._posed(X, index, signs, weights, start)
+            starts = enumerate(zip(*start, strict=True))
+            monitor.readings = {k: self._reading(X, coef, bias) for k, (coef, bias) in starts}
 
             def learn(k: int) -> Outcome:
                 tol, part = 1.0 / max(len(examples[k].rows), 1), ProblemMonitor(monitor, k)

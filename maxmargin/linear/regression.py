@@ -23,6 +23,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.certificate import GradientCertificate
+from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import (
@@ -76,13 +77,14 @@ class _LeastSquaresMachine(DescentMachine):
             mean = columns.weight @ Y if self.fit_intercept else np.zeros(Y.shape[1])
             size = np.sqrt(columns.weight @ (Y - mean) ** 2)
             size[size == 0] = 1.0
-            target = (Y - mean) / size
-            error = SquaredError(columns, target, self.fit_intercept, level=mean, unit=size)
+            error = SquaredError(columns, (Y - mean) / size, self.fit_intercept)
             if self._in_data_units(method):
                 plain = Columns(X, weight, self.fit_intercept, standardise=False)
                 own = SquaredError(plain, Y, self.fit_intercept, size=size)
+                monitor.readings[0] = readings.of_standardised(plain)
                 found = _standardised(self._solved(method, own, monitor), columns, mean, size)
             else:
+                monitor.readings[0] = readings.of_standardised(columns, size, mean)
                 found = self._solved(method, error, monitor)
             V = np.column_stack([found.coef * columns.scale, found.centre])
             losses, gradient = error.each(V)
@@ -231,8 +233,9 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every step; ``variables`` are w with b
-        after it, (n_targets, n_features + 1), in the units of X and y.
+        returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -302,6 +305,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.fit_intercept = fit_intercept
         self.copy_X = copy_X
@@ -316,6 +320,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -358,8 +363,8 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
 
     Parameters
     ----------
-    fit_intercept, solver, tol, max_iter, step_size, units, random_state
-    verbose, time_limit, callback
+    fit_intercept, solver, tol, max_iter, step_size, units, random_state, verbose, time_limit
+    callback, trace
         As in :class:`LinearRegression`. With ``solver="sgd"`` and ``step_size=eta / 2`` it is the
         delta rule, ``w <- w + eta (y_i - w . x_i) x_i``.
     class_weight : dict, "balanced" or None, default=None
@@ -409,6 +414,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
         multiclass: Any = "ovr",
     ) -> None:
         self.fit_intercept = fit_intercept
@@ -422,6 +428,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
         self.multiclass = multiclass
 
     def _refuse_scheme(self, scheme: Scheme) -> None:

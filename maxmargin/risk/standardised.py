@@ -264,17 +264,14 @@ class StandardisedError(ABC):
 class SquaredError(StandardisedError):
     """The mean of the squared residuals.
 
-    ``target`` is of shape (n, m), and of mean zero where the columns are centred: the targets
-    themselves less ``level``, over ``unit``. ``size`` is that of the targets here, one if they are
-    standardised.
+    ``target`` is of shape (n, m), and of mean zero where the columns are centred; ``size`` is that
+    of the targets, one where they are standardised.
     """
 
     columns: Columns
     target: np.ndarray
     intercept: bool
     alpha: float = 0.0  # it has no penalty
-    level: np.ndarray | float = 0.0
-    unit: np.ndarray | float = 1.0
     size: np.ndarray | float = 1.0
 
     def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
@@ -290,12 +287,6 @@ class SquaredError(StandardisedError):
     def steepness(self, gradient: np.ndarray) -> float:
         """Largest entry of a gradient, by standardised weights of standardised targets."""
         return super().steepness(gradient / np.reshape(self.size, (-1, 1)))
-
-    def weights(self, V: np.ndarray) -> np.ndarray:
-        """Coefficients and intercepts in the own units of X and of the targets."""
-        W = super().weights(V) * np.reshape(self.unit, (-1, 1))
-        W[:, -1] += self.level
-        return W
 
     def rows(self) -> RowLoss:
         """Return the loss of one row, for stochastic descent."""

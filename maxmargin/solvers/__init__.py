@@ -1,5 +1,6 @@
 """Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
+from maxmargin.solvers.compare import Comparison, Result, compare_solvers
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
 from maxmargin.solvers.dual.direct import RowDescent
@@ -36,6 +37,7 @@ __all__ = [
     "Choice",
     "Cholesky",
     "ClassDescent",
+    "Comparison",
     "ConjugateGradients",
     "DenseEigen",
     "DualDescent",
@@ -53,6 +55,7 @@ __all__ = [
     "NonnegativeLeastSquares",
     "Pegasos",
     "PreconditionedCG",
+    "Result",
     "RowDescent",
     "Run",
     "Seed",
@@ -60,6 +63,7 @@ __all__ = [
     "StochasticDescent",
     "Watch",
     "WorkingSet",
+    "compare_solvers",
     "drive",
     "select_solver",
     "solve_certified",

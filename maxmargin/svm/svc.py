@@ -75,6 +75,8 @@ class SVC(KernelClassifier):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
         As in scikit-learn; both concern more than two classes only.
@@ -127,6 +129,8 @@ class SVC(KernelClassifier):
     slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
     n_iter_ : int array of shape (n_machines,)
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     calibration_ : Calibration or None
         What ``probability`` asked for, as fitted: ``A`` and ``B``, ``steps`` or a ``scale``.
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
@@ -173,6 +177,7 @@ class SVC(KernelClassifier):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         multiclass: Any = "ovo",
@@ -200,6 +205,7 @@ class SVC(KernelClassifier):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.multiclass = multiclass

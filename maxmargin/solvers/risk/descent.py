@@ -173,9 +173,8 @@ class DescentRun(Run):
 
     @property
     def variables(self) -> np.ndarray:
-        """The point; of a sum over rows, coefficients and intercept in the data's own units."""
-        weights = getattr(self.function, "weights", None)
-        return weights(self.place[0]) if weights else self.place[0]
+        """The point."""
+        return self.place[0]
 
     def measure(self) -> Measure:
         """Largest entry of the gradient, and the value."""

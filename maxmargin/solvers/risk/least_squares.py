@@ -122,15 +122,31 @@ class _TriangularRun(Run):
         self.width = self.first + self.columns.X.shape[1] + self.target.shape[1]
         self.triangle, self.seen = np.zeros((0, self.width)), 0
         self._blocks = self.columns.blocks(_BLOCK, _SHORTEST * self.width)
+        self.answer: LeastSquares | None = None
+
+    @property
+    def variables(self) -> np.ndarray | None:
+        """The standardised weights, c after them, at the end."""
+        if self.answer is None:
+            return None
+        coef, centre = self.answer.coef, self.answer.centre
+        return np.column_stack([coef * self.columns.scale, centre])
 
     def measure(self) -> Measure:
-        """Share of the rows that are left."""
-        return Measure(1.0 - self.seen / len(self.target))
+        """Share of the rows that are left; at the end the mean of the squared residuals."""
+        left, V = 1.0 - self.seen / len(self.target), self.variables
+        if V is None:
+            return Measure(left)
+        d, first = self.columns.X.shape[1], self.first
+        weights = np.column_stack([V[:, d:], V[:, :d]][1 - first :])
+        residual = self.triangle[:, : first + d] @ weights.T - self.triangle[:, first + d :]
+        return Measure(left, float((residual**2).sum()))
 
     def steps(self) -> Generator[None, None, None]:
         """One block after the other."""
         while self._add():
             yield
+        self.answer = self._answer(Status.CONVERGED)
 
     def _add(self) -> bool:
         """Take in a block of rows; returns whether there are more."""
@@ -154,6 +170,9 @@ class _TriangularRun(Run):
         """Return the solution for the rows seen, of the first block at least."""
         if not self.seen:
             self._add()
+        return self.answer or self._answer(status)
+
+    def _answer(self, status: Status) -> LeastSquares:
         d, varying = self.columns.X.shape[1], self.columns.scale > 0
         inner = self.triangle[self.first :, self.first : self.first + d][:, varying]
         right = self.triangle[self.first :, self.first + d :]
@@ -251,7 +270,7 @@ class ConjugateGradientsRun(Run):
     words = "loss {objective:.5g}, gradient {violation:.2g}"
 
     def __init__(self, problem: SquaredError, watch: Watch, own_units: bool) -> None:
-        self.problem, self.columns, self.watch = problem, problem.columns, watch
+        self.columns, self.watch = problem.columns, watch
         scale = self.columns.scale
         # units of one size, so that descending in X's own does not underflow
         self.unit = scale / scale.max(initial=1e-300) if own_units else np.ones(1)
@@ -264,8 +283,8 @@ class ConjugateGradientsRun(Run):
 
     @property
     def variables(self) -> np.ndarray:
-        """Coefficients and, in the last column, intercepts in the data's own units."""
-        return self.problem.weights(np.column_stack([self.V, np.zeros(len(self.V))]))
+        """The standardised weights."""
+        return self.V
 
     def measure(self) -> Measure:
         """Largest entry of the gradient, and the mean of the squared residuals."""
