@@ -18,7 +18,7 @@ from maxmargin import Trace
 from maxmargin.linear.regression import LeastSquaresClassifier, LinearRegression
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
-from maxmargin.solvers import StochasticDescent
+from maxmargin.solvers import GradientDescent, StochasticDescent
 
 STEPS = {
     "qr": {},
@@ -227,6 +227,11 @@ def test_a_step_that_is_too_long_diverges_and_says_so(solver, random):
         LinearRegression(step_size=0.1).fit(X, y)
     with pytest.raises(ValueError, match="units='data' was given, but solver='qr' has no"):
         LinearRegression(units="data", solver="qr").fit(X, y)
+    for method in (GradientDescent, StochasticDescent):
+        with pytest.raises(ValueError, match="no schedule 'fast'"):
+            LinearRegression(solver=method(step_size="fast")).fit(X, y)
+        with pytest.raises(ValueError, match="no units 'mine'"):
+            LinearRegression(solver=method(units="mine")).fit(X, y)
     with pytest.raises(ValueError, match="size of step 2 is -0"):
         LinearRegression(solver=solver, step_size=lambda t: 1e-4 * (3 - 2 * t)).fit(X, y)
 

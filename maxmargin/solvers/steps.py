@@ -45,6 +45,8 @@ def step_sizes(step_size: StepSize, first: float, before: int, count: int) -> np
     array([0.5  , 0.333])
     """
     if isinstance(step_size, str):
+        if step_size not in SCHEDULES:
+            raise ValueError(f"There is no schedule {step_size!r}: use one of {[*SCHEDULES]}.")
         return first * SCHEDULES[step_size](np.arange(before + 1.0, before + count + 1.0))
     if not callable(step_size):
         return np.full(count, float(step_size))
@@ -63,4 +65,6 @@ def _checked(size: Any, t: int) -> float:
 
 def in_data_units(units: str, step_size: StepSize | None) -> bool:
     """Whether steps are taken in X's own units: where it is said, or where their size is given."""
+    if units not in UNITS:
+        raise ValueError(f"There are no units {units!r}: use one of {[*UNITS]}.")
     return units == "data" or (units == "auto" and step_size is not None)
