@@ -328,6 +328,9 @@ class GradientCertificate(Certificate):
         intercept, where it is known, and of all.
     convex : bool
         Whether a stationary point is a least one.
+    attained : bool
+        Whether there is one at all: the loss may only fall as the weights grow, and then a small
+        gradient says that longer weights would hardly lower it.
 
     Examples
     --------
@@ -346,6 +349,7 @@ class GradientCertificate(Certificate):
     rank: int | None = None
     n_features: int | None = None
     convex: bool = True
+    attained: bool = True
 
     @property
     def violation(self) -> float:
@@ -357,6 +361,11 @@ class GradientCertificate(Certificate):
         """What the numbers prove."""
         if not self.converged:
             return f"not stationary, the gradient is {self.gradient_norm:.2g}"
+        if not self.attained:
+            return (
+                "there is no least one, the loss falls as long as the weights grow, here to a "
+                f"gradient of {self.gradient_norm:.2g}; others may be better"
+            )
         what = "a least one" if self.convex else "stationary; others may be better"
         return f"{what}, to a gradient of {self.gradient_norm:.2g}"
 
@@ -389,6 +398,8 @@ class MistakesCertificate(Certificate):
         Rows that it learnt from.
     updates, passes : int
         Steps taken, and passes over the rows.
+    mistakes : int
+        Rows that the last weights have on the wrong side.
 
     Examples
     --------
@@ -397,11 +408,13 @@ class MistakesCertificate(Certificate):
     separated: every one of 4 training rows is on its right side
       updates         ...
       passes          ...
+      mistakes        0 of 4 rows
     """
 
     rows: int
     updates: int
     passes: int
+    mistakes: int
 
     @property
     def converged(self) -> bool:
@@ -428,5 +441,9 @@ class MistakesCertificate(Certificate):
         return "no hyperplane was found that separates the training rows; there may be one"
 
     def numbers(self) -> dict[str, str]:
-        """Updates and passes."""
-        return {"updates": str(self.updates), "passes": str(self.passes)}
+        """Updates, passes and mistakes."""
+        return {
+            "updates": str(self.updates),
+            "passes": str(self.passes),
+            "mistakes": f"{self.mistakes} of {self.rows} rows",
+        }

@@ -27,9 +27,10 @@ from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.path import LeaveOneOut
 from maxmargin.solvers.risk.class_descent import ClassDescent
-from maxmargin.solvers.risk.descent import LBFGS, GradientDescent
+from maxmargin.solvers.risk.descent import GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.least_squares import (
     ConjugateGradients,
     Factorisation,

@@ -31,12 +31,14 @@ from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.problem import RidgeProblem
 from maxmargin.solvers.risk.class_descent import ClassDescent
-from maxmargin.solvers.risk.descent import LBFGS
+from maxmargin.solvers.risk.descent import GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
+from maxmargin.solvers.risk.stochastic import StochasticDescent
 
 FACTORISED = 500  # rows up to which Cholesky factors for every step are quicker than pivots
 SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
@@ -58,12 +60,14 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "dual_descent": DualDescent,
     "l1_descent": L1Descent,
     "lbfgs": LBFGS,
+    "gradient_descent": GradientDescent,
     "sgd": Pegasos,
     "class_descent": ClassDescent,
     "qp": PrimalProgramme,
     "subgradient": Subgradient,
 }
 _NAMES = {method: name for names in (DUAL_METHODS, RISK_METHODS) for name, method in names.items()}
+_NAMES[StochasticDescent] = "sgd"
 
 
 @singledispatch
