@@ -1,7 +1,7 @@
 """Two versions of the package against each other: seconds and peak memory of the same fits.
 
     git worktree add ../before COMMIT
-    python benchmarks/versions.py --data FOLDER --before ../before [--repeats 3] [--gpu] [--only a9a]
+    python benchmarks/versions.py --data FOLDER --before ../before [--gpu] [--only a9a]
 
 Every fit is a process of its own, with the package of one of the two trees; they take turns, and
 the best of the repeats is compared. A process fits twice, for the first fit may compile. Peak
