@@ -302,7 +302,7 @@ class _Machine(_Subject):
         self.options = {"random_state": seed} if "random_state" in known else {}
         options = [o for o in machine._parameter_constraints["solver"] if isinstance(o, StrOptions)]
         self.known = sorted(set().union(*(option.options for option in options)) - {"auto"})
-        if set(self.known) & set(DUAL_METHODS):
+        if set(DUAL_METHODS) <= set(self.known):  # of a kernel machine: tol is KKT's
             self.first = _FIRST
 
     @property

@@ -44,7 +44,7 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "sgd": Pegasos,
     "class_descent": ClassDescent,
 }
-_NAMES = {method: name for name, method in (DUAL_METHODS | RISK_METHODS).items()}
+_NAMES = {kind: name for table in (DUAL_METHODS, RISK_METHODS) for name, kind in table.items()}
 
 
 @singledispatch
