@@ -230,6 +230,9 @@ class RiskCertificate(Certificate):
         the rounding of the sum of losses, that rounding stands for them.
     status : Status
         ``"converged"`` when the relative gap is at most ``tol``; otherwise why it ended.
+    problem : str
+        What was minimised, where it is not the losses plus a penalty: then both objectives are of
+        that problem.
 
     Examples
     --------
@@ -253,6 +256,7 @@ class RiskCertificate(Certificate):
     dual: float
     gap: float
     relative_gap: float
+    problem: str = ""
 
     @property
     def violation(self) -> float:
@@ -262,9 +266,10 @@ class RiskCertificate(Certificate):
     @property
     def claim(self) -> str:
         """What the numbers prove."""
+        of = f"{self.problem}: " if self.problem else ""
         if self.converged:
-            return f"optimal to a relative gap of {self.relative_gap:.2g}"
-        return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+            return f"{of}optimal to a relative gap of {self.relative_gap:.2g}"
+        return f"{of}not optimal, the best objective may be lower by up to {self.gap:.3g}"
 
     def numbers(self) -> dict[str, str]:
         """Both objectives and their gap."""
@@ -286,7 +291,13 @@ class RiskCertificate(Certificate):
 
     @classmethod
     def of(
-        cls, primal: float, dual: float, least: float, status: Status, tol: float
+        cls,
+        primal: float,
+        dual: float,
+        least: float,
+        status: Status,
+        tol: float,
+        problem: str = "",
     ) -> RiskCertificate:
         """Judge two objectives; ``least`` is the size below which they are rounding.
 
@@ -302,7 +313,15 @@ class RiskCertificate(Certificate):
             status = Status.CONVERGED
         elif status is Status.CONVERGED:
             status = Status.STALLED
-        return cls(primal=primal, dual=dual, gap=gap, relative_gap=relative, status=status, tol=tol)
+        return cls(
+            primal=primal,
+            dual=dual,
+            gap=gap,
+            relative_gap=relative,
+            status=status,
+            tol=tol,
+            problem=problem,
+        )
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
