@@ -9,6 +9,7 @@ certificate              of                                          compared wi
 =======================  ==========================================  ===========================
 `DualCertificate`        kernel machines                             violation of KKT conditions
 `RiskCertificate`        regularised risks: linear machines          relative duality gap
+`KernelRiskCertificate`  kernel machines with a bound on the norm    relative duality gap
 `GradientCertificate`    least squares, minimum classification       largest entry of a gradient
                          error
 `RidgeCertificate`       ridge regression (`solvers/ridge`)          relative residual
@@ -322,6 +323,44 @@ class RiskCertificate(Certificate):
             tol=tol,
             problem=problem,
         )
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class KernelRiskCertificate(RiskCertificate):
+    """The same of a kernel machine, whose bound rests on its Gram matrix.
+
+    Attributes
+    ----------
+    rounding : float
+        How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
+        sums.
+    spectrum : Definiteness or Spectrum
+        What is known of the Gram matrix.
+    """
+
+    spectrum: Definiteness | Spectrum = field(compare=False)
+    rounding: float = 0.0
+
+    @property
+    def definiteness(self) -> Definiteness:
+        """What is known of the Gram matrix."""
+        return known_definiteness(self.spectrum)
+
+    @property
+    def claim(self) -> str:
+        """What the gap proves."""
+        if self.definiteness == Definiteness.UNKNOWN:
+            return (
+                f"{super().claim} if the kernel is positive semidefinite, which a sample of the "
+                "training points did not refute"
+            )
+        return super().claim
+
+    def numbers(self) -> dict[str, str]:
+        """Both objectives, their gap, and what is known of the kernel."""
+        said = super().numbers()
+        said["gap"] += f" (and {self.rounding:.2g} for rounding)"
+        return {**said, "kernel": str(self.definiteness)}
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

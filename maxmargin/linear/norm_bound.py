@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.risk import LinearSolution, Risk
+from maxmargin.risk import LinearSolution, RegularisedRisk, Risk
 from maxmargin.solvers import Method, Watch
 from maxmargin.solvers.ivanov import Answer, Arrays, BoundedProblem, minimise_within
 from maxmargin.solvers.risk.run import RiskCache
@@ -23,6 +23,8 @@ class BoundedRisk(BoundedProblem):
     ) -> None:
         self.risk, self.method, self.watch, self.start = risk, method, watch, start
         self.nothing, self.cache, self.passes = risk.nothing, RiskCache(), 0
+        if isinstance(risk, RegularisedRisk) and not risk.of_margins and risk.free_intercept:
+            self.nothing = risk.empirical(np.full(risk.n, np.median(risk.y)))
 
     def solve(self, cost: float, gap: float) -> Answer:
         """Begin from the last answer, with all passes that are allowed."""

@@ -78,7 +78,14 @@ class Risk(ABC):
     penalty : Penalty
     penalised_intercept : bool
         Whether the intercept's weight is penalised like the others.
+
+    Attributes
+    ----------
+    rows : int array (n,) or None
+        Which rows of the data these are, where a machine does not see all of them.
     """
+
+    rows: np.ndarray | None = None
 
     def __init__(
         self, design: Design, cost: np.ndarray, penalty: Penalty, penalised_intercept: bool
@@ -130,7 +137,9 @@ class Risk(ABC):
 
     def times(self, factor: float) -> Any:
         """Return the problem at costs so many times as large."""
-        return self.with_cost(factor * self.cost)
+        other = self.with_cost(factor * self.cost)
+        other.rows = self.rows
+        return other
 
     # -- primal --------------------------------------------------------------------------------
 

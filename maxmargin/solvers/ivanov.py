@@ -31,6 +31,7 @@ from maxmargin.solution import Status
 
 _STEP = 2.0  # of the logarithm of C, where an end is not yet known
 _TRIES, _PATIENCE, _RESTARTS = 60, 4, 2  # solves; those without gain; brackets that failed
+_NARROW, _NOTHING = 1e-3, 1e-14  # of the logarithm of C between two ends
 _SHARE = 0.1  # of the gap that is allowed, which a solve may leave
 _NO_LOSS = 1e-6  # loss, over that of zero weights, that others are not measured by
 _INSIDE = 1.0 - 4.0 * np.finfo(np.float64).eps  # of the bound, that rounding does not exceed
@@ -148,7 +149,9 @@ class Bounded:
         return RiskCertificate.of(loss, self.bound, self.least, status, self.tol, problem)
 
 
-def minimise_within(problem: BoundedProblem, norm_bound: float, tol: float) -> tuple:
+def minimise_within(
+    problem: BoundedProblem, norm_bound: float, tol: float, cost: float = 1.0
+) -> tuple[Bounded, Status]:
     """Find weights of the least loss within a bound on their norm.
 
     Parameters
@@ -157,6 +160,8 @@ def minimise_within(problem: BoundedProblem, norm_bound: float, tol: float) -> t
     norm_bound : float
     tol : float
         Duality gap over the loss, or over a millionth of that of zero weights where it is less.
+    cost : float
+        The C that is tried first.
 
     Returns
     -------
@@ -164,7 +169,7 @@ def minimise_within(problem: BoundedProblem, norm_bound: float, tol: float) -> t
     status : Status
         Converged, or why it ended before that.
     """
-    found, search = Bounded(problem, norm_bound, tol), _Search()
+    found, search = Bounded(problem, norm_bound, tol), _Search(cost)
     status = Status.CONVERGED
     for _ in range(_TRIES):
         answer = problem.solve(search.cost, search.share * found.allowed)
@@ -183,12 +188,12 @@ def minimise_within(problem: BoundedProblem, norm_bound: float, tol: float) -> t
 class _Search:
     """The costs that are tried."""
 
-    def __init__(self) -> None:
-        self.cost, self.share = 1.0, _SHARE
+    def __init__(self, cost: float) -> None:
+        self.cost, self.share = cost, _SHARE
         self.short: Answer | None = None  # the last answer that is within the bound
         self.long: Answer | None = None  # the last one that is not
-        self.between: float | None = None  # the cost at which a line between them meets the bound
-        self.least, self.stale, self.tries, self.restarts = np.inf, 0, 0, 0
+        self.between = cost  # where the line from the one to the other meets the bound
+        self.least, self.width, self.stale, self.restarts = np.inf, np.inf, 0, 0
 
     def narrow(self, found: Bounded, answer: Answer) -> None:
         """Take an answer for one end, and judge what lies on the lines between both ends."""
@@ -213,27 +218,32 @@ class _Search:
 
     def advance(self, found: Bounded, answer: Answer) -> None:
         """Choose the cost to try next; where nothing is gained, begin anew with finer solves."""
-        self.tries += 1
-        self.stale = 0 if found.gap <= 0.5 * self.least else self.stale + 1
-        self.least = min(self.least, found.gap)
-        if self.short is None or self.long is None:
-            norm = found.problem.norm(answer.primal)
-            away = np.log(max(norm, np.finfo(np.float64).tiny) / found.norm_bound)
-            far = max(_STEP, abs(away))  # the norm grows no faster than the cost
-            if away <= 0:  # the gap falls no slower than one over it
-                enough = float(np.log(max(found.gap / found.allowed, 1.0))) + 0.1
-                far = min(far, max(enough, 0.1))
-            self.cost = answer.cost * float(np.exp(-far if away > 0 else far))
-            return
-        low, high = sorted((self.short.cost, self.long.cost))
-        if self.stale >= _PATIENCE or high <= low * (1.0 + 1e-14):
+        ends = [end.cost for end in (self.short, self.long) if end is not None]
+        width = abs(float(np.log(ends[0] / ends[-1]))) if len(ends) == 2 else np.inf
+        halved = np.isfinite(width) and width <= 0.5 * self.width
+        gained = found.gap <= 0.5 * self.least or halved
+        self.stale = 0 if gained else self.stale + 1
+        self.least, self.width = min(self.least, found.gap), width
+        wide = len(ends) == 2 and width > _NARROW
+        if (self.stale >= _PATIENCE and not wide) or width <= _NOTHING:
             self.share, self.stale, self.restarts = 0.03 * self.share, 0, self.restarts + 1
-            self.cost = float(np.sqrt(low * high))
-            self.short = self.long = self.between = None
-            return
-        self.share *= 0.7
-        by_halves = self.tries % 3 == 2 or self.between is None
-        self.cost = float(np.sqrt(low * high)) if by_halves else float(self.between or low)
+            self.short = self.long = None
+            self.cost = float(np.exp(np.mean(np.log(ends))))
+        elif len(ends) == 2:
+            self.share *= 0.7
+            self.cost = self.between if halved else float(np.sqrt(ends[0] * ends[1]))
+        else:
+            self.cost = answer.cost * float(np.exp(self._stride(found, answer)))
+
+    def _stride(self, found: Bounded, answer: Answer) -> float:
+        """By how much to change the logarithm of the cost where one end is not yet known."""
+        norm = found.problem.norm(answer.primal)
+        away = float(np.log(max(norm, np.finfo(np.float64).tiny) / found.norm_bound))
+        far = max(_STEP, abs(away))  # the norm grows no faster than the cost
+        if away > 0:
+            return -far
+        enough = float(np.log(max(found.gap / found.allowed, 1.0))) + 0.1
+        return min(far, enough)  # the gap falls no slower than one over it
 
 
 def _between(a: Arrays, b: Arrays, t: float) -> Arrays:

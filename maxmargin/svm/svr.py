@@ -20,7 +20,7 @@ from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
 from maxmargin.progress import Monitor
-from maxmargin.risk import cost_per_weight
+from maxmargin.risk import cost_per_weight, refuse_two_forms
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.base import SingleMachine
 
@@ -175,10 +175,14 @@ class SVR(KernelRegressor):
         The method that solves the dual problems, by name or as an object of
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
         size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
+    norm_bound : float, optional
+        The form with a bound on ``||w||`` in feature space in place of C (Ivanov's), for each
+        output. ``certificate_`` is of this problem, with a relative duality gap of ``tol``;
+        ``C_`` and ``lam_`` are those that have the same answer.
 
     Attributes
     ----------
-    certificate_ : Certificate
+    certificate_ : DualCertificate, or KernelRiskCertificate with ``norm_bound``
         Primal and dual objective, gap, KKT violation, status; of several outputs the worst, with
         one of each in ``parts``.
     fit_status_ : int
@@ -203,6 +207,8 @@ class SVR(KernelRegressor):
     slack_ : array of shape (n_samples,) or (n_samples, n_outputs)
         By how much each training row lies outside the tube.
     n_iter_ : int or array of shape (n_outputs,)
+    C_, lam_ : arrays of shape (n_outputs,)
+        With ``norm_bound`` only: cost of a row of weight one, and what it is in the lambda form.
 
     Examples
     --------
@@ -219,6 +225,7 @@ class SVR(KernelRegressor):
         "C": [Interval(Real, 0.0, None, closed="right")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "lam": [POSITIVE, None],
+        "norm_bound": [POSITIVE, None],
     }
 
     def __init__(
@@ -245,6 +252,7 @@ class SVR(KernelRegressor):
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
+        norm_bound: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -267,6 +275,7 @@ class SVR(KernelRegressor):
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.norm_bound = norm_bound
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         if np.isinf(self.C):
@@ -283,6 +292,7 @@ class SVR(KernelRegressor):
     def _posed(
         self, gram: Gram, y: np.ndarray, weight: np.ndarray, solver: Auto
     ) -> duals.DualProblem:
+        refuse_two_forms(self)
         if np.isinf(self.C) and self.lam is None:
             return self._hard_tube(gram, y, (weight > 0).astype(np.float64), solver)
         return self._problem(y, weight)
