@@ -63,7 +63,7 @@ class Parts:
         ("transfer", cuda.Points, "prepare"),
         ("kernel matrix", cuda.Matrix, "_whole"),
         ("float64 sums", cuda.Matrix, "products"),
-        ("solve", parallel_sets.ParallelSets, "solve"),
+        ("solve", parallel_sets.ParallelSets, "solve_all"),
         ("certificate on the host", certified, "evaluate"),
     )
 

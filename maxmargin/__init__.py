@@ -51,6 +51,7 @@ _HOME = {
     "Certificate": "maxmargin.certificate",
     "InseparableError": "maxmargin.evaluation",
     "Gram": "maxmargin.gram",
+    "compare_solvers": "maxmargin.solvers.compare",
     "Trace": "maxmargin.trace",
     "check_valid": "maxmargin.kernels",
     "read_fasta": "maxmargin.kernels",
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
         SVCSearchCV,
         SVRSearchCV,
     )
+    from maxmargin.solvers.compare import compare_solvers
     from maxmargin.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
     from maxmargin.trace import Trace
 

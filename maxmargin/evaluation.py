@@ -109,7 +109,7 @@ class Evaluation:
         rows: np.ndarray,
     ) -> Evaluation:
         """Evaluation of a point that is accounted for, on these rows of a matrix."""
-        status, unit = _scaling(problem, solution.status, account)
+        status, unit = scaling(problem, solution.status, account)
         certificate = DualCertificate(
             primal=account.primal,
             dual=account.dual,
@@ -358,7 +358,7 @@ def _of_hard_margin(
     )
 
 
-def _scaling(problem: DualProblem, status: Status, account: Account) -> tuple[Status, float]:
+def scaling(problem: DualProblem, status: Status, account: Account) -> tuple[Status, float]:
     """Status, and the number that brings a machine whose margin is rho to margin one.
 
     Where rho is zero to rounding, or for good not positive, there is no such number: trivial.

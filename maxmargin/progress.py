@@ -18,6 +18,11 @@ from maxmargin.solution import Status
 
 WHICH = "{solved} of {problems} solved, "
 
+Reading = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""What makes weights and intercepts of a linear machine, in the units of the data, of the variables
+of some records: arrays (r, ...) become (r, n_features) and (r,), with one more axis where a problem
+has several machines."""
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -41,6 +46,9 @@ class Progress:
         The signed variables of a dual problem, or the weights; not to be changed.
     working_set : int array or None
         Which of them the last step was about.
+    weights, intercept : float arrays or None
+        w and b of a linear machine, in the units of the data and computed when asked for; None
+        where the machine is not linear, or nothing is known of it yet.
     solved, problems : int
         Problems finished, and in all (one for each pair of classes, class or start).
     seconds : float
@@ -50,6 +58,8 @@ class Progress:
         several problems.
     others : callable
         Returns the variables of problems that are solved side by side with it, by their numbers.
+    reading : callable or None
+        Makes weights and intercept of the variables.
     """
 
     problem: int
@@ -68,6 +78,22 @@ class Progress:
     words: str = "violation {violation:.2g}"
     which: str = WHICH
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
+    reading: Reading | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """``w`` of a linear machine, (n_features,) or (n_machines, n_features)."""
+        return None if (read := self._read()) is None else read[0][0]
+
+    @property
+    def intercept(self) -> Any:
+        """``b`` of a linear machine, a number or (n_machines,)."""
+        return None if (read := self._read()) is None else read[1][0]
+
+    def _read(self) -> tuple[np.ndarray, np.ndarray] | None:
+        if self.reading is None or self.variables is None:
+            return None
+        return self.reading(self.variables[None])
 
     @property
     def alpha(self) -> np.ndarray:
@@ -144,7 +170,8 @@ class Monitor:
 
     Solvers look at :meth:`stopped` between their calls of compiled steps. A listener that returns
     True stops the fit, as do the time limit and Ctrl-C; what is there by then becomes the model.
-    Ctrl-C is raised after that: ``interrupted`` says that it is owed.
+    Ctrl-C is raised after that: ``interrupted`` says that it is owed. ``readings`` say how problems
+    become weights, by their numbers; ``chosen`` are the methods that were taken, and why.
 
     Examples
     --------
@@ -162,6 +189,8 @@ class Monitor:
     reason: Status | None = None
     interrupted: bool = False
     started: float = field(default_factory=time.monotonic)
+    readings: dict[int, Reading | None] = field(default_factory=dict, repr=False)
+    chosen: list[Any] = field(default_factory=list, repr=False)
     _ending: str = ""
     _whole: bool = True
     _reported: float = 0.0
@@ -183,8 +212,8 @@ class Monitor:
         """Whether someone listens and the last report is long enough ago."""
         return bool(self.listeners) and self.seconds - self._reported >= self.interval
 
-    def report(self, progress: Callable[[], Progress], traced: bool = True) -> None:
-        """Tell the listeners where a problem is, if a report is due."""
+    def report(self, progress: Callable[[], Progress]) -> None:
+        """Tell the listeners where a problem is, if a report is due; the driver tells a trace."""
         if not self.due():
             return
         with self._lock:
@@ -192,9 +221,7 @@ class Monitor:
                 self._reported = self.seconds
                 told = self.placed(progress())
                 for listener in self.listeners:  # all of them, also after one that says stop
-                    if not traced and listener is self.trace:
-                        continue
-                    if listener(told) is True:
+                    if listener is not self.trace and listener(told) is True:
                         self.reason = self.reason or Status.INTERRUPTED
 
     def placed(self, progress: Progress) -> Progress:
@@ -205,6 +232,7 @@ class Monitor:
             problems=self.problems,
             which=self.which,
             seconds=self.seconds,
+            reading=self.readings.get(progress.problem),
         )
 
     @property
@@ -223,7 +251,10 @@ class Monitor:
 
     @contextmanager
     def watching(self, verbose: Any) -> Iterator[None]:
-        """Show a bar if that is wanted, and turn Ctrl-C into a stop, while a fit is at work."""
+        """Show a bar if that is wanted, and turn Ctrl-C into a stop, while a fit is at work.
+
+        Once it is done, a trace computes what it needs the data for.
+        """
         bar = ProgressBar() if verbose else None
         if bar is not None:
             self.listeners.append(bar)
@@ -233,6 +264,8 @@ class Monitor:
                 yield
                 said = self._ending or str(self.reason or "done")
                 whole = self._whole and self.reason is None
+                if self.trace is not None:
+                    self.trace.settle()
         finally:
             if bar is not None:
                 bar.close(said, whole)
@@ -304,7 +337,7 @@ class ProblemMonitor:
 
     def report(self, progress: Callable[[], Progress]) -> None:
         """Tell the listeners where this problem is, if a report is due."""
-        self.fit.report(progress, self.traced)
+        self.fit.report(progress)
 
     @property
     def trace(self) -> Any:

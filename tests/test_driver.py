@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 
-from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, Trace, duals
+from maxmargin import SVC, SVR, Gram, LinearSVC, NuSVC, NuSVR, OneClassSVM, Trace, duals
 from maxmargin.kernels import RBF
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
@@ -194,3 +194,23 @@ def test_the_choice_of_a_method_has_a_reason():
     assert "1200 variables" in choice.why
     hard = duals.hard_margin(np.arange(1200), np.tile([1.0, -1.0], 600), np.ones(1200)).over(gram)
     assert "hard margin" in select_solver(hard).why
+
+
+def test_a_fitted_machine_says_which_methods_it_took_and_why():
+    small = SVC().fit(two, sign)
+    assert small.solver_ == "SmallBatch"
+    assert small.solver_why_ == "SmallBatch: a small problem: in compiled code, with others like it"
+    asked = SVR(solver="smo").fit(two, sign)
+    assert (asked.solver_, asked.solver_why_) == ("smo", "smo: it was asked for")
+    assert "hard margin" in SVC(C=np.inf, kernel=RBF(100.0)).fit(two, sign).solver_why_
+    assert SVC(multiclass="crammer_singer").fit(X, y).solver_ == "RowDescent"
+    rng = np.random.default_rng(0)
+    tall = rng.normal(size=(1200, 3))
+    label = tall @ [1.0, 2.0, 3.0] + rng.normal(size=1200) > 0
+    linear = SVC(kernel="linear", probability=True, random_state=0).fit(tall, label)
+    assert linear.solver_.startswith("multipliers, working_set")
+    assert "tall data and the linear kernel" in linear.solver_why_
+    assert "1200 variables" in linear.solver_why_
+    auto = LinearSVC(loss="hinge").fit(tall, label)
+    assert auto.solver_why_.startswith("multipliers: the loss has kinks")
+    assert LinearSVC(solver="newton").fit(tall, label).solver_why_ == "newton: it was asked for"

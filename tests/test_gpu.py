@@ -113,6 +113,20 @@ CONTAINERS = {
 
 
 @needs_torch
+def test_every_problem_is_traced(regime):
+    iris, species = load_iris(return_X_y=True)
+    model = SVC(kernel="linear", device="cuda", trace=True).fit(iris[::5], species[::5])
+    trace = model.trace_
+    assert trace.problems == [0, 1, 2]
+    for k in trace.problems:
+        assert "ParallelSets" in trace.curve("method", k)
+        dual = trace.curve("dual", k)
+        assert np.isfinite(dual).all()
+        assert (np.diff(dual) >= -1e-4 * np.abs(dual).max()).all()
+        np.testing.assert_allclose(trace.weights(k)[-1], model.coef_[k], atol=1e-3)
+
+
+@needs_torch
 @pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS.keys())
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())
 def test_values_are_those_of_the_cpu(kernel, container, memory):

@@ -1,6 +1,8 @@
-"""Traces: the way of every linear machine and method, recorded without a trace of its own."""
+"""Traces: the way of every machine and method, recorded without a trace of its own."""
 
 import dataclasses
+import pickle
+import sys
 import warnings
 
 import numpy as np
@@ -9,16 +11,30 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import (
+    SVC,
+    SVR,
+    C_path,
+    GaussianProcessRegressor,
+    KernelLogisticRegression,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeCV,
     LeastSquaresClassifier,
     LinearRegression,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
     MCEClassifier,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    Perceptron,
+    Ridge,
     Trace,
     solvers,
 )
 from maxmargin.backends.cpu.linear import Design
+from maxmargin.kernels import RBF
 from maxmargin.losses import Hinge, Logistic, SquaredHinge
 from maxmargin.risk import L1, NO_PENALTY, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
@@ -130,6 +146,181 @@ def test_dual_descent_and_the_primal_after_it_are_one_way():
     assert [*dict.fromkeys(trace.curve("method"))] == ["DualDescent", "Newton"]
     assert (np.diff(trace.curve("steps")) >= 0).all()
     assert trace.curve("steps")[-1] == model.n_iter_ <= 40
+
+
+# -- trace=True on every machine -------------------------------------------------------------------
+
+UNITS = np.array([1.0, 30.0, 0.1, 3.0])  # none of a standardised column
+OWN = UNITS * X + [0.0, 20.0, 0.0, 1.0]
+BOTH = np.column_stack([NUMBERS, X[:, 0] - 2.0 * NUMBERS])
+L = {"kernel": "linear"}
+TRACED = [  # machine, targets, whether w and b are known
+    (SVC(**L), TWO, True),
+    (SVC(**L), THREE, True),
+    (SVC(**L, solver="working_set"), TWO, True),
+    (SVC(**L, multiclass="crammer_singer"), THREE, True),
+    (SVC(**L, multiclass="ovr", fit_intercept=False), THREE, True),
+    (SVC(**L, probability=True, random_state=0), TWO, True),
+    (SVC(**L, C=np.inf), OWN[:, 1] > OWN[:, 1].mean(), True),
+    (SVC(), THREE, False),
+    (NuSVC(**L, nu=0.6), TWO, True),
+    (SVR(**L), BOTH, True),
+    (NuSVR(**L), NUMBERS, True),
+    (OneClassSVM(**L, nu=0.2), None, True),
+    (LinearSVC(), THREE, True),
+    (LinearSVC(loss="hinge", intercept_scaling=2.0), TWO, True),
+    (LinearSVC(multiclass="crammer_singer"), THREE, True),
+    (LinearSVC(dual=True), TWO, True),
+    (LinearSVR(epsilon=0.1, fit_intercept=False), NUMBERS, True),
+    (LogisticRegression(), TWO, True),
+    (LogisticRegression(solver="lbfgs"), THREE, True),
+    (LinearRegression(), BOTH, True),
+    (LinearRegression(positive=True), NUMBERS, True),
+    (LinearRegression(solver="gradient_descent"), NUMBERS, True),
+    (LinearRegression(solver="conjugate_gradient", fit_intercept=False), BOTH, True),
+    (LeastSquaresClassifier(solver="sgd"), THREE, True),
+    (MCEClassifier(n_restarts=0), THREE, True),
+    (Perceptron(), THREE, True),
+    (Perceptron(kernel="linear"), TWO, True),
+    (KernelLogisticRegression(**L), TWO, True),
+    (KernelLogisticRegression(**L), THREE, True),
+    (KernelRidge(**L), BOTH, True),
+    (KernelRidge(**L, solver="cg"), NUMBERS, True),
+    (KernelRidgeCV(**L, alphas=[10.0, 1.0]), NUMBERS, True),
+    (Ridge(), BOTH, True),
+    (Ridge(solver="dual", fit_intercept=False), NUMBERS, True),
+    (GaussianProcessRegressor(RBF(1.0), noise_level=1.0), NUMBERS, False),
+    (KernelPCA(n_components=2), None, False),
+    (KernelPCA(n_components=2, eigen_solver="lanczos"), None, False),
+]
+
+
+def weights_of(model):
+    """Weights and intercepts that the attributes of a fitted machine say, a row for each."""
+    coef = getattr(model, "coef_", None)
+    if coef is None:
+        dual = model._expansion if hasattr(model, "_expansion") else model.dual_coef_
+        coef = np.atleast_2d(dual) @ model.support_vectors_
+    return np.atleast_2d(coef), np.atleast_1d(getattr(model, "intercept_", np.zeros(len(coef))))
+
+
+@pytest.mark.parametrize(
+    ("machine", "y", "linear"), TRACED, ids=[f"{m}-{np.shape(y)[1:]}" for m, y, _ in TRACED]
+)
+def test_every_machine_leaves_its_way_to_where_it_is(machine, y, linear):
+    machine = clone(machine).set_params(trace=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = machine.fit(OWN, y)
+        plain = clone(model).set_params(trace=False).fit(OWN, y)
+    assert not hasattr(plain, "trace_")
+    trace = model.trace_
+    assert trace.problems == list(range(len(trace.problems)))
+    for k in trace.problems:
+        assert np.isfinite([trace.curve(name, k) for name in ("steps", "seconds")]).all()
+        assert np.isfinite(trace.curve("violation", k)[-1])
+        assert np.isfinite(trace.variables(k)[-1]).all()
+        assert (np.diff(trace.curve("seconds", k)) >= 0).all()
+    if not linear:
+        with pytest.raises(ValueError, match="no weights of the features"):
+            trace.weights()
+    else:
+        coef, intercept = weights_of(model)
+        last = np.vstack([trace.weights(k)[-1] for k in trace.problems])
+        b = np.hstack([trace.intercepts(k)[-1] for k in trace.problems])
+        np.testing.assert_allclose(last, coef, atol=1e-9 + 1e-6 * np.abs(coef).max())
+        np.testing.assert_allclose(b, intercept, atol=1e-6 * (1 + np.abs(intercept).max()))
+    again = pickle.loads(pickle.dumps(model))
+    assert repr(again.trace_) == repr(trace)
+    assert len(trace.to_frame()) == len(trace)
+
+
+def test_a_callback_and_a_frame_see_the_same_as_the_arrays():
+    seen = []
+    model = SVC(**L, C=0.1, trace=True, callback=seen.append, time_limit=60.0)
+    trace = model.fit(OWN, TWO).trace_
+    frame = trace.to_frame()
+    assert [*frame.columns[:8]] == [
+        *("problem", "method", "steps", "seconds"),
+        *("objective", "dual", "gap", "violation"),
+    ]
+    np.testing.assert_array_equal(frame[["w0", "w1", "w2", "w3"]], trace.weights())
+    np.testing.assert_array_equal(frame["b"], trace.intercepts())
+    np.testing.assert_array_equal(trace.alpha(), np.abs(trace.variables()))
+    signed = np.zeros(N)
+    signed[model.support_] = model.dual_coef_[0]
+    np.testing.assert_allclose(trace.alpha()[-1], np.abs(signed), atol=1e-9)
+    several = LogisticRegression(trace=True).fit(OWN, THREE).trace_
+    assert several.weights().shape == (len(several), 3, D)
+    np.testing.assert_array_equal(several.to_frame()["w2_1"], several.weights()[:, 2, 1])
+    assert "w0" not in LinearSVC(trace=True).fit(np.tile(OWN, 6), TWO).trace_.to_frame()
+
+    def stop(progress):
+        seen.append((progress.weights, progress.intercept))
+        return True
+
+    seen.clear()
+    model = LinearSVC(solver="sgd", max_iter=10**6, tol=1e-12, random_state=0, callback=stop)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(OWN, TWO)
+    (weights, intercept), *_ = seen
+    assert weights.shape == (D,)
+    assert np.ndim(intercept) == 0
+
+
+def test_a_trace_of_ones_own_is_filled_anew_by_every_fit():
+    mine = Trace(limit=10)
+    model = SVC(trace=mine)
+    assert model.fit(X, TWO).trace_ is mine
+    first = len(mine)
+    assert model.fit(X, TWO).trace_ is mine
+    assert len(mine) == first <= 11
+    assert clone(model).trace is not mine  # and has a lock of its own
+    with pytest.raises(ValueError, match="one Trace, as trace or as callback"):
+        SVC(trace=mine, callback=Trace()).fit(X, TWO)
+    both = SVC(trace=mine, callback=mine).fit(X, TWO)
+    assert len(both.trace_) == first
+    assert SVC(trace=True, callback=mine).fit(X, TWO).trace_ is mine
+    for fitted_at in C_path(LinearSVC(trace=True), X, TWO, [0.1, 1.0]):
+        assert fitted_at.trace_.weights()[-1] == pytest.approx(fitted_at.coef_[0])
+    with pytest.raises(ValueError, match="'trace' parameter"):
+        SVC(trace="yes").fit(X, TWO)
+    stream = LinearSVC(lam=0.1, trace=True).fit(X, TWO).partial_fit(X, TWO, [0, 1])
+    assert not hasattr(stream, "trace_")  # it was the way of the fit
+
+
+def test_the_last_record_is_where_a_fit_was_stopped():
+    """However thin the trace is by then."""
+    rows, y = np.tile(OWN, (20, 1)) + rng.normal(size=(20 * N, D)), np.tile(TWO, 20)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.steps)
+        return progress.steps > 100
+
+    model = SVC(**L, C=100.0, tol=1e-9, solver="smo", trace=Trace(limit=8), callback=stop)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(rows, y)
+    assert model.trace_.curve("steps")[-1] == model.n_iter_[0] >= seen[-1]
+    np.testing.assert_allclose(model.trace_.weights()[-1], model.coef_[0])
+
+
+def test_what_was_thinned_out_is_said(monkeypatch):
+    trace = SVC(**L, trace=Trace(limit=20)).fit(OWN, TWO).trace_
+    assert "problem 0 has a record every " in trace.thinned
+    assert f"of {trace.curve('steps')[-1]:,} steps" in repr(trace)
+    assert SVC(trace=True).fit(X, TWO).trace_.thinned == ""
+    wide = np.tile(OWN, 60)
+    trace = SVC(**L, trace=Trace(limit=4, max_bytes=4096)).fit(wide, TWO).trace_
+    assert len(trace) >= 2
+    with pytest.raises(ValueError, match=r"would take .* MB: they were left out; raise max_bytes"):
+        trace.weights()
+    assert "left out" in trace.thinned
+    with pytest.raises(ValueError, match="no record of problem 7, only of"):
+        trace.alpha(7)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        trace.to_frame()
 
 
 # -- methods ---------------------------------------------------------------------------------------

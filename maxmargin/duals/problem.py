@@ -179,8 +179,14 @@ class DualProblem:
         return -self.orientation * decision[self.gram_row] - self.linear
 
     def gap(self, beta: np.ndarray, score: np.ndarray) -> float:
-        """Duality gap, given the scores less the levels of their groups."""
-        most = np.maximum(score * self.lower, score * self.upper)
+        """Duality gap, given the scores less the levels of their groups.
+
+        Variables of the hard margin have no bound but the sum of their group, one in size.
+        """
+        lower, upper = self.lower, self.upper
+        if self.hard:
+            lower, upper = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
+        most = np.maximum(score * lower, score * upper)
         return float(np.maximum(most - score * beta, 0.0).sum())
 
     def times(self, factor: float) -> DualProblem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,25 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from maxmargin.backends.data import as_table
 from maxmargin.backends.threads import ALONE, Workers, thread_count
-from maxmargin.estimators.callbacks import CallbackSupportMixin
+from maxmargin.estimators.callbacks import CallbackSupportMixin, listeners_of
 from maxmargin.estimators.data import (
     refuse_extreme_targets,
     refuse_extreme_weights,
     seems_finite,
     validate_data,
 )
-from maxmargin.estimators.parameters import CheckedParameters
+from maxmargin.estimators.parameters import POSITIVE, CheckedParameters
 from maxmargin.kernels import Input, Kernel
+from maxmargin.progress import Monitor, watched
+from maxmargin.trace import Trace
 
 _NOT_NUMBERS = Input.OBJECTS, Input.SEQUENCES
+WATCHED: dict = {  # constraints on the parameters of who looks on
+    "verbose": ["verbose"],
+    "time_limit": [POSITIVE, None],
+    "callback": [callable, None],
+    "trace": ["boolean", Trace],
+}
 SHARED_FROM = 1 << 20  # entries from which threads are worth their start
 
 
@@ -34,6 +43,11 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """
 
     n_jobs: int | None = None  # where it is no parameter
+    time_limit: float | None = None
+    callback: Any = None
+    trace: Any = False
+    verbose: Any = False
+    trace_: Trace
 
     def _validated(
         self, X: Any, y: Any, kernel: Kernel | None = None, reset: bool = True, **y_options: Any
@@ -102,6 +116,10 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         refuse_extreme_weights(weight)
         return weight
+
+    def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
+        """Have someone between a fit and its solvers, for so many problems."""
+        return watched(self.time_limit, None, self.verbose, problems, listeners_of(self))
 
     def _workers(self, entries: float = np.inf) -> Workers:
         """Threads for work on so many entries; where it is little, the caller's own."""

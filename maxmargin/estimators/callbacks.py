@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from maxmargin.progress import Progress, raising_interrupts
+from maxmargin.progress import Listener, Progress, raising_interrupts
+from maxmargin.trace import Trace
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -51,7 +52,22 @@ def _fitted(machine: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(machine).items() if name not in parameters}
 
 
-def scikit_learn_listeners(machine: Any) -> list[Callable[[Progress], bool]]:
+def listeners_of(machine: Any) -> list[Listener]:
+    """Return who listens to a fit: callback, trace (from now on ``trace_``) and scikit-learn's."""
+    vars(machine).pop("trace_", None)
+    given = [one for one in (machine.trace, machine.callback) if isinstance(one, Trace)]
+    if len(given) == 2 and given[0] is not given[1]:
+        raise ValueError("Give one Trace, as trace or as callback: a fit is recorded once.")
+    for trace in given:
+        trace.clear()
+    listeners = [] if machine.callback is None else [machine.callback]
+    if machine.trace or isinstance(machine.trace, Trace):  # an empty one is false
+        machine.trace_ = given[0] if given else Trace()
+        listeners += [] if machine.trace_ is machine.callback else [machine.trace_]
+    return listeners + _scikit_learn_listeners(machine)
+
+
+def _scikit_learn_listeners(machine: Any) -> list[Callable[[Progress], bool]]:
     """Return the listener that passes reports on to scikit-learn's callbacks, if any are set."""
     if not getattr(machine, "_skl_callbacks", None):
         return []

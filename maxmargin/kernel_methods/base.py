@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from numbers import Real
 from typing import Any
 
@@ -12,13 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import Workers, thread_count
-from maxmargin.estimators.callbacks import scikit_learn_listeners
+from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
 from maxmargin.kernels import Kernel, as_kernel
-from maxmargin.progress import Monitor, watched
 from maxmargin.solvers.ridge.certificate import RidgeCertificate
 from maxmargin.solvers.ridge.problem import RidgeProblem
 
@@ -29,8 +27,6 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
     """Values ``f(x) = sum_i a_i k(x, x_i)`` with a coefficient for every row of some weight."""
 
     tol: float
-    verbose: Any
-    callback: Any
     dual_coef_: np.ndarray
     certificate_: RidgeCertificate
     fit_status_: int
@@ -39,8 +35,7 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         **KernelEstimator._parameter_constraints,
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), None],
         "tol": [POSITIVE],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     def __sklearn_tags__(self) -> Any:
@@ -72,12 +67,6 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         if len(self._rows) < gram.n:
             gram, target = gram.take(self._rows), target[self._rows]
         return X, RidgeProblem(gram, target, 1.0, weight[self._rows])
-
-    def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
-        """Have someone between the fit and its solver."""
-        return watched(
-            self.time_limit, self.callback, self.verbose, problems, scikit_learn_listeners(self)
-        )
 
     def _threads(self, problem: RidgeProblem) -> Workers:
         """Threads for tiles of the matrix; a Python function is called by one."""

@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin import memory
 from maxmargin.backends.dense import NotPositiveError
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread, thread_count
-from maxmargin.estimators.callbacks import observed, scikit_learn_listeners
+from maxmargin.estimators.base import WATCHED
+from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
@@ -40,7 +41,7 @@ from maxmargin.kernel_methods.process_options import (
 )
 from maxmargin.kernels import RBF, Kernel, as_kernel
 from maxmargin.kernels.parameters import Parameters
-from maxmargin.progress import Monitor, ProblemMonitor, watched
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import Watch
 from maxmargin.solvers.likelihood import (
@@ -112,8 +113,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
     max_iter : int, default=-1
         Limit on the steps of each ascent; -1 for none.
     cache_size : "auto" or float, default="auto"
-        Memory for the covariance, and for products or distances that are kept, in MB; or a quarter
-        of what is free.
+        MB for the covariance, and products or distances that are kept; or a quarter of the free.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
     verbose : bool or int, default=False
@@ -121,8 +121,9 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
     time_limit : float, optional
         Seconds after which the search for parameters stops; the model at the best of them follows.
     callback : callable, optional
-        Called with a :class:`maxmargin.progress.Progress` some times a second; stops the search by
-        returning True. A :class:`~maxmargin.Trace` records every step.
+        Called with a :class:`~maxmargin.progress.Progress` at times; True stops the search.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -187,8 +188,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         "start_rows": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left"), None],
         "tol": [POSITIVE],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     def __init__(
@@ -212,6 +212,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -231,6 +232,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -269,9 +271,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         gram = self._gram(X, kernel)
         problem = self._posed(X, self.kernel_, target, self.noise_level)
         bounds = box_of(self.bounds or {}, problem.names)
-        with watched(
-            self.time_limit, self.callback, self.verbose, 1, scikit_learn_listeners(self)
-        ) as monitor:
+        with self._watched() as monitor:
             found = self._searched(gram, problem, bounds, monitor)
             try:
                 final = problem.at(found.best.theta, self._threads(problem))

@@ -12,14 +12,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
-from maxmargin.estimators.callbacks import observed, scikit_learn_listeners
+from maxmargin.estimators import readings
+from maxmargin.estimators.base import WATCHED
+from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import KernelEstimator, fall_back_to_cpu
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
 from maxmargin.gram import Definiteness, Gram
+from maxmargin.kernels import Linear
 from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
-from maxmargin.progress import Monitor, ProblemMonitor, watched
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk.penalty import cost_per_weight
 from maxmargin.solvers import KernelNewton, Method, Watch, select_solver
 from maxmargin.solvers.logistic.likelihood import Likelihood
@@ -87,7 +90,9 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every step.
+        returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -138,8 +143,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         "tol": [POSITIVE],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     def __init__(
@@ -164,6 +168,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -184,6 +189,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     # -- fitting -------------------------------------------------------------------------------
 
@@ -220,12 +226,10 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         tasks = self._tasks(index, weight)
         coefficients = np.zeros((self._machines, gram.n))
         self.intercept_, found = self._begun(coefficients), []
-        with watched(
-            self.time_limit, self.callback, self.verbose, len(tasks), scikit_learn_listeners(self)
-        ) as monitor:
+        with self._watched(len(tasks)) as monitor:
             for k, (rows, likelihood) in enumerate(tasks):
                 own = slice(k, k + likelihood.m)  # k = 0 for the softmax of several
-                one = self._solved(gram, rows, likelihood, coefficients[own], own, monitor, k)
+                one = self._solved(X, gram, rows, likelihood, coefficients[own], own, monitor, k)
                 coefficients[own] = 0.0
                 coefficients[own, rows] = one.coefficients.T
                 self.intercept_[own] = one.intercept
@@ -295,6 +299,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
 
     def _solved(
         self,
+        X: Any,
         gram: Gram,
         rows: np.ndarray,
         likelihood: Likelihood,
@@ -316,6 +321,11 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         if isinstance(method, str):
             method = select_solver(problem).method if method == "auto" else _METHODS[method]
         count = 1 if gram.program.calls_python else thread_count(self.n_jobs)
+        if isinstance(self.kernel_, Linear):
+            zeros = np.zeros(likelihood.m)
+            monitor.readings[number] = readings.of_expansion(
+                X, rows, lambda _, values: problem.intercept(values, zeros)
+            )
         watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor, number), Workers(count))
         return method.solve(problem, watch)
 

@@ -15,7 +15,8 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
-from maxmargin.estimators.callbacks import observed, scikit_learn_listeners
+from maxmargin.estimators.base import WATCHED
+from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import KernelEstimator, fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
@@ -23,7 +24,7 @@ from maxmargin.kernel_methods.kernel_ridge import KernelRidge
 from maxmargin.kernel_methods.preimages import fixed_points
 from maxmargin.kernels import RBF, Kernel, Scaled, as_kernel
 from maxmargin.kernels.base import Input
-from maxmargin.progress import ProblemMonitor, watched
+from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import BlockLanczos, DenseEigen, Method, Watch
 from maxmargin.solvers.spectral.problem import SpectralProblem, SpectralSolution
@@ -95,6 +96,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -142,8 +145,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     def __init__(
@@ -168,6 +170,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -188,6 +191,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -227,9 +231,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         gram = self._gram(X, kernel)
         count = gram.n if self.n_components is None else min(self.n_components, gram.n)
         problem = SpectralProblem(gram, count)
-        with watched(
-            self.time_limit, self.callback, self.verbose, 1, scikit_learn_listeners(self)
-        ) as monitor:
+        with self._watched() as monitor:
             threads = Workers(1 if gram.program.calls_python else thread_count(self.n_jobs))
             seed = int(check_random_state(self.random_state).randint(1 << 31))
             limit = -1 if self.max_iter is None else self.max_iter

@@ -18,11 +18,13 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.parameters import LARGEST, SMALLEST
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.kernel_methods.base import RidgeMachine
+from maxmargin.kernels import Linear
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solvers import Method, Watch, select_solver
 from maxmargin.solvers.ridge.certificate import RidgeCertificate
@@ -79,7 +81,9 @@ class KernelRidge(RidgeMachine):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every step.
+        returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -142,6 +146,7 @@ class KernelRidge(RidgeMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.alpha = alpha
         self.kernel = kernel
@@ -157,6 +162,7 @@ class KernelRidge(RidgeMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
@@ -189,6 +195,8 @@ class KernelRidge(RidgeMachine):
             for k, group in enumerate(groups):
                 target, alpha = problem.target[:, group], float(alphas[group[0]])
                 one = replace(problem, target=target, alpha=alpha)
+                if isinstance(self.kernel_, Linear):
+                    monitor.readings[k] = readings.of_expansion(X, self._rows, scale=one.root)
                 found = self._solved(one, ProblemMonitor(monitor, k))
                 monitor.finished()
                 coefficients[:, group] = one.coefficients(found.b)

@@ -12,10 +12,12 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import LARGEST, SMALLEST
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.kernel_methods.base import RidgeMachine
+from maxmargin.kernels import Linear
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import Watch
@@ -48,7 +50,7 @@ class KernelRidgeCV(RidgeMachine):
     tol : float, default=1e-4
         Largest relative residual of an answer that counts as converged: see
         :class:`~maxmargin.KernelRidge`. The systems are solved directly, to rounding.
-    cache_size, n_jobs, verbose, time_limit, callback
+    cache_size, n_jobs, verbose, time_limit, callback, trace
         As in :class:`~maxmargin.KernelRidge`. The reduction takes ``12 n^2`` bytes.
 
     Attributes
@@ -110,6 +112,7 @@ class KernelRidgeCV(RidgeMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.alphas = alphas
         self.kernel = kernel
@@ -125,6 +128,7 @@ class KernelRidgeCV(RidgeMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
@@ -157,6 +161,8 @@ class KernelRidgeCV(RidgeMachine):
         with self._watched() as monitor:
             workers = self._threads(problem)
             watch = Watch(self.tol, -1, ProblemMonitor(monitor), workers)
+            if isinstance(self.kernel_, Linear):
+                monitor.readings[0] = readings.of_expansion(X, self._rows, scale=problem.root)
             path = RidgePath(problem, tuple(alphas.tolist()))
             found = LeaveOneOut().solve(path, watch)
             scores = self._scores(problem, found, weight)

@@ -13,6 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin import memory
 from maxmargin.backends.systems import DIRECT
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
+from maxmargin.estimators import readings
+from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.kernel_methods.base import warn_unfinished
@@ -61,7 +63,9 @@ class Ridge(LinearRegressor):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every step.
+        returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -101,9 +105,7 @@ class Ridge(LinearRegressor):
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "cache_size": [StrOptions({"auto"}), POSITIVE],
         "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "time_limit": [POSITIVE, None],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     def __init__(
@@ -119,6 +121,7 @@ class Ridge(LinearRegressor):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.alpha = alpha
         self.fit_intercept = fit_intercept
@@ -130,6 +133,7 @@ class Ridge(LinearRegressor):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -170,6 +174,7 @@ class Ridge(LinearRegressor):
         with self._watched() as monitor:
             workers = Workers(thread_count(self.n_jobs))
             watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor), workers)
+            monitor.readings[0] = readings.of_ridge(system)
             found = method.solve(system, watch)
             coef = system.weights(found.b).T
             solver = f"{found.solver}; {self._in_words(data)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -15,8 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.estimators.base import Estimator
-from maxmargin.estimators.callbacks import scikit_learn_listeners
+from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.multiclass import (
     NAMED,
@@ -30,7 +28,6 @@ from maxmargin.multiclass import (
     weights_of_machines,
 )
 from maxmargin.multiclass.labels import ROWS
-from maxmargin.progress import Monitor, watched
 from maxmargin.solution import Status
 from maxmargin.solvers import (
     LBFGS,
@@ -73,20 +70,11 @@ class LinearMachine(Estimator):
 
     coef_: np.ndarray
     intercept_: Any
-    time_limit: float | None
-    callback: Any
-    verbose: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
-        """Have someone between a fit and its solvers, for so many problems."""
-        return watched(
-            self.time_limit, self.callback, self.verbose, problems, scikit_learn_listeners(self)
-        )
 
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
@@ -112,9 +100,7 @@ class DescentMachine(LinearMachine):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "step_size": [POSITIVE, None],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "time_limit": [POSITIVE, None],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     def _tol(self) -> float:

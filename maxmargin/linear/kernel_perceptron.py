@@ -17,8 +17,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin import memory
 from maxmargin.bounds import mistake_bound, novikoff
+from maxmargin.estimators import readings
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.gram import Gram
+from maxmargin.kernels import Linear
+from maxmargin.progress import Reading
 from maxmargin.solvers.perceptron.kernel_state import KernelState
 from maxmargin.solvers.perceptron.state import PerceptronState, Weights
 
@@ -80,6 +83,15 @@ class KernelPerceptron(KernelEstimator):
             partial(KernelState, gram, y, step, self.fit_intercept)
             for y, step in zip(signs, steps, strict=True)
         ]
+
+    def _reading(self, X: Any) -> Reading | None:
+        """Return what reads w and b off variables; with a bias, it is the sum of a kernel's."""
+        if self.kernel is None:
+            return readings.of_weights
+        if not isinstance(self.kernel_, Linear):
+            return None
+        bias = (lambda a, values: a.sum(axis=0)) if self.fit_intercept else None
+        return readings.of_expansion(X, np.arange(X.shape[0]), bias)
 
     def _keep_expansion(self, X: Any, signs: list[np.ndarray], found: list[Weights]) -> None:
         """Set the attributes of the expansion: the rows used by any machine, with their signs."""

@@ -18,7 +18,6 @@ from maxmargin.losses import Hinge, Loss, MarginLoss, SquaredHinge
 from maxmargin.multiclass import Scheme
 from maxmargin.risk import L1, L2, DirectRisk, LinearSolution, Penalty
 from maxmargin.solvers import Pegasos, Watch
-from maxmargin.solvers.select import method_name
 
 _LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
 
@@ -105,8 +104,10 @@ class LinearSVC(Street, RiskClassifier):
         Begin where the last fit of this object has ended.
     callback : callable, optional
         Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
+        returning True. (scikit-learn's callbacks
         are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     multiclass : {"ovr", "ovo", "dag", "ecoc", "crammer_singer", "weston_watkins"}, optional
         How several classes are told apart, by name, by a scheme of :mod:`maxmargin.multiclass` or
         its class; by default as ``multi_class`` says. A machine that does not see all classes, as
@@ -135,7 +136,8 @@ class LinearSVC(Street, RiskClassifier):
     support_ : int array of shape (n_SV,)
         Training rows beyond the street's edge or, of the hinge, on it: those that have a dual
         variable, in any machine.
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     classes_, n_features_in_, feature_names_in_
@@ -191,6 +193,7 @@ class LinearSVC(Street, RiskClassifier):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
+        trace: Any = False,
         class_weight_on: str = "positive",
         multiclass: Any = None,
     ) -> None:
@@ -213,6 +216,7 @@ class LinearSVC(Street, RiskClassifier):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callback = callback
+        self.trace = trace
         self.class_weight_on = class_weight_on
         self.multiclass = multiclass
 
@@ -236,11 +240,11 @@ class LinearSVC(Street, RiskClassifier):
     def _solved(self, risk: Any, k: int, monitor: Any, cache: Any) -> tuple[Any, LinearSolution]:
         if not self._hard:
             return super()._solved(risk, k, monitor, cache)
-        method = self._method(hinged(risk))
-        self.solver_ = method_name(method)
+        choice = self._choice(hinged(risk))
+        monitor.fit.chosen.append(choice)
         watch = Watch(self.tol, self.max_iter, monitor)
         try:
-            return risk, on_one_blas_thread(hard_margin)(risk, method, watch)
+            return risk, on_one_blas_thread(hard_margin)(risk, choice.method, watch)
         except InseparableError as error:
             sides = [self.classes_[self.scheme_.code[k] * side > 0] for side in (1, -1)]
             names = " and ".join(" or ".join(map(str, side)) for side in sides)

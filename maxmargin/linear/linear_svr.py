@@ -58,7 +58,7 @@ class LinearSVR(Street, RiskMachine, LinearRegressor):
         Of the order of rows in ``"dual_descent"``.
     max_iter : int, default=1000
         Passes over the data allowed; -1 for no limit.
-    lam, norm_bound, solver, time_limit, n_jobs, warm_start, callback
+    lam, norm_bound, solver, time_limit, n_jobs, warm_start, callback, trace
         As in :class:`LinearSVC`; ``solver="newton"`` is for the squared loss.
 
     Attributes
@@ -77,7 +77,8 @@ class LinearSVR(Street, RiskMachine, LinearRegressor):
     support_ : int array of shape (n_SV,)
         Training rows outside the tube or, of the plain loss, on its edge: those that have a dual
         variable, in any output.
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     n_features_in_, feature_names_in_
@@ -122,6 +123,7 @@ class LinearSVR(Street, RiskMachine, LinearRegressor):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.epsilon = epsilon
         self.tol = tol
@@ -140,6 +142,7 @@ class LinearSVR(Street, RiskMachine, LinearRegressor):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callback = callback
+        self.trace = trace
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

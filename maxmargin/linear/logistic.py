@@ -95,8 +95,10 @@ class LogisticRegression(RiskClassifier):
         Seconds after which the solver stops where it is.
     callback : callable, optional
         Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every pass. (scikit-learn's callbacks
+        returning True. (scikit-learn's callbacks
         are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     multiclass : {"softmax", "ovr", "ovo", "dag", "ecoc"}, Scheme or subclass, default="softmax"
         How several classes are told apart: all at once, or by machines for two after a scheme of
         :mod:`maxmargin.multiclass`, by name, as an object or its class. Probabilities are then put
@@ -117,7 +119,8 @@ class LogisticRegression(RiskClassifier):
         Passes over the data.
     C_, lam_ : arrays of shape (1,) or (n_machines,)
         Cost of a row of weight one, and what it is in the lambda form.
-    solver_ : str
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     t_ : int
         Rows that ``partial_fit`` has seen.
     classes_, n_features_in_, feature_names_in_
@@ -171,6 +174,7 @@ class LogisticRegression(RiskClassifier):
         norm_bound: float | None = None,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
         multiclass: Any = _SOFTMAX,
     ) -> None:
         self.penalty = penalty
@@ -191,6 +195,7 @@ class LogisticRegression(RiskClassifier):
         self.norm_bound = norm_bound
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
         self.multiclass = multiclass
 
     def __sklearn_tags__(self) -> Any:

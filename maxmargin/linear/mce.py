@@ -33,6 +33,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.certificate import GradientCertificate
+from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
@@ -167,7 +168,9 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every step.
+        returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -249,6 +252,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.slope = slope
         self.alpha = alpha
@@ -265,6 +269,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
@@ -318,6 +323,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         losses: list[float] = []
         while len(losses) <= self.n_restarts:
             this = ProblemMonitor(monitor, len(losses))
+            monitor.readings[this.problem] = readings.of_standardised(error.columns)
             watch = Watch(self._tol(), self.max_iter, this)
             if losses:
                 typical = error.columns.typical() if typical is None else typical

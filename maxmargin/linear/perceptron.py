@@ -24,6 +24,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import MistakesCertificate
+from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
@@ -84,8 +85,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     eta0 : float, default=1.0
         The step. From a zero start it only scales weights and bias.
     n_jobs : int, optional
-        Threads for several classes: -1 for one per core; by default as many as BLAS may use. The
-        machines of a kernel share its matrix, so that they learn in one and predict in all.
+        Threads for several classes: -1 for one per core; by default as many as BLAS may use.
+        Machines of a kernel share its matrix: they learn in one thread, and predict in all.
     random_state : int, RandomState or None, default=0
         Of the order, of a random start and of the rows held out.
     early_stopping : bool, default=False
@@ -97,9 +98,8 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors of the step for each class; ``"balanced"`` makes all classes equally heavy.
     class_weight_on : {"positive", "rows"}, default="positive"
-        What they count on where there are more than two classes: ``"positive"``, as in
-        scikit-learn, the rows of a class in its own machine, where it is the positive one;
-        ``"rows"``, the rows of a class in every machine.
+        What they count on where there are more than two classes: as in scikit-learn the rows of a
+        class in its own machine, where it is the positive one; or (``"rows"``) in every machine.
     warm_start : bool, default=False
         Start from the weights of the last fit.
     order : {"shuffled", "cyclic", "random", "misclassified"} or None, default=None
@@ -122,10 +122,9 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     time_limit : float, optional
         Seconds after which the fit stops where it is.
     callback : callable, optional
-        Called with a :class:`~maxmargin.progress.Progress` some times a second; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` is told of every update: of the row, the share
-        of mistakes, the mean loss, and the weights with the bias after them (with a kernel, the
-        signed dual variables).
+        Called with a :class:`~maxmargin.progress.Progress` at times; True stops the fit.
+    trace : bool or Trace, default=False
+        Record every update in ``trace_`` (:class:`~maxmargin.Trace`): row, loss, weights, bias.
     multiclass : {"ovr", "ovo", "dag", "ecoc"}, Scheme or subclass of it, default="ovr"
         How several classes are told apart, by name or by a scheme of :mod:`maxmargin.multiclass`.
 
@@ -179,7 +178,6 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "shuffle": ["boolean", None],
-        "verbose": ["verbose"],
         "eta0": [POSITIVE],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
@@ -194,8 +192,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         "variant": [StrOptions({"last", "pocket", "averaged"})],
         "kernel": [*KernelPerceptron._parameter_constraints["kernel"], None],
         "cache_size": [StrOptions({"auto"}), POSITIVE],
-        "time_limit": [POSITIVE, None],
-        "callback": [callable, None],
+        **WATCHED,
         "multiclass": MULTICLASS,
     }
 
@@ -225,6 +222,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         cache_size: float | str = "auto",
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
         class_weight_on: str = "positive",
         multiclass: Any = "ovr",
     ) -> None:
@@ -251,6 +249,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         self.cache_size = cache_size
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
         self.class_weight_on = class_weight_on
         self.multiclass = multiclass
 
@@ -290,10 +289,10 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         weights = self._weights_of_machines(index, *given)
         self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
         if not self.status_.finished:
-            linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"
+            other = "maxmargin.SVC(C=numpy.inf) with this kernel"
             warn(
                 self.status_.advice_for("perceptron").format(
-                    judge=linear if kernel is None else f"{other} with this kernel",
+                    judge="maxmargin.is_separable(X, y)" if kernel is None else other,
                     max_iter=self.max_iter,
                     time_limit=self.time_limit or 0.0,
                     cycle_length=self.cycle_length_,
@@ -389,6 +388,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         with self._watched(len(weights)) as monitor:
             signs = self._signs(index)
             method, examples, seeds = self._posed(X, index, signs, weights, start)
+            monitor.readings = dict.fromkeys(range(len(weights)), self._reading(X))
 
             def learn(k: int) -> Outcome:
                 tol, part = 1.0 / max(len(examples[k].rows), 1), ProblemMonitor(monitor, k)

@@ -22,6 +22,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.certificate import GradientCertificate
+from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import (
@@ -75,6 +76,7 @@ class _LeastSquaresMachine(DescentMachine):
             size = np.sqrt(columns.weight @ (Y - mean) ** 2)
             size[size == 0] = 1.0
             error = SquaredError(columns, (Y - mean) / size, self.fit_intercept)
+            monitor.readings[0] = readings.of_standardised(columns, size, mean)
             found = self._solved(method, error, monitor)
             V = np.column_stack([found.coef * columns.scale, found.centre])
             losses, gradient = error.each(V)
@@ -201,7 +203,9 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         Seconds after which the fit stops where it is.
     callback : callable, optional
         Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
-        returning True. A :class:`~maxmargin.Trace` records every step.
+        returning True.
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
 
     Attributes
     ----------
@@ -260,6 +264,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
     ) -> None:
         self.fit_intercept = fit_intercept
         self.copy_X = copy_X
@@ -273,6 +278,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -315,7 +321,8 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
 
     Parameters
     ----------
-    fit_intercept, solver, tol, max_iter, step_size, random_state, verbose, time_limit, callback
+    fit_intercept, solver, tol, max_iter, step_size, random_state, verbose, time_limit
+    callback, trace
         As in :class:`LinearRegression`.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights for each class.
@@ -363,6 +370,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
+        trace: Any = False,
         multiclass: Any = "ovr",
     ) -> None:
         self.fit_intercept = fit_intercept
@@ -375,6 +383,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         self.verbose = verbose
         self.time_limit = time_limit
         self.callback = callback
+        self.trace = trace
         self.multiclass = multiclass
 
     def _refuse_scheme(self, scheme: Scheme) -> None:

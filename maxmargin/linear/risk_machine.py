@@ -24,6 +24,8 @@ from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.certificate import RiskCertificate
+from maxmargin.estimators import readings
+from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
@@ -42,13 +44,31 @@ from maxmargin.risk import (
     refuse_two_forms,
 )
 from maxmargin.solution import Status
-from maxmargin.solvers import ClassDescent, DualDescent, Method, Pegasos, Watch, select_solver
+from maxmargin.solvers import (
+    Choice,
+    ClassDescent,
+    DualDescent,
+    Method,
+    Pegasos,
+    Watch,
+    select_solver,
+)
+from maxmargin.solvers.driver import ASKED
 from maxmargin.solvers.risk.pegasos import Stream
 from maxmargin.solvers.risk.run import RiskCache
-from maxmargin.solvers.select import RISK_METHODS, method_name, select_primal
+from maxmargin.solvers.select import RISK_METHODS, in_words, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
-_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "_answers", "_street")
+_OF_A_FIT = (
+    "certificate_",
+    "C_",
+    "lam_",
+    "solver_",
+    "solver_why_",
+    "trace_",
+    "_answers",
+    "_street",
+)
 _OF_A_STREAM = ("_streams", "t_")
 
 
@@ -84,12 +104,9 @@ class RiskMachine(LinearMachine):
     intercept_scaling: float | None
     solver: str | Method
     dual: Any
-    verbose: Any
-    time_limit: float | None
     n_jobs: int | None
     warm_start: bool
     random_state: Any
-    callback: Any
     _n_rows: int
 
     _parameter_constraints: dict = {
@@ -100,12 +117,10 @@ class RiskMachine(LinearMachine):
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "fit_intercept": ["boolean"],
         "intercept_scaling": [POSITIVE, None],
-        "verbose": ["verbose"],
-        "time_limit": [POSITIVE, None],
         "n_jobs": [Integral, None],
         "warm_start": ["boolean"],
         "random_state": ["random_state"],
-        "callback": [callable, None],
+        **WATCHED,
     }
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -190,8 +205,10 @@ class RiskMachine(LinearMachine):
             answers = []
             for k, risk in enumerate(risks):
                 cache = None if caches is None else caches[k]
+                monitor.readings[k] = readings.of_risk(risk)
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k), cache))
                 monitor.finished()
+            self.solver_, self.solver_why_ = in_words(monitor.chosen)
             self._answers = [kept(solution, self.warm_start) for _, solution in answers]
             thetas = np.array([answer.theta for answer in self._answers])
             passes = max(solution.n_iter for _, solution in answers)
@@ -250,8 +267,9 @@ class RiskMachine(LinearMachine):
         self, risk: Any, k: int, monitor: ProblemMonitor, cache: RiskCache | None
     ) -> tuple[Any, LinearSolution]:
         """Solve one problem; returns it as it was solved, and the answer."""
-        method = self._method(risk)
-        self.solver_ = method_name(method)
+        choice = self._choice(risk)
+        monitor.fit.chosen.append(choice)
+        method = choice.method
         seed = 0
         if isinstance(method, ClassDescent | DualDescent | Pegasos):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
@@ -276,28 +294,28 @@ class RiskMachine(LinearMachine):
         if solution.status not in (Status.MAX_ITER, Status.STALLED):
             return solution
         primal = select_primal(risk).method
-        self.solver_ = f"{self.solver_}, {method_name(primal)}"
+        watch.monitor.fit.chosen.append(Choice(primal, "row by row would have taken too long"))
         finished = primal.solve(risk, replace(watch, spent=solution.n_iter), start=solution)
         return replace(finished, n_iter=solution.n_iter + finished.n_iter)
 
-    def _method(self, risk: Any) -> Method:
+    def _choice(self, risk: Any) -> Choice:
         """Method that was asked for, or the one for the problem; refuses one that is not."""
         if isinstance(self.solver, Method):
-            method = self.solver
+            choice = Choice(self.solver, ASKED)
         elif self._solver_name != "auto":
-            method = RISK_METHODS[self._solver_name]()
+            choice = Choice(RISK_METHODS[self._solver_name](), ASKED)
         elif self.dual is True and not isinstance(risk, DirectRisk):
-            method = DualDescent()
+            choice = Choice(DualDescent(), "dual=True")
         elif self.dual is False and isinstance(risk, RegularisedRisk):
-            method = select_primal(risk).method
+            choice = select_primal(risk)
         else:
-            method = select_solver(risk).method
-        refused = method.accepts(risk)
+            choice = select_solver(risk)
+        refused = choice.method.accepts(risk)
         if isinstance(risk, DirectRisk) and refused is not None:
             refused = "All classes in one problem are solved by solver='auto' or 'class_descent'."
         if refused is not None:
             raise ValueError(f"{refused} Got solver={self.solver!r} and dual={self.dual!r}.")
-        return method
+        return choice
 
     @property
     def _solver_name(self) -> str:

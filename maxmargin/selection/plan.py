@@ -37,7 +37,7 @@ _OF_KERNEL_MACHINE = {
     *("decision_function_shape", "break_ties", "multiclass"),
     *("shrinking", "cache_size", "verbose", "n_jobs", "warm_start", "device"),
 }
-_ONLY_ALONE = {"lam", "norm_bound", "time_limit", "callback"}  # of the linear machines
+_ONLY_ALONE = {"lam", "norm_bound", "time_limit", "callback", "trace"}  # of the linear machines
 
 
 @dataclass

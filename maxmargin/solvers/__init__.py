@@ -1,5 +1,6 @@
 """Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
+from maxmargin.solvers.compare import Comparison, Result, compare_solvers
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
 from maxmargin.solvers.dual.direct import RowDescent
@@ -35,6 +36,7 @@ __all__ = [
     "Choice",
     "Cholesky",
     "ClassDescent",
+    "Comparison",
     "ConjugateGradients",
     "DenseEigen",
     "DualDescent",
@@ -52,6 +54,7 @@ __all__ = [
     "NonnegativeLeastSquares",
     "Pegasos",
     "PreconditionedCG",
+    "Result",
     "RowDescent",
     "Run",
     "Seed",
@@ -59,6 +62,7 @@ __all__ = [
     "StochasticDescent",
     "Watch",
     "WorkingSet",
+    "compare_solvers",
     "drive",
     "select_solver",
     "solve_certified",

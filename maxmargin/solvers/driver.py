@@ -26,6 +26,7 @@ from maxmargin.progress import ProblemMonitor, Progress
 from maxmargin.solution import Status
 
 NO_LIMIT = 1 << 62
+ASKED = "it was asked for"  # why a method was chosen that was named
 _END = object()
 
 Problem = TypeVar("Problem", contravariant=True)
@@ -102,19 +103,19 @@ class Watch:
         The driver does so between two advances. A run whose loop is another library's does it
         itself, at every step.
         """
-        stop = self.monitor.stopped()
-        if stop is not None:
-            return run.status or stop
-        ended = run.status
+        heard = bool(self.monitor.fit.listeners)
+        if heard and self.monitor.stopped() is None:
+            self.monitor.report(lambda: run.progress(self))
+        ended = run.status or self.monitor.stopped()
         if ended is None and not self.left(run.n_iter):
             ended = Status.MAX_ITER
-        if not self.monitor.fit.listeners:
+        if not heard:
             return ended
         trace, steps = self.monitor.trace, self.spent + run.n_steps
         if trace is not None and trace.wants(self.monitor.problem, steps, ended is not None):
-            trace.record(self.monitor.fit.placed(run.progress(self)))
-        self.monitor.report(lambda: run.progress(self))
-        return ended or self.monitor.stopped()
+            for progress in run.reports(self):
+                trace.record(self.monitor.fit.placed(progress))
+        return ended
 
     def untraced(self) -> Watch:
         """Return a watch over work that only prepares a run: reported, but in no trace."""
@@ -192,6 +193,10 @@ class Run(ABC):
             working_set=self.working_set,
             words=self.words,
         )
+
+    def reports(self, watch: Watch) -> list[Progress]:
+        """Where each problem is, of a run that is about several."""
+        return [self.progress(watch)]
 
     @property
     def name(self) -> str:

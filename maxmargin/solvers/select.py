@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import singledispatch
 from typing import Any
 
@@ -43,7 +44,7 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "sgd": Pegasos,
     "class_descent": ClassDescent,
 }
-_NAMES = {method: name for name, method in RISK_METHODS.items()}
+_NAMES = {method: name for name, method in (DUAL_METHODS | RISK_METHODS).items()}
 
 
 @singledispatch
@@ -125,6 +126,14 @@ def select_primal(problem: RegularisedRisk) -> Choice:
     return Choice(Multipliers(), "the loss has kinks, which become smooth ones near its slopes")
 
 
+def in_words(choices: Iterable[Choice]) -> tuple[str, str]:
+    """Names of the methods that were chosen for a fit, and why each of them was the first time."""
+    reasons: dict[str, str] = {}
+    for choice in choices:
+        reasons.setdefault(method_name(choice.method), choice.why)
+    return ", ".join(reasons), "; ".join(f"{name}: {why}" for name, why in reasons.items())
+
+
 def method_name(method: Method) -> str:
-    """Name that the linear machines have for a method; that of its class for another one."""
+    """Name that the machines have for a method; that of its class for another one."""
     return _NAMES.get(type(method), type(method).__name__)

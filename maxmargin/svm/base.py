@@ -15,7 +15,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.certificate import Certificate
 from maxmargin.duals import DualProblem
-from maxmargin.estimators.callbacks import scikit_learn_listeners
+from maxmargin.estimators import readings
+from maxmargin.estimators.base import WATCHED
+from maxmargin.estimators.callbacks import listeners_of
 from maxmargin.estimators.checkpoint import Checkpoint
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.estimators.parameters import POSITIVE
@@ -26,7 +28,7 @@ from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, Auto, DualMethod, solve_certified
-from maxmargin.solvers.select import DUAL_METHODS
+from maxmargin.solvers.select import DUAL_METHODS, in_words
 from maxmargin.svm import primal_start
 from maxmargin.svm.norm_bound import within
 
@@ -40,12 +42,10 @@ class KernelMachine(KernelEstimator):
 
     tol: float
     shrinking: bool
-    verbose: Any
     max_iter: int
     warm_start: bool
     checkpoint: Any
     checkpoint_interval: float
-    callback: Any
     solver: Any
     norm_bound: float | None = None  # of the machines that have one
     C_: np.ndarray
@@ -55,25 +55,28 @@ class KernelMachine(KernelEstimator):
         **KernelEstimator._parameter_constraints,
         "tol": [POSITIVE],
         "shrinking": ["boolean"],
-        "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
         "warm_start": ["boolean"],
         "checkpoint": [str, PathLike, None],
         "checkpoint_interval": [Interval(Real, 0.0, None, closed="left")],
-        "callback": [callable, None],
+        **WATCHED,
         "solver": [StrOptions({"auto", *DUAL_METHODS}), DualMethod],
     }
 
     # -- fitting -------------------------------------------------------------------------------
 
     def _solver(self) -> Auto:
-        listeners: list = [] if self.callback is None else [self.callback]
-        monitor, shrinking = Monitor(self.time_limit, listeners), bool(self.shrinking)
+        monitor, shrinking = Monitor(self.time_limit, listeners_of(self)), bool(self.shrinking)
         method = self.solver
         if isinstance(method, str):
             named = DUAL_METHODS.get(method)  # None for "auto"
             method = SMO(shrinking) if named is SMO else named and named()
         return Auto(self.max_iter, shrinking, monitor, method)
+
+    @property
+    def _sign(self) -> float:
+        """Minus one where labels are the other way round in the problems."""
+        return 1.0
 
     def _solved(
         self, gram: Gram, problems: list[DualProblem], solver: Auto, X: Any
@@ -89,7 +92,10 @@ class KernelMachine(KernelEstimator):
                 self.checkpoint, X, self.kernel_, problems, self.checkpoint_interval
             )
             monitor.listeners.append(checkpoint)
-        monitor.listeners.extend(scikit_learn_listeners(self))
+        if isinstance(self.kernel_, Linear) and self.norm_bound is None:  # whose box changes
+            monitor.readings |= {
+                k: readings.of_dual(problem, X, self._sign) for k, problem in enumerate(problems)
+            }
         with monitor.watching(self.verbose):
             if self.norm_bound is not None:
                 evaluations, steps = self._solved_within(gram, problems, solver, self.norm_bound)
@@ -99,12 +105,7 @@ class KernelMachine(KernelEstimator):
                 problems = self._started(problems, checkpoint)
                 if not self.device_.on_gpu and solver.method is None and monitor.trace is None:
                     problems = [
-                        primal_start.start_from_primal(
-                            problem, X, workers, ProblemMonitor(monitor, k), self.max_iter
-                        )
-                        if not problem.start.any()
-                        and primal_start.applies(self.kernel_, X, problem)
-                        else problem
+                        self._begun(problem, X, ProblemMonitor(monitor, k))
                         for k, problem in enumerate(problems)
                     ]
                 evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
@@ -127,7 +128,7 @@ class KernelMachine(KernelEstimator):
         found = []
         for k, problem in enumerate(problems):
             known = None if betas is None else (float(self.C_[k]), betas[k])
-            how = solver, self.tol, self._workers(), known
+            how = solver, self.tol, self._workers(), k, known
             found.append(within(gram, problem, norm_bound, *how))
         evaluations, costs, steps = map(list, zip(*found, strict=True))
         weights = np.array([problem.losses.cost.sum() for problem in problems if problem.losses])
@@ -141,8 +142,16 @@ class KernelMachine(KernelEstimator):
         """Set what a fit says of its answer."""
         self.certificate_, self.fit_status_ = certificate, int(not certificate.converged)
         self.n_iter_: Any = np.array(steps)
+        self.solver_, self.solver_why_ = in_words(monitor.chosen)
         if self.verbose:  # the claim may take eigenvalues
             monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
+
+    def _begun(self, problem: DualProblem, X: Any, monitor: ProblemMonitor) -> DualProblem:
+        """Begin at the primal's answer, where that is the shorter way."""
+        if problem.start.any() or not primal_start.applies(self.kernel_, X, problem):
+            return problem
+        monitor.fit.chosen.append(primal_start.CHOICE)
+        return primal_start.start_from_primal(problem, X, self._workers(), monitor, self.max_iter)
 
     def _started(
         self, problems: list[DualProblem], checkpoint: Checkpoint | None

@@ -16,15 +16,17 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin.duals import DualProblem
 from maxmargin.duals.direct import DirectProblem
-from maxmargin.estimators.callbacks import observed, scikit_learn_listeners
+from maxmargin.estimators import readings
+from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.evaluation import InseparableError
 from maxmargin.gram import Gram
+from maxmargin.kernels import Linear
 from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
-from maxmargin.solvers import Auto, RowDescent, Watch
+from maxmargin.solvers import Auto, Choice, RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.out_of_fold import Found, OutOfFold, Task, deal
@@ -71,6 +73,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         "random_state": ["random_state"],
         "solver": [*KernelMachine._parameter_constraints["solver"], RowDescent],
     }
+
+    @property
+    def _sign(self) -> float:
+        return self.scheme_.sign
 
     @abstractmethod
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
@@ -154,9 +160,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if self.warm_start and known is not None and known.shape == (len(index), scheme.n_classes):
             problem = problem.started_near(known.toarray())
         method = RowDescent() if self.solver == "auto" else self.solver
-        monitor.listeners.extend(scikit_learn_listeners(self))
+        if isinstance(self.kernel_, Linear):
+            own = float(self.fit_intercept)
+            rows = np.arange(len(index))
+            monitor.readings[0] = readings.of_expansion(X, rows, lambda b, _: own * b.sum(axis=0))
         with monitor.watching(self.verbose):
             watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor, 0), self._workers())
+            monitor.chosen.append(Choice(method, "all classes in one problem: row by row"))
             found = solve_directly(problem, method, watch)
             self._keep_certificate(found.certificate, [found.n_iter], monitor)
         self._warn_unfinished(found.certificate)

@@ -29,8 +29,11 @@ class BoundedDual(BoundedProblem):
     Primal are coefficients, values and bias; dual are variables, coefficients and values over C.
     """
 
-    def __init__(self, gram: Gram, problem: DualProblem, solver: Auto, workers: Workers) -> None:
+    def __init__(
+        self, gram: Gram, problem: DualProblem, solver: Auto, workers: Workers, number: int
+    ) -> None:
         assert problem.losses is not None  # of machines with a C
+        self.number = number
         self.gram, self.posed, self.solver, self.workers = gram, problem, solver, workers
         self.losses, self.steps = problem.losses, 0
         self.own = problem.own_row[: len(self.losses.target)]
@@ -55,7 +58,8 @@ class BoundedDual(BoundedProblem):
         if self.known is not None:
             problem = problem.started_near(cost / self.known[0] * self.known[1])
         tol = max(gap / float(self.losses.cost.sum()), _FINEST)
-        (e,), (steps,) = solve_certified(self.gram, [problem], self.solver, tol, self.workers)
+        how = self.solver, tol, self.workers, self.number
+        (e,), (steps,) = solve_certified(self.gram, [problem], *how)
         self.solver.monitor.finished(-1)
         self.steps, self.known, self.evaluation = self.steps + steps, (cost, e.beta), e
         primal = e.coefficients, e.decision, np.array([e.bias])
@@ -91,6 +95,7 @@ def within(
     solver: Auto,
     tol: float,
     workers: Workers,
+    number: int = 0,
     known: tuple[float, np.ndarray] | None = None,
 ) -> tuple[Evaluation, float, int]:
     """Find the machine of the least loss with ``||w|| <= norm_bound``.
@@ -105,6 +110,8 @@ def within(
     tol : float
         Duality gap over the loss.
     workers : Workers
+    number : int
+        Of the problem, for who looks on.
     known : tuple of (cost, variables), optional
         Of an earlier answer, to begin from.
 
@@ -121,7 +128,7 @@ def within(
             f"norm_bound={norm_bound:g} bounds a norm in feature space, and {gram.kernel!r} is "
             "indefinite on these data: it has none. Use C or lam, or a valid kernel."
         )
-    bounded = BoundedDual(gram, problem, solver, workers)
+    bounded = BoundedDual(gram, problem, solver, workers, number)
     bounded.known = known
     first = 1.0 if known is None else known[0]
     found, status = minimise_within(bounded, norm_bound, tol, first)

@@ -68,6 +68,8 @@ class NuSVC(KernelClassifier):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
     multiclass : {"ovo", "dag", "ovr", "ecoc"}, or Scheme or subclass of it, default="ovo"
@@ -135,6 +137,7 @@ class NuSVC(KernelClassifier):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         multiclass: Any = "ovo",
@@ -161,6 +164,7 @@ class NuSVC(KernelClassifier):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.multiclass = multiclass

@@ -62,6 +62,8 @@ class NuSVR(KernelRegressor):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
     solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
@@ -98,6 +100,8 @@ class NuSVR(KernelRegressor):
     epsilon_ : float or array of shape (n_outputs,)
         Half width of the tube that was found.
     n_iter_ : int or array of shape (n_outputs,)
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
 
     Examples
     --------
@@ -135,6 +139,7 @@ class NuSVR(KernelRegressor):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         fit_intercept: bool = True,
         solver: Any = "auto",
     ) -> None:
@@ -156,6 +161,7 @@ class NuSVR(KernelRegressor):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.fit_intercept = fit_intercept
         self.solver = solver
 

@@ -66,6 +66,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
         The method that solves the dual problems, by name or as an object of
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
@@ -97,6 +99,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     slack_ : array of shape (n_samples,)
         ``max(0, rho - w . phi(x_i))`` of the training rows.
     n_iter_ : int
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
 
     Examples
     --------
@@ -133,6 +137,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         solver: Any = "auto",
     ) -> None:
         self.kernel = kernel
@@ -152,6 +157,7 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.solver = solver
 
     @takes_tensors

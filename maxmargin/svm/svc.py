@@ -76,6 +76,8 @@ class SVC(KernelClassifier):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     decision_function_shape : {"ovo", "ovr"}, default="ovr"
     break_ties : bool, default=False
         As in scikit-learn; both concern more than two classes only.
@@ -135,6 +137,8 @@ class SVC(KernelClassifier):
     n_iter_ : int array of shape (n_machines,)
     C_, lam_ : arrays of shape (n_machines,)
         With ``norm_bound`` only: cost of a row of weight one, and what it is in the lambda form.
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
     calibration_ : Calibration or None
         What ``probability`` asked for, as fitted: ``A`` and ``B``, ``steps`` or a ``scale``.
     classes_, class_weight_, n_features_in_, feature_names_in_, shape_fit_, probA_, probB_
@@ -182,6 +186,7 @@ class SVC(KernelClassifier):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
         multiclass: Any = "ovo",
@@ -210,6 +215,7 @@ class SVC(KernelClassifier):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.decision_function_shape = decision_function_shape
         self.break_ties = break_ties
         self.multiclass = multiclass

@@ -167,6 +167,8 @@ class SVR(KernelRegressor):
     callback : callable, optional
         Called with a :class:`maxmargin.progress.Progress` some times a second; stops the fit by
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
+    trace : bool or Trace, default=False
+        Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     lam : float, optional
         The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights.
     fit_intercept : bool, default=True
@@ -209,6 +211,8 @@ class SVR(KernelRegressor):
     n_iter_ : int or array of shape (n_outputs,)
     C_, lam_ : arrays of shape (n_outputs,)
         With ``norm_bound`` only: cost of a row of weight one, and what it is in the lambda form.
+    solver_, solver_why_ : str
+        Methods that were taken, and why.
 
     Examples
     --------
@@ -249,6 +253,7 @@ class SVR(KernelRegressor):
         checkpoint: Any = None,
         checkpoint_interval: float = 30.0,
         callback: Any = None,
+        trace: Any = False,
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
@@ -272,6 +277,7 @@ class SVR(KernelRegressor):
         self.checkpoint = checkpoint
         self.checkpoint_interval = checkpoint_interval
         self.callback = callback
+        self.trace = trace
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver

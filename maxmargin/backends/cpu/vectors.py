@@ -33,7 +33,9 @@ from maxmargin.backends.cpu.loops import (
 from maxmargin.backends.cpu.tiles import spread_out, stretches
 
 _SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.25  # share of entries up to which CSR products win
-_SCATTERED_BELOW = 0.1  # share up to which both sides of a product stay sparse
+# An entry that meets one of the panel's costs as much as so many that are added in vector lanes;
+# fewer where the panel is wide: its columns then come from memory (measured, 123 to 200,000)
+_MEETING, _MEETING_WIDE, _WIDE = 30.0, 10.0, 4096
 
 
 class Points(Protocol):
@@ -394,12 +396,19 @@ class SparseVectors(Vectors):
 
     @property
     def _scattered(self) -> bool:
-        """Whether so few entries are there that products meet by column, entry by entry."""
-        return (
-            self.kind != op.L1_DISTANCE
-            and self.centre is None
-            and self.X.nnz < _SCATTERED_BELOW * self.X.shape[0] * self.X.shape[1]
-        )
+        """Whether so few entries of two rows meet that products are made entry by entry.
+
+        Two rows have ``sum_c p_c^2`` columns in common, where column c is filled in a share ``p_c``
+        of the rows; a row has ``sum_c p_c`` entries.
+        """
+        if self.kind == op.L1_DISTANCE or self.centre is not None:
+            return False
+        if "scattered" not in self._made:
+            rows, columns = self.X.shape
+            share = np.bincount(self.X.indices, minlength=1) / max(rows, 1)
+            cost = _MEETING if columns <= _WIDE else _MEETING_WIDE
+            self._made["scattered"] = bool(cost * (share @ share) < share.sum())
+        return self._made["scattered"]
 
     def panel(self, rows: np.ndarray) -> Panel:
         if not self._scattered:

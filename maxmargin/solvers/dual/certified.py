@@ -7,6 +7,7 @@ recomputed in float64 is above ``tol``, the solver goes on from there with its g
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from maxmargin.evaluation import Evaluation, evaluate
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.driver import Choice, Watch, drive
+from maxmargin.solvers.driver import ASKED, Choice, Watch, drive
 from maxmargin.solvers.dual.method import BatchMethod, DualMethod
 from maxmargin.solvers.dual.near_level import Pace
 from maxmargin.solvers.dual.parallel_sets import ParallelSets
@@ -75,7 +76,7 @@ class Auto:
             refused = self.method.accepts(problem)
             if refused is not None:
                 raise ValueError(refused)
-            return Choice(self.method, "it was asked for")
+            return Choice(self.method, ASKED)
         if problem.hard:
             return Choice(smo, "the hard margin needs float64")
         seen = self.monitor.trace is not None  # step by step, as only SMO can be
@@ -101,8 +102,11 @@ def solve_certified(
     solver: DualMethod | Auto,
     tol: float,
     workers: Workers = ALONE,
+    first: int = 0,
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve problems over one Gram matrix; returns an evaluation and a step count for each.
+
+    Who looks on counts them from ``first``.
 
     Small problems take their first round together in compiled code, and most are done then. Every
     other works on the Gram matrix of its own rows, which shares the data: a few large ones come
@@ -131,7 +135,7 @@ def solve_certified(
         )
     workers = ALONE if gram.program.calls_python else workers
     attempts = [
-        _Attempt(problem.over(gram), k, tol, spectrum) for k, problem in enumerate(problems)
+        _Attempt(problem.over(gram), k, tol, spectrum) for k, problem in enumerate(problems, first)
     ]
     _solve_together(attempts, solver, workers)
     _solve_each(gram, [attempt for attempt in attempts if not attempt.done], solver, workers)
@@ -145,14 +149,17 @@ def _solve_together(attempts: list[_Attempt], solver: Auto, workers: Workers) ->
     """
     waiting = attempts
     while True:
-        methods = [
-            solver.choose(attempt.posed, 0 if attempt.settled else attempt.round).method
+        choices = [
+            solver.choose(attempt.posed, 0 if attempt.settled else attempt.round)
             for attempt in waiting
         ]
-        waiting = [a for a, m in zip(waiting, methods, strict=True) if isinstance(m, BatchMethod)]
+        batched = [isinstance(choice.method, BatchMethod) for choice in choices]
+        waiting = [attempt for attempt, own in zip(waiting, batched, strict=True) if own]
         if not waiting:
             return
-        method = next(m for m in methods if isinstance(m, BatchMethod))
+        choice = choices[batched.index(True)]
+        method: Any = choice.method
+        solver.monitor.chosen.append(choice)
         watches = [attempt.watch(solver, workers) for attempt in waiting]
         solutions = method.solve_all([attempt.on_whole() for attempt in waiting], watches)
         for attempt, solution in zip(waiting, solutions, strict=True):
@@ -347,7 +354,9 @@ class _Attempt:
 
 def _rounds(attempt: _Attempt, solver: Auto, workers: Workers) -> None:
     while not attempt.done:
-        method = solver.choose(attempt.current, attempt.round).method
+        choice = solver.choose(attempt.current, attempt.round)
+        solver.monitor.chosen.append(choice)
+        method = choice.method
         if isinstance(method, SMO):
             host = attempt.problem.gram.host
             host.forget()

@@ -250,17 +250,30 @@ class _Run(DualRun):
 
     def progress(self, watch: Watch) -> Progress:
         """Where the problem is that is furthest from its end."""
-        k, violation, steps = self.told
+        return self._progress(*self.told)
+
+    def reports(self, watch: Watch) -> list[Progress]:
+        """Where each problem is, by a look at all of its variables."""
+        self.sets.look()
+        now = self.sets.snapshot()
+        return [
+            self._progress(k, float(now.violation[k]), int(now.steps[k]), -float(now.objective[k]))
+            for k in range(len(self.problems))
+        ]
+
+    def _progress(self, k: int, violation: float, steps: int, dual: float = np.nan) -> Progress:
         problem, beta, own = self.problems[k], self._beta(k), self.watches[k]
-        score = on_host(self.sets.score[k, : len(problem)])
+        gap = problem.gap(beta, on_host(self.sets.score[k, : len(problem)]))
         return Progress(
             own.monitor.problem,
             "ParallelSets",
             own.spent + steps,
             violation,
             own.tol,
-            gap=problem.gap(beta, score),
-            variables=beta,
+            dual + gap,
+            dual,
+            gap,
+            beta,
             words=self.words,
             others=self._betas,
         )

@@ -72,9 +72,18 @@ class CholeskyRun(Run):
         self.factor: BlockCholesky | None = None
         self.answer: tuple[np.ndarray, np.ndarray] | None = None  # b, residual
 
+    @property
+    def variables(self) -> np.ndarray | None:
+        """The unknowns, at the end."""
+        return None if self.answer is None else self.answer[0]
+
     def measure(self) -> Measure:
-        """Share of the rows that are left."""
-        return Measure(1.0 if self.factor is None else 1.0 - self.factor.done / self.problem.n)
+        """Share of the rows that are left; at the end the objectives of all outputs together."""
+        left = 1.0 if self.factor is None else 1.0 - self.factor.done / self.problem.n
+        if self.answer is None:
+            return Measure(left)
+        value, gap = (float(each.sum()) for each in self.problem.objectives(*self.answer))
+        return Measure(left, value, value - gap, gap)
 
     def steps(self) -> Generator[None, None, None]:
         """One block of columns after the other."""
@@ -91,6 +100,7 @@ class CholeskyRun(Run):
                     raise
             self.factor, self.answer = factor.in_float64(), None
             yield from self._factorised(self.factor)
+            self.answer = self._corrected(problem.n)
         except NotPositiveError as error:
             raise ValueError(problem.refusal(error.row)) from None
         except StoppedError:

@@ -110,6 +110,11 @@ class LeaveOneOutRun(Run):
         self.band: BandReduction | None = None
         self.found: list[tuple[np.ndarray, np.ndarray]] = []
 
+    @property
+    def variables(self) -> np.ndarray | None:
+        """The unknowns of the last lambda that is done."""
+        return self.found[-1][0] if self.found else None
+
     def measure(self) -> Measure:
         """Share of the work that is left: of the columns, then of the lambdas."""
         if self.band is None or not self.band.reduced:

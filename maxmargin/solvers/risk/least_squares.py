@@ -118,15 +118,31 @@ class _TriangularRun(Run):
         self.width = self.first + self.columns.X.shape[1] + self.target.shape[1]
         self.triangle, self.seen = np.zeros((0, self.width)), 0
         self._blocks = self.columns.blocks(_BLOCK, _SHORTEST * self.width)
+        self.answer: LeastSquares | None = None
+
+    @property
+    def variables(self) -> np.ndarray | None:
+        """The standardised weights, c after them, at the end."""
+        if self.answer is None:
+            return None
+        coef, centre = self.answer.coef, self.answer.centre
+        return np.column_stack([coef * self.columns.scale, centre])
 
     def measure(self) -> Measure:
-        """Share of the rows that are left."""
-        return Measure(1.0 - self.seen / len(self.target))
+        """Share of the rows that are left; at the end the mean of the squared residuals."""
+        left, V = 1.0 - self.seen / len(self.target), self.variables
+        if V is None:
+            return Measure(left)
+        d, first = self.columns.X.shape[1], self.first
+        weights = np.column_stack([V[:, d:], V[:, :d]][1 - first :])
+        residual = self.triangle[:, : first + d] @ weights.T - self.triangle[:, first + d :]
+        return Measure(left, float((residual**2).sum()))
 
     def steps(self) -> Generator[None, None, None]:
         """One block after the other."""
         while self._add():
             yield
+        self.answer = self._answer(Status.CONVERGED)
 
     def _add(self) -> bool:
         """Take in a block of rows; returns whether there are more."""
@@ -150,6 +166,9 @@ class _TriangularRun(Run):
         """Return the solution for the rows seen, of the first block at least."""
         if not self.seen:
             self._add()
+        return self.answer or self._answer(status)
+
+    def _answer(self, status: Status) -> LeastSquares:
         d, varying = self.columns.X.shape[1], self.columns.scale > 0
         inner = self.triangle[self.first :, self.first : self.first + d][:, varying]
         right = self.triangle[self.first :, self.first + d :]

@@ -81,6 +81,11 @@ class SpectralRun(Run):
         self.below: float | None = None  # the next eigenvalue
         self.residual = np.inf
 
+    @property
+    def variables(self) -> np.ndarray | None:
+        """The eigenvalues, once there are as many as were asked for."""
+        return self.values if len(self.values) == self.problem.count else None
+
     def measure(self) -> Measure:
         """Relative residual."""
         return Measure(self.residual)
@@ -133,7 +138,7 @@ class DenseEigenRun(SpectralRun):
             values, vectors = eigh(matrix, overwrite_a=True, driver="evd")
         self.values = values[::-1][:count].copy()
         self.vectors = np.ascontiguousarray(vectors[:, ::-1][:, :count])
-        self.n_iter = 1
+        self.n_iter, self.residual = 1, float(np.finfo(np.float64).eps)  # LAPACK's, about
 
 
 @dataclass(frozen=True)
