@@ -31,10 +31,11 @@ from maxmargin.solution import Status
 
 _STEP = 2.0  # of the logarithm of C, where an end is not yet known
 _TRIES, _PATIENCE, _RESTARTS = 60, 4, 2  # solves; those without gain; brackets that failed
+_LARGEST = 1e25  # C whose products float64 still holds
 _NARROW, _NOTHING = 1e-3, 1e-14  # of the logarithm of C between two ends
 _SHARE = 0.1  # of the gap that is allowed, which a solve may leave
 _NO_LOSS = 1e-6  # loss, over that of zero weights, that others are not measured by
-_INSIDE = 1.0 - 4.0 * np.finfo(np.float64).eps  # of the bound, that rounding does not exceed
+_INSIDE = 1.0 - 16.0 * np.finfo(np.float64).eps  # of the bound, that rounding does not exceed
 
 Arrays = tuple[np.ndarray, ...]
 
@@ -104,7 +105,8 @@ class Bounded:
     def multiplier(self) -> float:
         """The C of Tikhonov's form with this answer: ``r / ||u||`` at the bound, where w = C u."""
         binds = self.problem.norm(self.primal) >= (1.0 - self.tol) * self.norm_bound
-        return self.norm_bound / self.length if binds and self.loss > self.least else self.cost
+        known = 0 < self.length < np.inf and self.loss > self.least
+        return self.norm_bound / self.length if binds and known else self.cost
 
     @property
     def least(self) -> float:
@@ -127,8 +129,8 @@ class Bounded:
         They are not made longer to lose nothing: of all that lose nothing, shorter ones will do.
         """
         norm, r = self.problem.norm(primal), self.norm_bound
-        choices = [primal] if norm <= r else []
-        if norm > 0 and norm != r:
+        choices = [primal] if norm <= _INSIDE * r else []
+        if norm > 0:
             choices.append(tuple((_INSIDE * r / norm) * part for part in primal))
         for choice in choices:
             loss = self.problem.loss(choice)
@@ -175,6 +177,7 @@ def minimise_within(
         answer = problem.solve(search.cost, search.share * found.allowed)
         found.consider(answer.primal, answer.cost)
         found.learn(answer.dual)
+        found.primal, found.dual = found.primal or answer.primal, found.dual or answer.dual
         search.narrow(found, answer)
         status = answer.status
         if found.gap <= found.allowed:
@@ -221,9 +224,10 @@ class _Search:
         ends = [end.cost for end in (self.short, self.long) if end is not None]
         width = abs(float(np.log(ends[0] / ends[-1]))) if len(ends) == 2 else np.inf
         halved = np.isfinite(width) and width <= 0.5 * self.width
-        gained = found.gap <= 0.5 * self.least or halved
+        gap = found.loss - found.bound
+        gained = gap <= 0.5 * self.least or halved
         self.stale = 0 if gained else self.stale + 1
-        self.least, self.width = min(self.least, found.gap), width
+        self.least, self.width = min(self.least, gap), width
         wide = len(ends) == 2 and width > _NARROW
         if (self.stale >= _PATIENCE and not wide) or width <= _NOTHING:
             self.share, self.stale, self.restarts = 0.03 * self.share, 0, self.restarts + 1
@@ -234,6 +238,7 @@ class _Search:
             self.cost = self.between if halved else float(np.sqrt(ends[0] * ends[1]))
         else:
             self.cost = answer.cost * float(np.exp(self._stride(found, answer)))
+            self.cost = min(self.cost, _LARGEST)
 
     def _stride(self, found: Bounded, answer: Answer) -> float:
         """By how much to change the logarithm of the cost where one end is not yet known."""
@@ -242,8 +247,8 @@ class _Search:
         far = max(_STEP, abs(away))  # the norm grows no faster than the cost
         if away > 0:
             return -far
-        enough = float(np.log(max(found.gap / found.allowed, 1.0))) + 0.1
-        return min(far, enough)  # the gap falls no slower than one over it
+        gap = found.loss - found.bound  # falls no slower than one over it
+        return min(far, float(np.log(max(gap / found.allowed, 1.0))) + 0.1)
 
 
 def _between(a: Arrays, b: Arrays, t: float) -> Arrays:
