@@ -302,6 +302,23 @@ def test_dense_factorisations(n, threads):
         band.shifted(-A.max() - 1.0, right)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_no_products_of_factors_are_denormal(dtype, scale):
+    """Points far apart: on many CPUs arithmetic with denormal numbers is a hundred times slower."""
+    x = np.arange(700.0)
+    A = scale * np.exp(-0.05 * (x[:, None] - x) ** 2)
+    factor = BlockCholesky(A.copy(), np.full(len(x), 0.5 * scale), dtype=dtype)
+    while factor.done < len(x):
+        factor.advance()
+    L = np.abs(factor.L[256:, :256]).astype(np.float64)  # below the first block
+    smallest = L[L > 0].min()
+    assert scale != 1.0 or smallest**2 >= np.finfo(dtype).tiny
+    solved = np.linalg.solve(A + 0.5 * scale * np.eye(len(x)), x)
+    found = factor.solve(x[:, None])[:, 0]
+    np.testing.assert_allclose(found, solved, atol=1e-5 * np.abs(solved).max())
+
+
 @pytest.mark.parametrize("alpha", [1e-5, 1e-9], ids=["slow to correct", "not positive"])
 def test_a_factor_in_float32_that_is_not_enough(alpha, monkeypatch):
     """What float32 cannot solve is solved in float64; what it can, is as exact."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from maxmargin.plotting import marks
 
 if TYPE_CHECKING:
@@ -30,15 +32,63 @@ class Display(ABC):
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the given axes, or on those of a new figure."""
-        self.ax_ = self._axes(ax)
-        self.figure_: Any = self.ax_.figure
+        self.ax_: Any = self._axes(ax)
+        self.figure_: Any = np.ravel(self.ax_)[0].figure  # of one, or of an array of panels
         self._draw(self.ax_)
         return self
 
-    def _axes(self, ax: Axes | None) -> Axes:
+    def _axes(self, ax: Axes | None) -> Any:
         """Return where to draw; a picture in space makes axes of another kind."""
         return marks.axes_or_new(ax)
 
     @abstractmethod
     def _draw(self, ax: Axes) -> None:
         """Draw the fields, in the class's own words and colours."""
+
+
+class PanelDisplay(Display):
+    """A picture of several panels: ``ax`` and ``ax_`` are arrays of axes in its ``shape``."""
+
+    shape: tuple[int, int]
+
+    def _axes(self, ax: Any) -> Any:
+        marks.require_matplotlib()
+        rows, columns = self.shape
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            size = (max(3.2 * columns, 4.0), max(2.7 * rows, 3.0))
+            ax = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+        axes = np.array(ax, dtype=object)
+        if axes.size != rows * columns:
+            raise ValueError(
+                f"This picture has {rows} x {columns} panels and got {axes.size} axes: give "
+                f"figure.subplots({rows}, {columns}), or none."
+            )
+        return axes.reshape(rows, columns)
+
+
+class MovingDisplay(Display):
+    """A picture with several states, one after the other: what :func:`animate` makes a film of.
+
+    It has as many states as its ``len`` says. Drawn alone it shows the last one; ``plot(state=k)``
+    shows another. The axes are the same for all of them.
+    """
+
+    def plot(self, ax: Any = None, state: int = -1) -> Self:
+        """Draw one state on the given axes, or on those of a new figure."""
+        if not -len(self) <= state < len(self):
+            raise ValueError(f"This picture has {len(self)} states and no state {state}.")
+        self._state = state % len(self)
+        return super().plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        self._draw_state(ax, self._state)
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of states."""
+
+    @abstractmethod
+    def _draw_state(self, ax: Axes, state: int) -> None:
+        """Draw one state, on axes whose limits are those of all."""

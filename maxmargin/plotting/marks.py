@@ -16,6 +16,7 @@ BLUE, ORANGE, INK = "#0072b2", "#e69f00", "#1a1a1a"
 
 _MARKED = 400  # points that rings, dots or crosses are put on; more hide what they mark
 _PAD = 0.03  # of the picture, between its frame and the legend
+_BELOW = 0.45  # inches, for the numbers and the name of an axis above a legend that is below
 _CROWDED = 1000  # points from which their marks are small and let others shine through
 
 # M. A. Petroff (2021), Accessible color sequences for data visualization, arXiv:2107.02270
@@ -45,6 +46,26 @@ def axes_or_new(ax: Axes | None) -> Axes:
     return plt.subplots(figsize=(6.4, 5.2), layout="constrained")[1]
 
 
+def axes_in_space(ax: Axes | None, asked_by: str) -> Axes:
+    """Return the given axes if they have three dimensions, or those of a new figure."""
+    require_matplotlib()
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        space: dict[str, Any] = {"projection": "3d"}
+        return plt.subplots(figsize=(6.4, 5.6), layout="constrained", subplot_kw=space)[1]
+    if ax.name != "3d":
+        raise ValueError(f'{asked_by} draws in space: make its axes with projection="3d".')
+    return ax
+
+
+def two_sided() -> Any:
+    """Blue for the first class, white, orange for the second, as a colour map."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("sides", [BLUE, "white", ORANGE])
+
+
 def colours(n: int) -> list:
     """Return n colours; up to ten of them can be told apart with colour-blindness."""
     if n <= 2:
@@ -56,10 +77,14 @@ def colours(n: int) -> list:
     return list(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n)))
 
 
+def rounded(kernel: Any) -> str:
+    """Return how a kernel is written, its numbers to four digits."""
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", str(kernel))
+
+
 def describe(machine: Any) -> str:
     """Return kernel and cost of a machine in a few words, for a title."""
-    kernel = str(getattr(machine, "kernel_", None) or type(machine).__name__)
-    kernel = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", kernel)
+    kernel = rounded(getattr(machine, "kernel_", None) or type(machine).__name__)
     for name in ("lam", "nu", "C"):
         if isinstance(getattr(machine, name, None), Real):
             return f"{kernel}, {name} = {getattr(machine, name):g}"
@@ -100,11 +125,27 @@ def scatter(
     )
 
 
-def ring(ax: Axes, points: np.ndarray, support: np.ndarray, marked: bool = True) -> None:
+def ring(
+    ax: Axes, points: np.ndarray, support: np.ndarray, marked: bool = True, colour: Any = INK
+) -> None:
     """Ring the support vectors among points of shape (n, 2), or say how many there are."""
-    look = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8, "zorder": 3}
+    look = {"facecolors": "none", "edgecolors": colour, "linewidths": 0.9, "zorder": 3}
     text = f"support vectors ({len(support)} of {len(points)}"
     _mark(ax, points, support, text, marked, 2.2, look)
+
+
+def ring_free(ax: Axes, points: np.ndarray, rows: np.ndarray, marked: bool = True) -> None:
+    """Ring the free support vectors among points of shape (n, 2)."""
+    look = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.4, "zorder": 3}
+    if len(rows):
+        _mark(ax, points, rows, f"free support vectors ({len(rows)}", marked, 3.0, look)
+
+
+def frame_bounded(ax: Axes, points: np.ndarray, rows: np.ndarray, marked: bool = True) -> None:
+    """Put a square frame around the bounded support vectors among points of shape (n, 2)."""
+    look = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.7, "zorder": 3, "marker": "s"}
+    if len(rows):
+        _mark(ax, points, rows, f"bounded support vectors ({len(rows)}", marked, 2.4, look)
 
 
 def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
@@ -119,6 +160,13 @@ def cross(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bo
     look = {"marker": "x", "color": INK, "linewidths": 1.1, "zorder": 4}
     if which.any():
         _mark(ax, points, which, f"{text} ({which.sum()}", marked, 0.9, look)
+
+
+def bar(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
+    """Put a bar on those points of shape (n, 2) that a mask chooses, or say how many they are."""
+    look = {"marker": "_", "color": INK, "linewidths": 1.4, "zorder": 4}
+    if which.any():
+        _mark(ax, points, which, f"{text} ({which.sum()}", marked, 1.2, look)
 
 
 def _mark(
@@ -153,8 +201,10 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     }
     emptiest = min(crowd, key=lambda corner: crowd[corner])
     if crowd[emptiest] and ax.figure.get_layout_engine() is not None:
-        ax.legend(
-            loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, frameon=False, **options
-        )
+        from matplotlib.transforms import ScaledTranslation
+
+        lower = ScaledTranslation(0, -_BELOW, ax.figure.dpi_scale_trans)
+        place = {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + lower}
+        ax.legend(loc="upper center", ncols=2, frameon=False, **place, **options)
     else:
         ax.legend(loc=emptiest, framealpha=0.85, **options)

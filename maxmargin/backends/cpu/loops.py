@@ -284,6 +284,15 @@ def l1_dense(panel, block, out):
             out[i, j] = total
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def flush(values, least):
+    """Set to zero what is smaller than ``least``, in place."""
+    zero = values.dtype.type(0.0)
+    for i in range(values.shape[0]):
+        for j in range(values.shape[1]):
+            values[i, j] = zero if abs(values[i, j]) < least else values[i, j]
+
+
 @njit(cache=True, nogil=True)
 def transpose(values, out):
     """Write ``values.T`` into ``out``, by squares that stay in the first-level cache."""

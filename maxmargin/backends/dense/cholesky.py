@@ -10,6 +10,9 @@ columns the first k rows and columns are factorised: who stops there has their s
 L may be float32: half the time, and solutions that are corrected from their residuals. It then has
 the first half of each row below the diagonal, where A has been read already.
 
+Entries whose products would be denormal numbers are zero in L: a kernel matrix of points far apart
+is full of them, and many CPUs take a hundred times as long to multiply those.
+
 References: Golub and Van Loan, Matrix Computations, 2013, chapter 4.2; Higham and Mary, Acta
 Numerica 31, 2022 (factors of low precision, and corrections).
 """
@@ -22,11 +25,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 
+from maxmargin.backends.cpu.loops import flush
 from maxmargin.backends.dense.products import add_product
 from maxmargin.backends.threads import ALONE, Workers
 
 _WIDTH = 256  # columns of a block: a triangle of half a megabyte
 _HEIGHT = 512  # rows that a thread takes at a time: a tenth of a second among 10,000 columns
+_NEGLIGIBLE = 1e-9  # of the largest diagonal entry of L: below the rounding of float32, too
 
 
 class NotPositiveError(ValueError):
@@ -75,6 +80,9 @@ class BlockCholesky:
         self.A, self.shift, self.workers, self.dtype = A, shift, workers, dtype
         self.L = A if dtype is np.float64 else A.view(dtype)  # in its first columns
         self.n, self.done = len(A), 0
+        size = float(np.sqrt(np.abs(A.diagonal() + shift).max(initial=0.0)))
+        normal = float(np.sqrt(np.finfo(dtype).tiny))
+        self._least = dtype(min(normal, _NEGLIGIBLE * size))
         self._inverses: list[np.ndarray] = []
         self._blocks: dict[int, np.ndarray] = {}  # of A's diagonal, as they were
 
@@ -103,9 +111,11 @@ class BlockCholesky:
             if L is not A:
                 L[rows, own] = A[rows, own]
             add_product(L[rows, own], L[rows, :start], L[own, :start].T, -1.0)
+            flush(L[rows, own], self._least)
 
         def divide(rows: slice) -> None:
             L[rows, own] = L[rows, own] @ inverse.T
+            flush(L[rows, own], self._least)
 
         self.workers.map(subtract, _slices(start, self.n))
         block = L[own, own].copy()

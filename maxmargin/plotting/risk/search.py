@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.plotting import marks
+from maxmargin.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +29,79 @@ _RING: dict[str, Any] = {
     "markeredgecolor": marks.INK,
     "markeredgewidth": 2,
 }
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The values of a parameter along an axis: numbers in their order, or whatever they are.
+
+    ``place`` is that of each candidate among the different ``labels``; ``numbers`` are the values
+    of these, if all are numbers.
+    """
+
+    name: str
+    labels: list[str]
+    place: np.ndarray
+    numbers: np.ndarray | None
+
+    @classmethod
+    def of(cls, name: str, values: Any) -> Scale:
+        """Put the candidates' values of a parameter in order."""
+        values = [_ABSENT if value is np.ma.masked else value for value in values]
+        if all(_is_number(value) for value in values):
+            numbers, place = np.unique(np.array(values, dtype=np.float64), return_inverse=True)
+            return cls(name, [f"{number:.4g}" for number in numbers], place, numbers)
+        labels = [_label(value) for value in values]
+        different = list(dict.fromkeys(labels))
+        return cls(name, different, np.array([different.index(label) for label in labels]), None)
+
+
+@dataclass
+class SearchDisplay(Display):
+    """The mean test score of a search over its one or two parameters.
+
+    Attributes
+    ----------
+    axes : list of Scale
+        One or two parameters, and where each candidate lies among their values.
+    scores, spread : arrays of shape (n_candidates,)
+        Mean test score, and its standard deviation over the splits.
+    best : int
+        Which candidate has the best score.
+    metric : str
+    """
+
+    axes: list[Scale]
+    scores: np.ndarray
+    spread: np.ndarray
+    best: int
+    metric: str = "score"
+
+    @classmethod
+    def from_search(
+        cls, search: Any, *, ax: Axes | None = None, metric: str | None = None
+    ) -> SearchDisplay:
+        """Read the results of a fitted search and draw; parameters as in :func:`plot_search`."""
+        if not hasattr(search, "cv_results_"):
+            check_is_fitted(search)
+        metric = _metric(search, metric)
+        results, best = _last_round(search.cv_results_, f"mean_test_{metric}")
+        axes = [Scale.of(name, results[f"param_{name}"]) for name in _varying(results)]
+        scores, spread = (results[f"{kind}_test_{metric}"] for kind in ("mean", "std"))
+        return cls(axes, scores, spread, best, metric).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        axes, scores, best = self.axes, self.scores, self.best
+        said = f"mean test {self.metric}"
+        if len(axes) == 1:
+            _curve(ax, axes[0], scores, self.spread, best)
+            ax.set(xlabel=axes[0].name, ylabel=said)
+        else:
+            draw = _points if _is_scattered(axes) else _map
+            draw(ax, axes, scores, best, said)
+            ax.set(xlabel=axes[0].name, ylabel=axes[1].name)
+        chosen = ", ".join(f"{axis.name} = {axis.labels[axis.place[best]]}" for axis in axes)
+        ax.set_title(f"{chosen}: {scores[best]:.4g}")
 
 
 def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = None) -> Axes:
@@ -64,23 +138,7 @@ def plot_search(search: Any, ax: Axes | None = None, *, metric: str | None = Non
     >>> ax.get_title()
     'C = 1, gamma = 0.1: 0.98'
     """
-    if not hasattr(search, "cv_results_"):
-        check_is_fitted(search)
-    metric = _metric(search, metric)
-    results, best = _last_round(search.cv_results_, f"mean_test_{metric}")
-    scores = results[f"mean_test_{metric}"]
-    axes = [_Scale.of(name, results[f"param_{name}"]) for name in _varying(results)]
-    ax = marks.axes_or_new(ax)
-    if len(axes) == 1:
-        _curve(ax, axes[0], scores, results[f"std_test_{metric}"], best)
-        ax.set(xlabel=axes[0].name, ylabel=_written(metric))
-    else:
-        draw = _points if _is_scattered(axes) else _map
-        draw(ax, axes, scores, best, _written(metric))
-        ax.set(xlabel=axes[0].name, ylabel=axes[1].name)
-    chosen = ", ".join(f"{axis.name} = {axis.labels[axis.place[best]]}" for axis in axes)
-    ax.set_title(f"{chosen}: {scores[best]:.4g}")
-    return ax
+    return SearchDisplay.from_search(search, ax=ax, metric=metric).ax_
 
 
 def _last_round(results: dict, name: str) -> tuple[dict, int]:
@@ -95,30 +153,6 @@ def _last_round(results: dict, name: str) -> tuple[dict, int]:
     results = {key: np.ma.asarray(values)[kept] for key, values in results.items()}
     scores = np.where(results["iter"] == results["iter"].max(), results[name], -np.inf)
     return results, int(np.nanargmax(scores))
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """The values of a parameter along an axis: numbers in their order, or whatever they are.
-
-    ``place`` is that of each candidate among the different ``labels``; ``numbers`` are the values
-    of these, if all are numbers.
-    """
-
-    name: str
-    labels: list[str]
-    place: np.ndarray
-    numbers: np.ndarray | None
-
-    @classmethod
-    def of(cls, name: str, values: Any) -> _Scale:
-        values = [_ABSENT if value is np.ma.masked else value for value in values]
-        if all(_is_number(value) for value in values):
-            numbers, place = np.unique(np.array(values, dtype=np.float64), return_inverse=True)
-            return cls(name, [f"{number:.4g}" for number in numbers], place, numbers)
-        labels = [_label(value) for value in values]
-        different = list(dict.fromkeys(labels))
-        return cls(name, different, np.array([different.index(label) for label in labels]), None)
 
 
 def _label(value: Any) -> str:
@@ -158,11 +192,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _written(metric: str) -> str:
-    return f"mean test {'score' if metric == 'score' else metric}"
-
-
-def _curve(ax: Axes, axis: _Scale, scores: np.ndarray, spread: np.ndarray, best: int) -> None:
+def _curve(ax: Axes, axis: Scale, scores: np.ndarray, spread: np.ndarray, best: int) -> None:
     order = np.argsort(axis.place, kind="stable")
     x = axis.place if axis.numbers is None else axis.numbers[axis.place]
     x, y, width = x[order], scores[order], spread[order]
@@ -178,7 +208,7 @@ def _curve(ax: Axes, axis: _Scale, scores: np.ndarray, spread: np.ndarray, best:
     ax.plot(x[order == best], y[order == best], **_RING)
 
 
-def _map(ax: Axes, axes: Sequence[_Scale], scores: np.ndarray, best: int, label: str) -> None:
+def _map(ax: Axes, axes: Sequence[Scale], scores: np.ndarray, best: int, label: str) -> None:
     """Draw fields of equal size, however far apart the values are, the best one framed."""
     import matplotlib as mpl
     from matplotlib.patches import Rectangle
@@ -203,7 +233,7 @@ def _map(ax: Axes, axes: Sequence[_Scale], scores: np.ndarray, best: int, label:
     ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=marks.INK, linewidth=2.5, zorder=5))
 
 
-def _is_scattered(axes: Sequence[_Scale]) -> bool:
+def _is_scattered(axes: Sequence[Scale]) -> bool:
     """Whether two parameters have numbers as values, and few of all their combinations."""
     across, down = axes
     fields = len(across.labels) * len(down.labels)
@@ -211,7 +241,7 @@ def _is_scattered(axes: Sequence[_Scale]) -> bool:
     return numbers and fields > _SPARSE * len(across.place)
 
 
-def _points(ax: Axes, axes: Sequence[_Scale], scores: np.ndarray, best: int, label: str) -> None:
+def _points(ax: Axes, axes: Sequence[Scale], scores: np.ndarray, best: int, label: str) -> None:
     """Draw a point for each candidate, the best one ringed."""
     places = []
     for axis, name in zip(axes, "xy", strict=True):
@@ -235,7 +265,7 @@ def _fence(field: np.ndarray) -> float:
     return float(field[field >= lower - _FENCE * (upper - lower)].min())
 
 
-def _slanted(axis: _Scale) -> dict[str, Any]:
+def _slanted(axis: Scale) -> dict[str, Any]:
     """Turn the labels where they would run into each other."""
     crowded = sum(map(len, axis.labels)) > _ABREAST
     return {"rotation": 30, "ha": "right"} if crowded else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,135 @@ from scipy.stats import norm
 from sklearn.utils import check_consistent_length
 
 from maxmargin.plotting import marks
+from maxmargin.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _COUNTS = 0.16  # of the picture's height, below, for the number of rows in each bin
 _BANDS = 4  # curves up to which their bands can be told apart
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How often an event came true, by bins of its probability.
+
+    Attributes
+    ----------
+    name : str
+    counts : array of shape (bins,)
+        Rows in each bin.
+    said, share, low, high : arrays of shape (bins with rows,)
+        Mean probability of a bin; how often the event came true; Wilson's interval of that.
+    error : float
+        Expected calibration error.
+    """
+
+    name: str
+    counts: np.ndarray
+    said: np.ndarray
+    share: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    error: float
+
+    @classmethod
+    def of(cls, name: str, p: np.ndarray, true: np.ndarray, bins: int, confidence: float) -> Curve:
+        """Count what was said and what came true, shape (n_samples,) both."""
+        edges = np.linspace(0.0, 1.0, bins + 1)
+        where = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, bins - 1)
+        counts = np.bincount(where, minlength=bins)
+        some = counts > 0
+        said = np.bincount(where, weights=p, minlength=bins)[some] / counts[some]
+        share = np.bincount(where, weights=true, minlength=bins)[some] / counts[some]
+        error = float(counts[some] @ np.abs(share - said)) / len(p)
+        low, high = wilson(share, counts[some], confidence)
+        return cls(name, counts, said, share, low, high, error)
+
+
+@dataclass
+class ReliabilityDisplay(Display):
+    """How often events happened against the probabilities that were given to them.
+
+    Attributes
+    ----------
+    curves : list of Curve
+    n_samples : int
+    confidence : float
+    """
+
+    curves: list[Curve]
+    n_samples: int
+    confidence: float = 0.95
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Axes | None = None,
+        bins: int = 10,
+        each_class: bool = False,
+        confidence: float = 0.95,
+        classes: Sequence[Any] | None = None,
+    ) -> ReliabilityDisplay:
+        """Ask a model, or several by name, and draw; as in :func:`plot_reliability`."""
+        if bins < 1 or not 0 < confidence < 1:
+            raise ValueError(
+                "bins must be at least 1 and confidence in (0, 1), got "
+                f"{bins!r} and {confidence!r}."
+            )
+        given = model if isinstance(model, Mapping) else {"": model}
+        if not given:
+            raise ValueError(
+                "plot_reliability has nothing to draw: the mapping of models is empty."
+            )
+        y = np.asarray(y)
+        curves = []
+        for name, one in given.items():
+            for said, p, true in _events(_probabilities(one, X, y, classes), y, each_class):
+                text = f"{name}, {said}" if name and each_class else name or said
+                curves.append(Curve.of(text, p, true, bins, confidence))
+        return cls(curves, len(y), confidence).plot(ax)
+
+    @classmethod
+    def from_predictions(cls, y: Any, p: Any, **options: Any) -> ReliabilityDisplay:
+        """Draw given probabilities, by name where there are several; as in the function."""
+        return cls.from_estimator(p, None, y, **options)
+
+    def _draw(self, ax: Axes) -> None:
+        curves = self.curves
+        ax.plot([0, 1], [0, 1], color=marks.INK, linewidth=1, linestyle="--", label="calibrated")
+        below = ax.inset_axes((0.0, 0.0, 1.0, _COUNTS), zorder=0)
+        points = [np.zeros((0, 2))]
+        for colour, curve in zip(marks.colours(len(curves)), curves, strict=True):
+            said, share, counts = curve.said, curve.share, curve.counts
+            look: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.8}
+            text = f"{curve.name}, ECE {curve.error:.3f}"
+            ax.plot(said, share, color=colour, label=text, **look)
+            if len(curves) <= _BANDS:
+                ax.fill_between(said, curve.low, curve.high, color=colour, alpha=0.15, linewidth=0)
+            points.append(np.column_stack([said, share]))
+            points.append(np.column_stack([said, _COUNTS * counts[counts > 0] / counts.max()]))
+            edges = np.linspace(0.0, 1.0, len(counts) + 1)
+            below.stairs(counts, edges, color=colour, fill=len(curves) == 1, alpha=0.6)
+        largest = max(int(curve.counts.max()) for curve in curves)
+        below.set(xlim=(-0.02, 1.02), ylim=(0, 1.05 * largest), yscale="linear")
+        blank = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+        told = f"rows in a bin, up to {largest}"
+        below.text(0.01, largest, told, va="top", fontsize="x-small", bbox=blank)
+        below.axis("off")
+        bands = f", {self.confidence:.0%} bands" * (len(curves) <= _BANDS)
+        ax.set(
+            xlim=(-0.02, 1.02),
+            ylim=(-0.02, 1.02),
+            xlabel="probability, mean of a bin",
+            ylabel="share of its rows that are of the class",
+            title=f"{self.n_samples} rows{bands}",
+        )
+        marks.legend(ax, np.concatenate(points))
 
 
 def plot_reliability(
@@ -75,53 +199,16 @@ def plot_reliability(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['calibrated', 'P(class 1), ECE 0.0...']
     """
-    if bins < 1 or not 0 < confidence < 1:
-        raise ValueError(
-            f"bins must be at least 1 and confidence in (0, 1), got {bins!r} and {confidence!r}."
-        )
-    given = model if isinstance(model, Mapping) else {"": model}
-    if not given:
-        raise ValueError("plot_reliability has nothing to draw: the mapping of models is empty.")
-    y = np.asarray(y)
-    curves = [
-        (f"{name}, {said}" if name and each_class else name or said, p, true)
-        for name, one in given.items()
-        for said, p, true in _events(_probabilities(one, X, y, classes), y, each_class)
-    ]
-    ax = marks.axes_or_new(ax)
-    ax.plot([0, 1], [0, 1], color=marks.INK, linewidth=1, linestyle="--", label="calibrated")
-    below = ax.inset_axes((0.0, 0.0, 1.0, _COUNTS), zorder=0)
-    edges, largest, points = np.linspace(0.0, 1.0, bins + 1), 0, [np.zeros((0, 2))]
-    for colour, (name, p, true) in zip(marks.colours(len(curves)), curves, strict=True):
-        where = np.clip(np.searchsorted(edges, p, side="right") - 1, 0, bins - 1)
-        counts = np.bincount(where, minlength=bins)
-        some = counts > 0
-        said = np.bincount(where, weights=p, minlength=bins)[some] / counts[some]
-        share = np.bincount(where, weights=true, minlength=bins)[some] / counts[some]
-        error = float(counts[some] @ np.abs(share - said)) / len(p)
-        low, high = wilson(share, counts[some], confidence)
-        text = f"{name}, ECE {error:.3f}"
-        ax.plot(said, share, marker="o", markersize=4, color=colour, linewidth=1.8, label=text)
-        if len(curves) <= _BANDS:
-            ax.fill_between(said, low, high, color=colour, alpha=0.15, linewidth=0)
-        points.append(np.column_stack([said, share]))
-        points.append(np.column_stack([said, _COUNTS * counts[some] / counts.max()]))
-        below.stairs(counts, edges, color=colour, fill=len(curves) == 1, alpha=0.6)
-        largest = max(largest, int(counts.max()))
-    below.set(xlim=(-0.02, 1.02), ylim=(0, 1.05 * largest), yscale="linear")
-    blank = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
-    told = f"rows in a bin, up to {largest}"
-    below.text(0.01, largest, told, va="top", fontsize="x-small", bbox=blank)
-    below.axis("off")
-    ax.set(
-        xlim=(-0.02, 1.02),
-        ylim=(-0.02, 1.02),
-        xlabel="probability, mean of a bin",
-        ylabel="share of its rows that are of the class",
-        title=f"{len(y)} rows" + f", {confidence:.0%} bands" * (len(curves) <= _BANDS),
-    )
-    marks.legend(ax, np.concatenate(points))
-    return ax
+    return ReliabilityDisplay.from_estimator(
+        model,
+        X,
+        y,
+        ax=ax,
+        bins=bins,
+        each_class=each_class,
+        confidence=confidence,
+        classes=classes,
+    ).ax_
 
 
 def wilson(share: np.ndarray, count: np.ndarray, confidence: float) -> tuple:

@@ -2,14 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from maxmargin.plotting import marks
+from maxmargin.plotting import checks, marks
+from maxmargin.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+@dataclass
+class SchemeDisplay(Display):
+    """The code matrix of a multiclass scheme or, of a DAG, its graph.
+
+    Attributes
+    ----------
+    scheme : Scheme
+    class_names : list of str
+    margins : array of shape (n_tasks,), or empty
+        Of a fitted machine, the margin of each task.
+    """
+
+    scheme: Any
+    class_names: list[str]
+    margins: np.ndarray
+
+    @classmethod
+    def from_scheme(cls, scheme: Any, *, ax: Axes | None = None) -> SchemeDisplay:
+        """Draw a scheme; its classes have numbers from 1."""
+        names = [str(c) for c in range(1, scheme.n_classes + 1)]
+        return cls(scheme, names, np.empty(0)).plot(ax)
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, ax: Axes | None = None) -> SchemeDisplay:
+        """Draw the scheme of a fitted classifier, with its classes and margins."""
+        machine = checks.last_step(model)
+        if not hasattr(machine, "scheme_"):
+            raise TypeError(
+                "plot_scheme draws schemes of maxmargin.multiclass and classifiers that have one "
+                f"as scheme_; got {type(machine).__name__}."
+            )
+        margins = np.atleast_1d(getattr(machine, "margin_", []))
+        return cls(machine.scheme_, [str(c) for c in machine.classes_], margins).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        if hasattr(self.scheme, "levels"):
+            _draw_graph(self.scheme, self.class_names, ax)
+        else:
+            _draw_code(self.scheme.code.T, self.class_names, self.margins, ax)
 
 
 def plot_scheme(scheme: Any, ax: Axes | None = None) -> Axes:
@@ -39,16 +82,12 @@ def plot_scheme(scheme: Any, ax: Axes | None = None) -> Axes:
     >>> plot_scheme(ErrorCorrectingCode(5)).get_title()
     '5 classes, 15 tasks; words differ in 8 entries or more'
     """
-    machine, scheme = scheme, getattr(scheme, "scheme_", scheme)
-    names = [str(c) for c in getattr(machine, "classes_", range(1, scheme.n_classes + 1))]
-    ax = marks.axes_or_new(ax)
-    if hasattr(scheme, "levels"):
-        return _draw_graph(scheme, names, ax)
-    margins = np.atleast_1d(getattr(machine, "margin_", []))
-    return _draw_code(scheme.code.T, names, margins, ax)
+    if hasattr(scheme, "code"):
+        return SchemeDisplay.from_scheme(scheme, ax=ax).ax_
+    return SchemeDisplay.from_estimator(scheme, ax=ax).ax_
 
 
-def _draw_code(words: np.ndarray, names: list[str], margins: np.ndarray, ax: Axes) -> Axes:
+def _draw_code(words: np.ndarray, names: list[str], margins: np.ndarray, ax: Axes) -> None:
     from matplotlib.colors import ListedColormap
 
     n_classes, n_tasks = words.shape
@@ -66,10 +105,9 @@ def _draw_code(words: np.ndarray, names: list[str], margins: np.ndarray, ax: Axe
         title=f"{n_classes} classes, {n_tasks} tasks; words differ in {distance.min():g} entries "
         "or more",
     )
-    return ax
 
 
-def _draw_graph(scheme: Any, names: list[str], ax: Axes) -> Axes:
+def _draw_graph(scheme: Any, names: list[str], ax: Axes) -> None:
     levels = [*scheme.levels, [(k, k) for k in range(scheme.n_classes)]]
     place = {
         (i, j): (i + j - scheme.n_classes + 1, -depth)
@@ -97,4 +135,3 @@ def _draw_graph(scheme: Any, names: list[str], ax: Axes) -> Axes:
         "asked about a point",
     )
     ax.axis("off")
-    return ax

@@ -1,0 +1,1 @@
+"""Ideas of the subject that need no data of one's own: constraints, and a lift into space."""

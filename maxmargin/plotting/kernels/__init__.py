@@ -1,0 +1,1 @@
+"""Kernels and what is made of them: matrices, curves, processes, words and places of sequences."""

@@ -1,0 +1,1 @@
+"""Fitted machines: the plane that they divide, margins, tubes, probabilities, schemes."""

@@ -1,0 +1,1 @@
+"""What an error costs, and what a choice of parameters brings: losses and searches."""

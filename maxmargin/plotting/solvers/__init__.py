@@ -1,0 +1,1 @@
+"""The way of a fit, step by step."""
