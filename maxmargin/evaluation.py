@@ -405,7 +405,8 @@ def _refuse_touching_hulls(
     met = f"A convex combination of {first} row(s) of the one and one of {second} row(s) of the "
     met += "other coincide: they are"
     if through_origin:
-        met = f"A convex combination of y phi(x) over {first + second} row(s) is the origin: it is"
+        met = f"The origin and a convex combination of y phi(x) over {first + second} row(s) "
+        met += "coincide: they are"
     raise InseparableError(
         f"The hard margin (C=inf) cannot be had: to float64's resolution no {plane} of the "
         f"feature space separates the two classes. {met} "

@@ -186,8 +186,8 @@ class DualProblem:
         lower, upper = self.lower, self.upper
         if self.hard:
             lower, upper = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
-        most = np.maximum(score * lower, score * upper)
-        return float(np.maximum(most - score * beta, 0.0).sum())
+        end = np.where(score > 0, upper, np.where(score < 0, lower, beta))  # zero times infinity
+        return float(np.maximum(score * (end - beta), 0.0).sum())
 
     def times(self, factor: float) -> DualProblem:
         """Return the problem at costs so many times as large, where these are all of its box."""

@@ -72,7 +72,7 @@ def hard_margin(risk: RegularisedRisk, method: Method, watch: Watch) -> LinearSo
     theta = found.theta if best.theta is None else best.theta
     s = found.s if best.s is None else best.s
     f = soft.values(theta)
-    return LinearSolution(theta, s, passes, certificate.status, certificate, f)
+    return LinearSolution(theta, s, passes, certificate.status, certificate, f=f)
 
 
 class _Best:

@@ -17,7 +17,7 @@ from maxmargin.linear.street import Street
 from maxmargin.losses import Hinge, Loss, MarginLoss, SquaredHinge
 from maxmargin.multiclass import Scheme
 from maxmargin.risk import L1, L2, DirectRisk, LinearSolution, Penalty
-from maxmargin.solvers import Pegasos, Watch
+from maxmargin.solvers import Watch
 
 _LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
 
@@ -96,6 +96,7 @@ class LinearSVC(Street, RiskClassifier):
         ``"newton"`` is for the squared hinge, ``"multipliers"`` for the hinge,
         ``"dual_descent"`` for sparse and wide data and both losses, ``"l1_descent"`` for the l1
         penalty; ``"sgd"`` (Pegasos) is never exact. ``solver_`` says which it was.
+        Textbook methods, to compare and to watch: ``"qp"``, ``"subgradient"``.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
@@ -166,7 +167,14 @@ class LinearSVC(Street, RiskClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "class_weight_on": [StrOptions({"positive", "rows"})],
         "solver": solver_names(
-            "newton", "multipliers", "dual_descent", "l1_descent", "sgd", "class_descent"
+            "newton",
+            "multipliers",
+            "dual_descent",
+            "l1_descent",
+            "sgd",
+            "class_descent",
+            "qp",
+            "subgradient",
         ),
         "multiclass": [*MULTICLASS, None],
     }
@@ -308,6 +316,9 @@ class LinearSVC(Street, RiskClassifier):
                 "C=inf, the hard margin, is the shortest w (penalty='l2') that leaves no slack to "
                 f"the hinge or its square; got penalty={self.penalty!r} and loss={self.loss!r}."
             )
-        if self._hard and (self.solver == "sgd" or isinstance(self.solver, Pegasos)):
-            raise ValueError("C=inf has no slack to step by: use solver='auto'.")
+        if self._hard and self._inexact:
+            raise ValueError(
+                "C=inf has no slack to step by, and is found through exact answers: use "
+                f"solver='auto'; got solver={self.solver!r}."
+            )
         super()._refuse_contradictions()

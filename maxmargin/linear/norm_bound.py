@@ -88,5 +88,5 @@ def within(
     theta, (s,) = found.primal[0], found.dual
     f = risk.values(theta)
     certificate = found.certificate(status, risk.empirical(f))
-    solution = LinearSolution(theta, s, problem.passes, certificate.status, certificate, f)
+    solution = LinearSolution(theta, s, problem.passes, certificate.status, certificate, f=f)
     return risk.times(found.multiplier), solution

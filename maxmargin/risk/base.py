@@ -38,6 +38,7 @@ _LEFT = 1e-12  # of the condition of an intercept, that rounding leaves
 class LinearSolution:
     """Weights (the intercept's last), the slopes that stand for the dual, and how it ended.
 
+    ``curve`` has the objective at the start and after each step, of methods that know it.
     ``f`` are the values of the rows, where they are known.
     """
 
@@ -46,6 +47,7 @@ class LinearSolution:
     n_iter: int
     status: Status
     certificate: RiskCertificate
+    curve: list[float] | None = None
     f: np.ndarray | None = None
 
 

@@ -144,7 +144,7 @@ class RiskRun(Run, Generic[AnyRisk]):
         s = np.empty(0) if self.s is None else self.s
         f = self.cache.values(self.risk, self.theta)
         theta = self.risk.same_for_all(self.theta)
-        return LinearSolution(theta, s, self.n_iter, certificate.status, certificate, f)
+        return LinearSolution(theta, s, self.n_iter, certificate.status, certificate, f=f)
 
     def follow(self, inner: RiskRun) -> Generator[None, None, None]:
         """Let a run on a smaller problem go on to its end, and have its weights meanwhile."""
