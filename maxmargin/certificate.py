@@ -297,13 +297,7 @@ class RiskCertificate(Certificate):
 
     @classmethod
     def of(
-        cls,
-        primal: float,
-        dual: float,
-        least: float,
-        status: Status,
-        tol: float,
-        problem: str = "",
+        cls, primal: float, dual: float, least: float, status: Status, tol: float
     ) -> RiskCertificate:
         """Judge two objectives; ``least`` is the size below which they are rounding.
 
@@ -319,15 +313,7 @@ class RiskCertificate(Certificate):
             status = Status.CONVERGED
         elif status is Status.CONVERGED:
             status = Status.STALLED
-        return cls(
-            primal=primal,
-            dual=dual,
-            gap=gap,
-            relative_gap=relative,
-            status=status,
-            tol=tol,
-            problem=problem,
-        )
+        return cls(primal=primal, dual=dual, gap=gap, relative_gap=relative, status=status, tol=tol)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -58,7 +58,7 @@ def hard_margin(risk: RegularisedRisk, method: Method, watch: Watch) -> LinearSo
         passes += found.n_iter
         best.take(found)
         status = found.status if found.status is not Status.STALLED else Status.CONVERGED
-        certificate = RiskCertificate.of(best.half, best.bound, 0.0, status, watch.tol, _PROBLEM)
+        certificate = RiskCertificate.of(best.half, best.bound, 0.0, status, watch.tol)
         if certificate.converged or status is not Status.CONVERGED:
             break
         if not np.isfinite(best.half) and not asked:
@@ -71,7 +71,7 @@ def hard_margin(risk: RegularisedRisk, method: Method, watch: Watch) -> LinearSo
         found = method.solve(soft.times(cost), replace(watch, tol=tol), start=found)
     theta = found.theta if best.theta is None else best.theta
     s = found.s if best.s is None else best.s
-    f = soft.values(theta)
+    f, certificate = soft.values(theta), replace(certificate, problem=_PROBLEM)
     return LinearSolution(theta, s, passes, certificate.status, certificate, f=f)
 
 

@@ -10,9 +10,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.evaluation import InseparableError
-from maxmargin.linear.base import MULTICLASS
+from maxmargin.linear.base import MULTICLASS, solver_names
 from maxmargin.linear.hard_margin import hard_margin, hinged
-from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine, solver_names
+from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine
 from maxmargin.linear.street import Street
 from maxmargin.losses import Hinge, Loss, MarginLoss, SquaredHinge
 from maxmargin.multiclass import Scheme

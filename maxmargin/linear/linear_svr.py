@@ -12,9 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.estimators.data import is_table
 from maxmargin.estimators.parameters import available_where
-from maxmargin.linear.base import LinearRegressor, with_weight
-from maxmargin.linear.risk_machine import RiskMachine, of_rows, solver_names, takes_streams
-from maxmargin.linear.street import Street
+from maxmargin.linear.base import LinearRegressor, solver_names, with_weight
+from maxmargin.linear.risk_machine import RiskMachine, takes_streams
+from maxmargin.linear.street import Street, of_rows
 from maxmargin.losses import (
     EpsilonInsensitive,
     Loss,

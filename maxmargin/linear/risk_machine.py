@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
@@ -31,7 +31,7 @@ from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier, LinearMachine, growth, with_weight
 from maxmargin.linear.norm_bound import within
-from maxmargin.linear.street import Street
+from maxmargin.linear.street import Street, of_rows
 from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import (
@@ -432,22 +432,9 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         return risks
 
 
-def of_rows(problems: list, used: np.ndarray, n: int) -> list:
-    """Return problems over some rows of a data set, which now know which of all n theirs are."""
-    if len(used) < n:
-        for risk in problems:
-            risk.rows = used if risk.rows is None else used[risk.rows]
-    return problems
-
-
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     """Return what a later fit may start from: without need, not one number for each row."""
     return replace(solution, s=solution.s if whole else np.empty(0), curve=None, f=None)
-
-
-def solver_names(*names: str) -> list:
-    """Constraint on the parameter ``solver``: a name or a method."""
-    return [StrOptions({"auto", *names}), Method]
 
 
 def C_path(

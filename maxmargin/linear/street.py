@@ -91,3 +91,11 @@ def _slack(risk: RegularisedRisk | DirectRisk, f: np.ndarray) -> np.ndarray:
     if risk.of_margins:
         return np.maximum(0.0, 1.0 - risk.y * f)
     return np.maximum(0.0, np.abs(f - risk.y) - getattr(risk.loss, "epsilon", 0.0))
+
+
+def of_rows(problems: list, used: np.ndarray, n: int) -> list:
+    """Return problems over some rows of a data set, which now know which of all n theirs are."""
+    if len(used) < n:
+        for risk in problems:
+            risk.rows = used if risk.rows is None else used[risk.rows]
+    return problems

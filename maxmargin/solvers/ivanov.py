@@ -21,7 +21,7 @@ References: Ivanov, Soviet Mathematics 3, 1962; Vapnik, The Nature of Statistica
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -148,7 +148,8 @@ class Bounded:
     def certificate(self, status: Status, loss: float) -> RiskCertificate:
         """Judge the weights, by their loss as recomputed."""
         problem = f"least loss with ||w|| <= {self.norm_bound:g}"
-        return RiskCertificate.of(loss, self.bound, self.least, status, self.tol, problem)
+        judged = RiskCertificate.of(loss, self.bound, self.least, status, self.tol)
+        return replace(judged, problem=problem)
 
 
 def minimise_within(

@@ -12,6 +12,7 @@ from maxmargin import duals
 from maxmargin.duals import DualProblem
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.risk import cost_per_weight, refuse_two_forms
+from maxmargin.svm.approximation import APPROXIMATION
 from maxmargin.svm.classification import KernelClassifier
 
 
@@ -107,6 +108,13 @@ class SVC(KernelClassifier):
         machine for two classes. ``certificate_`` is of this problem, with a relative duality gap
         of ``tol``; ``C_`` and ``lam_`` are those that have the same answer, and that the folds for
         ``probability`` are fitted with.
+    approximation : {"nystroem", "random_fourier"} or FeatureMap, optional
+        Replace the kernel by products of features, ``k(x, z) ~ phi(x) . phi(z)``: the machine is
+        then the linear one on phi, for millions of rows. ``tol`` bounds its relative duality gap,
+        and ``certificate_`` is of the approximated kernel, with its error on held-out pairs. A map
+        of :mod:`maxmargin.feature_maps`, such as ``Nystroem(n_components=500)``, takes the kernel
+        from the machine; a name is one with 100 components and ``random_state``. In place of an
+        expansion (``dual_coef_``, ``support_``...) there are ``feature_map_``, ``feature_coef_``.
 
     Attributes
     ----------
@@ -116,6 +124,8 @@ class SVC(KernelClassifier):
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
+    fit_time_ : float
+        Seconds.
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
@@ -137,6 +147,8 @@ class SVC(KernelClassifier):
         ``1 / ||w||``: the street is twice as wide.
     slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
+    feature_map_, feature_coef_
+        With ``approximation``, the fitted map, and w: a row for each machine.
     n_iter_ : int array of shape (n_machines,)
     C_, lam_ : arrays of shape (n_machines,)
         With ``norm_bound`` only: cost of a row of weight one, and what it is in the lambda form.
@@ -165,6 +177,7 @@ class SVC(KernelClassifier):
         "C": [Interval(Real, 0.0, None, closed="right")],
         "lam": [POSITIVE, None],
         "norm_bound": [POSITIVE, None],
+        "approximation": APPROXIMATION,
     }
 
     def __init__(
@@ -198,6 +211,7 @@ class SVC(KernelClassifier):
         fit_intercept: bool = True,
         solver: Any = "auto",
         norm_bound: float | None = None,
+        approximation: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -227,6 +241,7 @@ class SVC(KernelClassifier):
         self.fit_intercept = fit_intercept
         self.solver = solver
         self.norm_bound = norm_bound
+        self.approximation = approximation
 
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
         return self._part_of_problem(rows, y, weight, weight)
