@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
 
-import maxmargin.backends.cpu.linear
+import maxmargin.backends.cpu.linear.design
 import maxmargin.risk.base
 import maxmargin.solvers.risk.l1_descent
 import maxmargin.solvers.risk.newton_steps
@@ -37,12 +37,13 @@ from maxmargin import (
     Trace,
 )
 from maxmargin.backends.cpu.linear import Design
+from maxmargin.backends.cpu.linear.span import Span
 from maxmargin.linear import C_path
-from maxmargin.losses import Absolute, EpsilonInsensitive, Hinge, SquaredHinge, ZeroOne
+from maxmargin.losses import Absolute, EpsilonInsensitive, Hinge, Logistic, SquaredHinge, ZeroOne
 from maxmargin.progress import Monitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers import Newton, Watch
+from maxmargin.solvers import DualDescent, Multipliers, Newton, Watch
 from maxmargin.solvers.risk import subsampled_newton
 
 RANDOM = np.random.default_rng(11)
@@ -305,7 +306,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
     chosen = {
         "newton": (LinearSVC(), X),
         "multipliers": (LinearSVC(loss="hinge"), X),
-        "dual_descent": (LinearSVC(), wide),
+        "dual_descent": (LinearSVC(loss="hinge"), wide),
         "l1_descent": (LinearSVC(penalty="l1"), X),
     }
     for name, (machine, data) in chosen.items():
@@ -380,7 +381,7 @@ def test_many_columns_are_solved_without_their_matrix(random, monkeypatch):
             assert clone(machine).fit(data, TWO[:40]).certificate_.converged
     several = LogisticRegression().fit(wide, THREE[:40])
     assert several.certificate_.converged
-    assert several.solver_ == "lbfgs"
+    assert several.solver_ == "newton"
     monkeypatch.setattr(maxmargin.risk.base, "DIRECT", 2)
     monkeypatch.setattr(maxmargin.solvers.risk.newton_steps, "DIRECT", 2)
     for y in (TWO, THREE):
@@ -1382,3 +1383,87 @@ def test_a_loss_may_be_an_object():
         LinearSVC(loss=EpsilonInsensitive()).fit(X, TWO)
     model = LinearSVR(loss=Absolute(), tol=1e-6).fit(X, X[:, 0])
     assert model.certificate_.converged
+
+
+WIDE = np.vstack([RANDOM.normal(size=(17, 90)), np.zeros((1, 90))])
+WIDE = np.vstack([WIDE, WIDE[:2]]) + 30.0  # a row of equal numbers, two rows twice, off the origin
+OF_FEW_ROWS = {  # machine, targets
+    "hinge": (LinearSVC(loss="hinge", C=0.01, solver="multipliers"), TWO[:20]),
+    "squared hinge": (LinearSVC(C=0.01, solver="newton"), TWO[:20]),
+    "logistic": (LogisticRegression(solver="newton", C=0.1), TWO[:20]),
+    "softmax": (LogisticRegression(solver="newton", C=0.1), THREE[:20]),
+    "pairs": (LinearSVC(C=0.01, solver="newton", multiclass="ovo"), THREE[:20]),
+    "tube": (LinearSVR(C=0.01, epsilon=0.1), NUMBERS[:20]),
+}
+
+
+@pytest.mark.parametrize("name", OF_FEW_ROWS)
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_few_rows_are_solved_in_their_span(name, intercept, random):
+    machine, y = OF_FEW_ROWS[name]
+    if intercept == "penalised" and isinstance(machine, LogisticRegression):
+        pytest.skip("its intercept has no penalty")
+    machine = clone(machine).set_params(tol=1e-9, max_iter=-1, warm_start=True)
+    machine.set_params(**INTERCEPTS[intercept])
+    weight = random.uniform(0.0, 2.0, size=20)
+    few, all_columns = (  # a CSR matrix is solved over its columns
+        clone(machine).fit(data, y, sample_weight=weight) for data in (WIDE, sp.csr_matrix(WIDE))
+    )
+    assert few.certificate_.converged
+    if name != "pairs":  # whose certificate is that of the worst
+        for one, other in ((few, all_columns), (all_columns, few)):
+            assert one.certificate_.dual <= (1 + 1e-12) * other.certificate_.primal
+    size = np.abs(all_columns.coef_).max()
+    np.testing.assert_allclose(few.coef_, all_columns.coef_, atol=1e-3 * size)
+    np.testing.assert_allclose(few.predict(WIDE), all_columns.predict(WIDE), atol=1e-2)
+    few.coef_ += 5.0  # what is kept to start from are the answers
+    assert few.fit(WIDE, y, sample_weight=weight).certificate_.converged
+    assert np.max(few.n_iter_) <= np.max(all_columns.n_iter_)
+    np.testing.assert_allclose(few.coef_, all_columns.coef_, atol=1e-3 * size)
+
+
+def test_one_span_serves_all_costs_and_classes(random, monkeypatch):
+    made = []
+
+    class Counted(Span):
+        def __init__(self, X):
+            made.append(X.shape)
+            super().__init__(X)
+
+    monkeypatch.setattr(maxmargin.backends.cpu.linear.design, "Span", Counted)
+    wide = random.normal(size=(20, 300)).astype(np.float32)
+    path = C_path(LinearSVC(), wide, THREE[:20], [0.01, 1.0, 100.0])
+    assert all(model.certificate_.converged for model in path)
+    assert made == [(20, 300)]
+    bounded = LinearSVC(norm_bound=0.05).fit(wide, TWO[:20])
+    assert len(made) == 2
+    np.testing.assert_allclose(np.linalg.norm(bounded.coef_), 0.05, rtol=1e-3)
+    model = LogisticRegression(trace=True).fit(wide, TWO[:20])
+    weights = model.trace_.weights()
+    assert weights.shape[1:] == (300,)
+    np.testing.assert_allclose(weights[-1], model.coef_[0])
+    assert set(model.trace_.curve("method")) == {"Newton"}
+    assert (np.diff(model.trace_.curve("objective")) <= 0).all()
+
+
+def test_few_rows_have_solvers_of_their_own():
+    def chosen(loss, n, d=300):
+        design, y = Design(np.broadcast_to(1.0, (n, d))), np.resize([1.0, -1.0], n)
+        return maxmargin.solvers.select.select_solver(RegularisedRisk(design, y, np.ones(n), loss))
+
+    assert "no more rows than features" in chosen(Hinge(), 40).why
+    assert type(chosen(Hinge(), 40).method) is DualDescent
+    assert type(chosen(Hinge(), 310).method) is Multipliers
+    assert type(chosen(Hinge(), 20, d=30).method) is Multipliers
+    assert type(chosen(SquaredHinge(), 280).method) is DualDescent  # too many for their span
+    for loss in (SquaredHinge(), Logistic(), EpsilonInsensitive(0.1)):
+        assert "in the span of the few rows" in chosen(loss, 40).why
+        assert "in the span of the few rows" in chosen(loss, 40, d=4000).why
+    assert "rows are faster one by one" in chosen(Logistic(), 1200, d=2500).why
+
+
+def test_an_answer_without_residuals_is_a_good_start(random):
+    wide, y = random.normal(size=(20, 100)), random.normal(size=20)
+    for model in C_path(LinearSVR(), wide, y, [0.01, 1.0, 100.0, 1e4]):
+        assert model.certificate_.converged
+        assert model.n_iter_ < 40

@@ -17,6 +17,7 @@ Without any penalty ``R*`` is zero at zero only, and the condition is ``Z' beta 
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,9 +86,12 @@ class Risk(ABC):
     ----------
     rows : int array (n,) or None
         Which rows of the data these are, where a machine does not see all of them.
+    bent : bool
+        Whether the losses have a curvature everywhere, and no piece that is flat or straight.
     """
 
     rows: np.ndarray | None = None
+    bent = False
 
     def __init__(
         self, design: Design, cost: np.ndarray, penalty: Penalty, penalised_intercept: bool
@@ -141,6 +145,13 @@ class Risk(ABC):
         """Return the problem at costs so many times as large."""
         other = self.with_cost(factor * self.cost)
         other.rows = self.rows
+        return other
+
+    def in_span(self) -> Any:
+        """Return the same problem over coordinates in the span of the rows, with the l2 penalty."""
+        design, other = self.design, copy.copy(self)
+        other.design = Design(design.span.rows, design.constant, design.workers)
+        other.penalised = self.penalised[-other.design.width :]
         return other
 
     # -- primal --------------------------------------------------------------------------------

@@ -124,6 +124,7 @@ class RegularisedRisk(Risk):
         super().__init__(design, cost, penalty, penalised_intercept)
         self.y, self.loss, self.penalised_intercept = y, loss, penalised_intercept
         self.of_margins = isinstance(loss, MarginLoss)
+        self.bent = loss.shape is not None and bool(loss.shape.entropy)
 
     @cached_property
     def nothing(self) -> float:

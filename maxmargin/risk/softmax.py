@@ -87,7 +87,7 @@ class SoftmaxRisk(Risk):
     (3.2958, 0.0)
     """
 
-    max_curvature = 0.5
+    max_curvature, bent = 0.5, True
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ import numpy as np
 
 from maxmargin.backends.systems import DIRECT
 from maxmargin.duals import DualProblem
-from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
+from maxmargin.risk import L2, DirectRisk, RegularisedRisk, SoftmaxRisk
 from maxmargin.solvers.classical.chunking import Chunking
 from maxmargin.solvers.classical.coordinate_ascent import CoordinateAscent
 from maxmargin.solvers.classical.decomposition import Decomposition
@@ -38,10 +38,13 @@ from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
+from maxmargin.solvers.risk.span import spanned
 from maxmargin.solvers.risk.stochastic import StochasticDescent
 
 FACTORISED = 500  # rows up to which Cholesky factors for every step are quicker than pivots
 SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
+_WIDE = 256  # features from which rows, where these are fewer, are visited one by one
+_SMALL = 300  # rows up to which Newton's method in their span is as fast, for a smooth loss
 DUAL_METHODS: dict[str, type[DualMethod]] = {  # by the names that the kernel machines have for them
     "smo": SMO,
     "working_set": WorkingSet,
@@ -105,9 +108,15 @@ def _(problem: DualProblem) -> Choice:
 
 @select_solver.register
 def _(problem: RegularisedRisk) -> Choice:
-    if problem.design.width > DIRECT and DualDescent().accepts(problem) is None:
-        why = f"more than {DIRECT} features: rows one by one are faster than systems of this size"
-        return Choice(DualDescent(), why)
+    width, few = problem.design.width, spanned(problem)
+    if DualDescent().accepts(problem) is None:
+        if width > DIRECT and not few:
+            why = f"more than {DIRECT} features: rows are faster one by one than by such systems"
+            return Choice(DualDescent(), why)
+        hinge, small = problem.of_margins and not problem.bent, few and problem.n <= _SMALL
+        if hinge and _WIDE <= width >= problem.n and not (small and problem.loss.smooth):
+            why = "no more rows than features: hinges of so few are soon settled one by one"
+            return Choice(DualDescent(), why)
     return select_primal(problem)
 
 
@@ -115,6 +124,9 @@ def _(problem: RegularisedRisk) -> Choice:
 def _(problem: SoftmaxRisk) -> Choice:
     if np.prod(problem.shape) <= SOFTMAX_NEWTON:
         return Choice(Newton(), f"no more than {SOFTMAX_NEWTON} weights: Newton's matrix is small")
+    if problem.penalty == L2 and problem.n <= problem.design.width:
+        why = "no more rows than features: conjugate gradients soon make a step of Newton's"
+        return Choice(Newton(), why)
     return Choice(LBFGS(), f"more than {SOFTMAX_NEWTON} weights: gradients are all that is cheap")
 
 
@@ -144,9 +156,11 @@ def select_primal(problem: RegularisedRisk) -> Choice:
     """Choose a method that works on the weights, and say why."""
     if problem.penalty.l1:
         return Choice(L1Descent(), "an l1 penalty has a kink at zero, where coordinates may stay")
+    where = ", in the span of the few rows" if spanned(problem) else ""
     if problem.loss.smooth:
-        return Choice(Newton(), "the loss is smooth: Newton's method needs few passes")
-    return Choice(Multipliers(), "the loss has kinks, which become smooth ones near its slopes")
+        return Choice(Newton(), f"the loss is smooth: Newton's method needs few passes{where}")
+    why = f"the loss has kinks, which become smooth ones near its slopes{where}"
+    return Choice(Multipliers(), why)
 
 
 def choice_of(solver: str | Method, problem: Any, named: Mapping[str, Method]) -> Choice:

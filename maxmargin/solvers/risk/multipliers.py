@@ -27,7 +27,8 @@ from maxmargin.losses import Shape
 from maxmargin.risk import L2, LinearSolution, Losses, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.risk.newton_steps import NewtonSteps
-from maxmargin.solvers.risk.run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.run import RiskRun
+from maxmargin.solvers.risk.span import SystemMethod
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
 _WHOLE = 0.9  # of a Newton step: the next centre is due
@@ -35,6 +36,7 @@ _EASY, _HARD, _FACTOR = 2, 5, 2.0  # steps, up to and from which the width chang
 _STALE = 60  # centres in a row without a smaller gap
 _KNOWN = 16.0  # times as wide it begins where the slopes of an earlier answer are known
 _ZONE = 4.0  # spreads over which a kink is rounded at first
+_MET = 0.1  # of the targets' own spread: no less counts as one
 
 
 class MultipliersRun(RiskRun[RegularisedRisk]):
@@ -103,7 +105,7 @@ class MultipliersRun(RiskRun[RegularisedRisk]):
 
 
 @dataclass(frozen=True)
-class Multipliers(RiskMethod):
+class Multipliers(SystemMethod):
     """The method of multipliers, for a loss with kinks and the l2 penalty.
 
     The conjugate of the loss is a quadratic on a bounded interval.
@@ -143,7 +145,13 @@ def _constant(risk: RegularisedRisk) -> np.ndarray:
 
 
 def _first_width(risk: RegularisedRisk, shape: Shape, f: np.ndarray) -> float:
-    """Width that rounds a kink over some spreads of the margins or residuals."""
-    u = np.abs(risk.arguments(f))
-    spread = 1.0 if risk.of_margins else float(np.median(u)) or float(u.max()) or 1.0
+    """Width that rounds a kink over some spreads of the margins or residuals.
+
+    An earlier answer that meets its numbers exactly says nothing about the residuals of the next.
+    """
+    spread = 1.0
+    if not risk.of_margins:
+        u = np.abs(risk.arguments(f))
+        least = _MET * float(np.abs(risk.y - np.median(risk.y)).mean())
+        spread = max(float(np.median(u)) or float(u.max()), least) or 1.0
     return (shape.high - shape.low) / (_ZONE * spread)

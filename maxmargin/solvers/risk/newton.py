@@ -17,7 +17,8 @@ from maxmargin.backends.threads import StoppedError
 from maxmargin.risk import Losses, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.risk.newton_steps import NewtonSteps
-from maxmargin.solvers.risk.run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.run import RiskRun
+from maxmargin.solvers.risk.span import SystemMethod
 from maxmargin.solvers.risk.subsampled_newton import by_part, from_sample, many
 
 _FINER = 0.03  # from one look at the gap to the next, what a step may leave
@@ -78,7 +79,7 @@ class NewtonRun(RiskRun):
 
 
 @dataclass(frozen=True)
-class Newton(RiskMethod):
+class Newton(SystemMethod):
     """Newton's method, for a loss with a continuous slope and the l2 penalty or none.
 
     The softmax loss it takes with any penalty.

@@ -24,7 +24,7 @@ from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.linear import LOOPED
 from maxmargin.backends.cpu.linear.newton import newton_step
 from maxmargin.backends.systems import DIRECT, solved
-from maxmargin.risk import Losses, Penalty, Risk
+from maxmargin.risk import L2, Losses, Penalty, Risk
 from maxmargin.risk.base import LossModel
 from maxmargin.risk.regularised import RowModel
 from maxmargin.solvers.risk.run import RiskCache
@@ -39,6 +39,7 @@ _TURNS = 3  # faces after each other, before coordinates are looked at again
 _WORK = 50_000_000  # products of these sweeps at most: a compiled call must not take long
 EXACT = 1e-13  # of what a model has gained, by its last sweep, at best
 _FLOOR = 1e-13  # curvature of a column, over what it would be about zero, that is rounding
+_WIDE = 300  # weights up to which a matrix is made where the rows are few and all of them bent
 _SINGULAR = (
     1e-12  # of the largest curvature of intercepts: what all classes have in common has none
 )
@@ -77,7 +78,9 @@ class NewtonSteps:
         self.risk, self.design, self.cache, self.stopped = risk, risk.design, cache, stopped
         self.tilt = np.zeros(theta.shape) if tilt is None else tilt
         self.ridge = risk.penalty.l2 * risk.penalised
-        self.direct = theta.size <= DIRECT
+        # no more rows than columns, all of them bent: conjugate gradients need few products
+        wide = risk.bent and risk.penalty == L2 and risk.n <= self.design.width
+        self.direct = theta.size <= (_WIDE if wide else DIRECT)
         few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
         self.few = few and theta.ndim == 1 and not risk.penalty.l1
         self.theta = theta

@@ -29,12 +29,15 @@ class RiskCache:
     known_evaluation, part, gram : tuple, optional
         The sum of the costs that it was made for, with the last evaluation of all rows; the part of
         the rows that was drawn last; the curvatures and their matrix that were made last.
+    in_span : RiskCache, optional
+        Of the same risk over coordinates in the span of its rows.
     """
 
     known_values: tuple[np.ndarray, np.ndarray] | None = None
     known_evaluation: tuple[float, RiskEvaluation] | None = None
     part: tuple[float, Any] | None = None
     gram: tuple[float, np.ndarray, np.ndarray] | None = None
+    in_span: RiskCache | None = None
 
     def values(self, risk: Risk, theta: np.ndarray) -> np.ndarray:
         """``Z theta``, or what is known of it."""

@@ -8,6 +8,7 @@ chunks that stay in cache while everything is done with them; threads take stret
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +22,7 @@ from maxmargin.backends.cpu.linear.classes import (
     room_for,
 )
 from maxmargin.backends.cpu.linear.rows import add, rows_of
+from maxmargin.backends.cpu.linear.span import Span
 from maxmargin.backends.threads import ALONE, Workers
 
 _CHUNK = 1 << 17  # entries of a chunk of rows
@@ -63,6 +65,11 @@ class Design:
     def take(self, rows: np.ndarray) -> Design:
         """Return a design of some of the rows."""
         return Design(self.X[rows], self.constant, self.workers)
+
+    @cached_property
+    def span(self) -> Span:
+        """A basis of what dense rows span, no more than there are columns; made once."""
+        return Span(self.X)
 
     @property
     def entries(self) -> int:
