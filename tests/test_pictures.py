@@ -254,6 +254,32 @@ def test_streets_that_are_not_there(petals, moons, ax):
         plot_street(SVC().fit(X, y), X[::-1], y[::-1], ax=ax)
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_streets_of_data_frames(moons, library, ax):
+    frames, (X, y) = pytest.importorskip(library), moons
+    frame = frames.DataFrame({"width": X[:, 0], "height": X[:, 1]})
+    for model in (SVC(C=2.0), LinearSVC(), make_pipeline(StandardScaler(), SVC())):
+        shown = StreetDisplay.from_estimator(model.fit(frame, y), frame, y, ax=ax, **COARSE)
+        plain = StreetDisplay.from_estimator(model.fit(X, y), X, y, ax=ax, **COARSE)
+        assert shown.plane.names == ("width", "height")
+        np.testing.assert_allclose(shown.plane.values, plain.plane.values)
+        np.testing.assert_allclose(shown.feet, plain.feet)
+
+
+def test_what_is_said_of_names_and_shapes_that_do_not_suit(moons, ax):
+    X, y = moons
+    named = np.where(y, "_inside", "out")
+    for draw in (plot_decision, plot_street):
+        listed = labels(draw(SVC().fit(X, named), X, named, ax=Figure().subplots()))
+        assert any("_inside (" in text for text in listed)
+        with pytest.raises(ValueError, match="A second column gives it a plane"):
+            draw(SVC().fit(X[:, :1], y), X[:, :1], y, ax=ax)
+        with pytest.raises(ValueError, match="got 90 other rows"):
+            draw(SVC().fit(X, y), np.c_[X, X], y, ax=ax)
+    with pytest.raises(ValueError, match="bar_width must be positive, or None; got 0"):
+        plot_margins(SVC().fit(X, y), X, y, ax=ax, bar_width=0)
+
+
 def test_what_C_and_lam_do_to_the_street(blobs, moons):
     X, y = blobs
     axes = Figure().subplots(1, 3)

@@ -55,6 +55,8 @@ class MarginDisplay(Display):
     ) -> MarginDisplay:
         """Evaluate a model and draw; parameters as in :func:`plot_margins`."""
         machine = checks.last_step(model)
+        if bar_width is not None and not bar_width > 0:
+            raise ValueError(f"bar_width must be positive, or None; got {bar_width!r}.")
         chosen = checks.Task.of(model, task, "plot_margins")
         margins = {}
         for name, (points, labels) in {label: (X, y), **(others or {})}.items():

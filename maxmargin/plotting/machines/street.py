@@ -116,7 +116,10 @@ class StreetDisplay(Display):
         def f(places: np.ndarray) -> np.ndarray:
             return chosen.values(model, checks.in_container_of(X, places))
 
-        plane = Plane.around(checks.in_container_of(X, points), f, grid_resolution)
+        def respond(places: Any) -> np.ndarray:
+            return chosen.values(model, places)
+
+        plane = Plane.around(checks.in_container_of(X, points), respond, grid_resolution)
         slack = np.maximum(0.0, 1.0 - side * f(points))
         tol = max(checks.tolerance(machine), 1e-9)
         feet = np.full(points.shape, np.nan)
