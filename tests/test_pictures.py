@@ -32,10 +32,12 @@ from maxmargin import (
     SVCSearchCV,
     losses,
 )
+from maxmargin.kernels import RBF
 from maxmargin.multiclass import OneVsOne
 from maxmargin.plotting import (
     ConstraintDisplay,
     DecisionDisplay,
+    KernelMatrixDisplay,
     LiftDisplay,
     LossDisplay,
     MarginDisplay,
@@ -278,6 +280,31 @@ def test_what_is_said_of_names_and_shapes_that_do_not_suit(moons, ax):
             draw(SVC().fit(X, y), np.c_[X, X], y, ax=ax)
     with pytest.raises(ValueError, match="bar_width must be positive, or None; got 0"):
         plot_margins(SVC().fit(X, y), X, y, ax=ax, bar_width=0)
+
+
+def test_small_values_are_not_on_the_line(moons, ax):
+    """A machine with a tiny C has small values everywhere, and they are not all zero."""
+    X, y = moons
+    display = StreetDisplay.from_estimator(SVC(C=1e-4).fit(X, y), X, y, ax=ax, **COARSE)
+    assert display.groups()["slack = 1: on f = 0"].sum() < 3
+    assert display.groups()["slack < 1: inside the street"].sum() > 70
+
+
+def test_legends_can_be_read_beside_thousands_of_points(ax):
+    X, y = make_moons(5000, noise=0.3, random_state=0)
+    plot_decision(LogisticRegression().fit(X, y), X, y, ax=ax, **COARSE)
+    areas = [h.get_sizes()[0] for h in ax.get_legend().legend_handles if hasattr(h, "get_sizes")]
+    assert areas
+    assert min(areas) >= 15
+
+
+def test_names_of_classes_stay_inside_the_figure(petals):
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    ax = figure.subplots()
+    names = np.array(["setosa", "versicolor", "virginica"])[petals[1]]
+    KernelMatrixDisplay.from_kernel(RBF(gamma=0.5), petals[0], names, ax=ax)
+    figure.canvas.draw()
+    assert all(text.get_window_extent().x0 >= 0 for text in ax.get_yticklabels())
 
 
 def test_what_C_and_lam_do_to_the_street(blobs, moons):

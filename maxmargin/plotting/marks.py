@@ -17,6 +17,7 @@ BLUE, ORANGE, INK = "#0072b2", "#e69f00", "#1a1a1a"
 _MARKED = 400  # points that rings, dots or crosses are put on; more hide what they mark
 _PAD = 0.03  # of the picture, between its frame and the legend
 _BELOW = 0.45  # inches, for the numbers and the name of an axis above a legend that is below
+_SHOWN = 16.0  # least area of a mark in a legend
 _CROWDED = 1000  # points from which their marks are small and let others shine through
 
 # M. A. Petroff (2021), Accessible color sequences for data visualization, arXiv:2107.02270
@@ -190,6 +191,7 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     if not handles:
         return
     options: dict[str, Any] = {"handles": handles, "fontsize": "small", "edgecolor": "none"}
+    options["markerscale"] = max(1.0, float(np.sqrt(_SHOWN / size(points))))
     low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
     x, y = ((points - low) / (high - low)).T
     box = ax.legend(loc="upper right", **options).get_window_extent()

@@ -129,7 +129,8 @@ class ReliabilityDisplay(Display):
         below.set(xlim=(-0.02, 1.02), ylim=(0, 1.05 * largest), yscale="linear")
         blank = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
         told = f"rows in a bin, up to {largest}"
-        below.text(0.01, largest, told, va="top", fontsize="x-small", bbox=blank)
+        # in the middle, where the curves are far above
+        below.text(0.5, largest, told, ha="center", va="top", fontsize="x-small", bbox=blank)
         below.axis("off")
         bands = f", {self.confidence:.0%} bands" * (len(curves) <= _BANDS)
         ax.set(

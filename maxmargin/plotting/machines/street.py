@@ -156,7 +156,9 @@ class StreetDisplay(Display):
 
     def groups(self) -> dict[str, np.ndarray]:
         """Return masks of the points by their slack: none, less than 1, equal to 1, more than 1."""
-        none, one = self.slack <= self.tol, np.abs(self.slack - 1.0) <= self.tol
+        value = np.abs(self.slack - 1.0)  # |f| of points with slack
+        near = self.tol * min(1.0, float(value.max(initial=0.0)))  # all values may be small
+        none, one = self.slack <= self.tol, value <= near
         return {
             "slack 0: not in the street": none,
             "slack < 1: inside the street": ~none & ~one & (self.slack < 1.0),
@@ -284,8 +286,8 @@ def plot_street(
     Parameters
     ----------
     model : fitted classifier with the hinge or squared hinge loss, or Pipeline that ends in one
-        On two features: SVC, NuSVC, LinearSVC. Support vectors are marked where the machine knows
-        them.
+        On two features: SVC, NuSVC, LinearSVC. Support vectors are marked of kernel machines, whose
+        ``tol`` tells the free ones from the bounded.
     X : array-like of shape (n_samples, 2)
         The training points, as given to fit.
     y : array-like of shape (n_samples,)
