@@ -222,6 +222,15 @@ def test_a_bound_on_the_norm_is_met_in_any_units(scale, weight):
         assert weight * one.dual <= two.primal * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("machine", [SVR(), SVR(epsilon=0.0), LinearSVR()], ids=str)
+def test_a_bound_on_the_norm_where_there_is_nothing_to_lose(machine):
+    model = clone(machine).set_params(norm_bound=1.0).fit(X, np.ones(len(X)))
+    assert model.certificate_.converged
+    assert model.certificate_.primal == 0.0
+    assert model.margin_ == np.inf
+    np.testing.assert_allclose(model.predict(X), 1.0)
+
+
 def test_a_bound_on_the_norm_with_all_else():
     data, labels = load_iris(return_X_y=True)
     for scheme in ("ovo", "ovr", "dag", "ecoc"):
