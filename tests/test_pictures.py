@@ -27,6 +27,7 @@ from maxmargin import (
     MCEClassifier,
     NuSVC,
     NuSVR,
+    Nystroem,
     OneClassSVM,
     Perceptron,
     SVCSearchCV,
@@ -280,6 +281,24 @@ def test_what_is_said_of_names_and_shapes_that_do_not_suit(moons, ax):
             draw(SVC().fit(X, y), np.c_[X, X], y, ax=ax)
     with pytest.raises(ValueError, match="bar_width must be positive, or None; got 0"):
         plot_margins(SVC().fit(X, y), X, y, ax=ax, bar_width=0)
+
+
+@pytest.mark.parametrize(
+    ("machine", "title"),
+    [
+        (SVC(gamma=2.0, norm_bound=0.5), "RBF(gamma=2.0), ||w|| <= 0.5: "),
+        (LinearSVC(norm_bound=0.5), "LinearSVC, ||w|| <= 0.5: "),
+        (
+            SVC(gamma=2.0, approximation=Nystroem(n_components=9)),
+            "RBF(gamma=2.0) by Nystroem, C = 1",
+        ),
+        (SVC(gamma=2.0, lam=0.1), "RBF(gamma=2.0), lam = 0.1: "),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:The features stand in")
+def test_titles_name_the_problem_that_was_solved(machine, title, moons, ax):
+    assert plot_decision(machine.fit(*moons), *moons, ax=ax, **COARSE).get_title().startswith(title)
 
 
 def test_small_values_are_not_on_the_line(moons, ax):

@@ -86,6 +86,10 @@ def rounded(kernel: Any) -> str:
 def describe(machine: Any) -> str:
     """Return kernel and cost of a machine in a few words, for a title."""
     kernel = rounded(getattr(machine, "kernel_", None) or type(machine).__name__)
+    if getattr(machine, "feature_map_", None) is not None:
+        kernel += f" by {type(machine.feature_map_).__name__}"
+    if getattr(machine, "norm_bound", None) is not None:
+        return f"{kernel}, ||w|| <= {machine.norm_bound:g}"
     for name in ("lam", "nu", "C"):
         if isinstance(getattr(machine, name, None), Real):
             return f"{kernel}, {name} = {getattr(machine, name):g}"
