@@ -34,7 +34,7 @@ from maxmargin import (
     losses,
 )
 from maxmargin.kernels import RBF
-from maxmargin.multiclass import OneVsOne
+from maxmargin.multiclass import DAG, OneVsOne
 from maxmargin.plotting import (
     ConstraintDisplay,
     DecisionDisplay,
@@ -50,6 +50,7 @@ from maxmargin.plotting import (
     StreetsDisplay,
     SurfaceDisplay,
     TubeDisplay,
+    marks,
     plot_constraint,
     plot_decision,
     plot_lift,
@@ -66,6 +67,7 @@ from maxmargin.plotting import (
 from maxmargin.plotting.geometry.lift import _cut
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
+to_rgba = pytest.importorskip("matplotlib.colors").to_rgba
 LineCollection = pytest.importorskip("matplotlib.collections").LineCollection
 COARSE = {"grid_resolution": 40}
 
@@ -281,6 +283,27 @@ def test_what_is_said_of_names_and_shapes_that_do_not_suit(moons, ax):
             draw(SVC().fit(X, y), np.c_[X, X], y, ax=ax)
     with pytest.raises(ValueError, match="bar_width must be positive, or None; got 0"):
         plot_margins(SVC().fit(X, y), X, y, ax=ax, bar_width=0)
+
+
+def test_ink_is_seen_on_a_dark_ground(moons):
+    from matplotlib import style
+
+    X, y = moons
+    assert marks.ink() == marks.INK
+    with style.context("dark_background"):
+        assert marks.ground() == "black"
+        ax, tube, dag = Figure().subplots(1, 3)
+        plot_street(SVC().fit(X, y), X, y, ax=ax, **COARSE)
+        plot_tube(SVR().fit(X[:, :1], X[:, 1]), X[:, :1], X[:, 1], ax=tube)
+        plot_scheme(DAG(3), ax=dag)
+    drawn = [tuple(c) for art in ax.collections for c in np.atleast_2d(art.get_edgecolor())]
+    drawn += [to_rgba(line.get_color()) for line in (*ax.lines, *tube.lines)]
+    dark = [colour for colour in drawn if max(colour[:3]) < 0.3 and colour[3] > 0]
+    assert not dark
+    for text in dag.texts:
+        face = text.get_bbox_patch()
+        if face is not None:
+            assert to_rgba(text.get_color()) != face.get_facecolor()
 
 
 @pytest.mark.parametrize(

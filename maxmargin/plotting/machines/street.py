@@ -209,7 +209,7 @@ class StreetDisplay(Display):
         away = out.sum() - there.sum()
         label = "slack: to the nearest point of the edge" + f" ({away} far from it)" * bool(away)
         ends = np.stack([self.plane.points[there], self.feet[there]], axis=1)
-        look: dict[str, Any] = {"colors": marks.INK, "linewidths": 0.9, "alpha": 0.75}
+        look: dict[str, Any] = {"colors": marks.ink(), "linewidths": 0.9, "alpha": 0.75}
         ax.add_collection(
             LineCollection(list(ends), label=label, zorder=1.8, **look), autolim=False
         )
