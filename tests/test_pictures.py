@@ -652,5 +652,5 @@ def test_the_examples_of_the_page_run(capsys):
     known: dict = {}
     for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(example, "pictures.md", "exec"), known)
-    plt.close("all")
+        plt.close("all")
     assert "free" in capsys.readouterr().out

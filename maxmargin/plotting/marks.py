@@ -77,10 +77,14 @@ def colours(n: int) -> list:
     return list(mpl.colormaps["turbo"](np.linspace(0.05, 0.95, n)))
 
 
+def rounded(kernel: Any) -> str:
+    """Return how a kernel is written, its numbers to four digits."""
+    return re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", str(kernel))
+
+
 def describe(machine: Any) -> str:
     """Return kernel and cost of a machine in a few words, for a title."""
-    kernel = str(getattr(machine, "kernel_", None) or type(machine).__name__)
-    kernel = re.sub(r"\d+\.\d{4,}", lambda number: f"{float(number[0]):.4g}", kernel)
+    kernel = rounded(getattr(machine, "kernel_", None) or type(machine).__name__)
     for name in ("lam", "nu", "C"):
         if isinstance(getattr(machine, name, None), Real):
             return f"{kernel}, {name} = {getattr(machine, name):g}"

@@ -1,5 +1,15 @@
 """Methods for dual problems, risks, ridge systems, eigenvectors and perceptrons; their driver."""
 
+from maxmargin.solvers.classical.chunking import Chunking
+from maxmargin.solvers.classical.coordinate_ascent import (
+    CoordinateAscent,
+    Staircase,
+    coordinate_ascent,
+)
+from maxmargin.solvers.classical.decomposition import Decomposition
+from maxmargin.solvers.classical.platt import Platt
+from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
+from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
 from maxmargin.solvers.compare import Comparison, Result, compare_solvers
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
 from maxmargin.solvers.dual.certified import Auto, solve_certified
@@ -35,9 +45,12 @@ __all__ = [
     "BlockLanczos",
     "Choice",
     "Cholesky",
+    "Chunking",
     "ClassDescent",
     "Comparison",
     "ConjugateGradients",
+    "CoordinateAscent",
+    "Decomposition",
     "DenseEigen",
     "DualDescent",
     "DualMethod",
@@ -53,17 +66,23 @@ __all__ = [
     "Newton",
     "NonnegativeLeastSquares",
     "Pegasos",
+    "Platt",
     "PreconditionedCG",
+    "ProjectedConjugateGradients",
     "Result",
     "RowDescent",
     "Run",
     "Seed",
     "SeededSMO",
+    "Staircase",
     "StochasticDescent",
+    "TwoVariableStep",
     "Watch",
     "WorkingSet",
     "compare_solvers",
+    "coordinate_ascent",
     "drive",
     "select_solver",
     "solve_certified",
+    "two_variable_step",
 ]

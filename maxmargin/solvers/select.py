@@ -11,6 +11,11 @@ import numpy as np
 from maxmargin.backends.systems import DIRECT
 from maxmargin.duals import DualProblem
 from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
+from maxmargin.solvers.classical.chunking import Chunking
+from maxmargin.solvers.classical.coordinate_ascent import CoordinateAscent
+from maxmargin.solvers.classical.decomposition import Decomposition
+from maxmargin.solvers.classical.platt import Platt
+from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
 from maxmargin.solvers.driver import Choice, Method
 from maxmargin.solvers.dual.certified import Auto
 from maxmargin.solvers.dual.method import DualMethod
@@ -34,6 +39,11 @@ SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is ma
 DUAL_METHODS: dict[str, type[DualMethod]] = {  # by the names that the kernel machines have for them
     "smo": SMO,
     "working_set": WorkingSet,
+    "platt": Platt,
+    "coordinate_ascent": CoordinateAscent,
+    "chunking": Chunking,
+    "projected_conjugate_gradients": ProjectedConjugateGradients,
+    "decomposition": Decomposition,
 }
 RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machines have for them
     "newton": Newton,

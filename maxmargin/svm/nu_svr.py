@@ -66,10 +66,12 @@ class NuSVR(KernelRegressor):
         Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
     fit_intercept : bool, default=True
         Without it b = 0 and the dual loses the equality constraint that comes with it.
-    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+    solver : {"auto", "smo", "working_set", ...} or DualMethod, default="auto"
         The method that solves the dual problems, by name or as an object of
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
         size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
+        Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
+        ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``.
 
     Attributes
     ----------

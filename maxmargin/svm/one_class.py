@@ -68,10 +68,12 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         returning True. (scikit-learn's callbacks are set with ``set_callbacks``.)
     trace : bool or Trace, default=False
         Record every step in ``trace_``, in bounded memory (:class:`~maxmargin.Trace`).
-    solver : {"auto", "smo", "working_set"} or DualMethod, default="auto"
+    solver : {"auto", "smo", "working_set", ...} or DualMethod, default="auto"
         The method that solves the dual problems, by name or as an object of
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
         size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
+        Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
+        ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``.
 
     Attributes
     ----------

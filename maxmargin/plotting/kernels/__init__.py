@@ -1,1 +1,1 @@
-"""Kernels and what is made of them: Gaussian processes, words and places of sequences."""
+"""Kernels and what is made of them: matrices, curves, processes, words and places of sequences."""

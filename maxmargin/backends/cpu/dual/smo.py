@@ -26,12 +26,14 @@ def smo_steps(
     may_rise,
     may_fall,
     turn,
+    second_order,
     tol,
     max_steps,
 ):
     """Take up to ``max_steps`` steps; returns ``(code, steps taken, missing row, violation)``.
 
-    Unless ``turn``, the steps before these, is negative, every other one has its i by the gain.
+    Unless ``turn``, the steps before these, is negative, every other one has its i by the gain. Not
+    ``second_order``, the pair is that of the largest violation, whatever it gains.
 
     Changes ``beta``, ``v``, ``may_rise``, ``may_fall`` and the store's ``stamp`` and ``clock`` in
     place. Comes back early when a row of K is not resident, to be called again with it.
@@ -51,7 +53,9 @@ def smo_steps(
             for t in range(m):
                 if (v[t] > 0.0 and may_rise[t]) or (v[t] < 0.0 and may_fall[t]):
                     violation = max(violation, abs(v[t]))
-                    gain = v[t] * v[t] / max(diagonal[t], tiny)
+                    gain = abs(v[t])
+                    if second_order:
+                        gain *= gain / max(diagonal[t], tiny)
                     if gain > best:
                         best = gain
                         i = t
@@ -111,8 +115,10 @@ def smo_steps(
             if may_fall[t] and group[t] == group[i]:
                 slope = v[i] - v[t]
                 if slope > 0.0:
-                    bend = 2.0 * orientation[i] * orientation[t] * Ki[gram_row[t]]
-                    gain = slope * slope / max(diagonal[i] + diagonal[t] - bend, tiny)
+                    gain = slope
+                    if second_order:
+                        bend = 2.0 * orientation[i] * orientation[t] * Ki[gram_row[t]]
+                        gain *= slope / max(diagonal[i] + diagonal[t] - bend, tiny)
                     if gain > best:
                         best = gain
                         j = t
