@@ -1,0 +1,51 @@
+"""One against the rest, and its two doubts
+========================================
+
+A machine for each class against all others; the largest value wins. But the machines are trained
+apart, and nothing makes their values comparable; and each sees one class against many, so that a
+small class among others can be given up altogether.
+"""
+
+# Lecture 001: one against the rest: values of machines trained apart; unbalanced classes
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import make_blobs
+
+from maxmargin import SVC
+from maxmargin.plotting import plot_decision
+
+# %%
+# Five classes in a row. The ones in the middle have others on both sides: no line parts one of them
+# from the rest, and its machine does best to answer no everywhere.
+
+centres = [[0, 0], [2, 0.4], [4, 0], [6, 0.4], [8, 0]]
+X, y = make_blobs([40, 40, 40, 40, 40], centers=centres, cluster_std=0.5, random_state=0)
+rest = SVC(kernel="linear", multiclass="ovr").fit(X, y)
+pairs = SVC(kernel="linear").fit(X, y)
+
+# %%
+# On the left the values along the row: at a place the highest curve wins, and those of the middle
+# classes are nearly flat, since their machines have nothing to go by. Pairs know no such trouble.
+
+figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
+line = np.column_stack([np.linspace(-1, 9, 300), np.full(300, 0.2)])
+for k, values in enumerate(rest.decision_function(line).T):
+    axes[0].plot(line[:, 0], values, label=f"{k} or not")
+axes[0].axhline(0, color="black", linewidth=0.8, linestyle=":")
+axes[0].set(xlabel="feature 0", ylabel="value", ylim=(-2.5, 2.5), title="five machines' values")
+axes[0].legend(fontsize="small", edgecolor="none", ncols=2)
+for ax, (name, model) in zip(
+    axes[1:], {"one against the rest": rest, "one against one": pairs}.items(), strict=True
+):
+    plot_decision(model, X, y, ax, support=False, slack=False)
+    ax.set_title(f"{name}: {(model.predict(X) != y).sum()} of {len(X)} wrong")
+
+# %%
+# Each machine has 40 examples against 160. To weigh both sides alike does not make a line bend, but
+# a machine then no longer answers no everywhere.
+
+print(f"positive answers of each machine: {(rest.decision_function(X) > 0).sum(axis=0)}")
+even = SVC(kernel="linear", multiclass="ovr", class_weight="balanced").fit(X, y)
+print(f"with class_weight='balanced':     {(even.decision_function(X) > 0).sum(axis=0)}")
+plt.show()
