@@ -99,7 +99,8 @@ class SVC(KernelClassifier):
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
         size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
         Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
-        ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``.
+        ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``,
+        ``"qp"``, ``"projected_gradient"``, ``"frank_wolfe"``.
 
     Attributes
     ----------
