@@ -26,7 +26,7 @@ TOPICS = (  # in the order of the page, which is that of the lecture
     *("perceptron", "margins", "duality", "kernels", "solvers"),
     *("regression", "losses", "regularisation", "several_classes"),
 )
-WIDTH, COLUMNS, COLOURS = 320, 3, 48  # pixels of a thumbnail; of them in a row; in each
+WIDTH, COLUMNS, COLOURS = 320, 3, 128  # pixels of a thumbnail; of them in a row; in each
 HEAD = """# Gallery
 
 Each picture is drawn by a short script that runs as it is (`pip install "maxmargin[plot]"`, then
@@ -75,7 +75,7 @@ class Example:
         height = round(WIDTH * picture.height / picture.width)
         small = picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
         self.thumbnail.parent.mkdir(exist_ok=True)
-        small.quantize(COLOURS, dither=Image.Dither.NONE).save(self.thumbnail, optimize=True)
+        small.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(self.thumbnail, optimize=True)
         plt.close("all")
 
 
