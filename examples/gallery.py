@@ -6,9 +6,12 @@ one of them are run anew; the page lists all of them in any case.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import runpy
+import shutil
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from io import BytesIO
@@ -49,7 +52,13 @@ class Example:
     @property
     def thumbnail(self) -> Path:
         """Where its small picture is."""
-        return THUMBNAILS / f"{self.path.parent.name}_{self.path.stem.removeprefix('plot_')}.png"
+        name = f"{self.path.parent.name}_{self.path.stem.removeprefix('plot_')}"
+        return THUMBNAILS / (name + (".gif" if self.is_film else ".png"))
+
+    @property
+    def is_film(self) -> bool:
+        """Whether it writes a film, which is then its thumbnail."""
+        return "film.save(" in self.path.read_text()
 
     @property
     def figures(self) -> list[tuple[str, str]]:
@@ -57,16 +66,26 @@ class Example:
         lines = re.findall(r"^# Lecture (\d{3}): (.*)$", self.path.read_text(), re.MULTILINE)
         return [(part, figure) for part, figures in lines for figure in figures.split("; ")]
 
-    def run(self) -> list[Figure]:
-        """Run the script without a screen and return what it has drawn."""
+    def run(self, folder: str | None = None) -> list[Figure]:
+        """Run the script without a screen in a folder and return what it has drawn."""
         plt.switch_backend("Agg")
         plt.close("all")
-        with patch.object(plt, "show", lambda *args, **options: None):
+        with (
+            tempfile.TemporaryDirectory() as own,
+            contextlib.chdir(folder or own),
+            patch.object(plt, "show", lambda *args, **options: None),
+        ):
             runpy.run_path(str(self.path), run_name="__main__")
         return [plt.figure(number) for number in plt.get_fignums()]
 
     def write_thumbnail(self) -> None:
-        """Keep its first figure, or that of ``sphinx_gallery_thumbnail_number = 2``."""
+        """Keep its film, its first figure or that of ``sphinx_gallery_thumbnail_number = 2``."""
+        self.thumbnail.parent.mkdir(exist_ok=True)
+        if self.is_film:
+            with tempfile.TemporaryDirectory() as folder:
+                self.run(folder)
+                shutil.copy(next(Path(folder).glob("*.gif")), self.thumbnail)
+            return
         number = re.search(r"sphinx_gallery_thumbnail_number = (-?\d+)", self.path.read_text())
         drawn, which = self.run(), int(number[1]) if number else 1
         large = BytesIO()
@@ -74,7 +93,6 @@ class Example:
         picture = Image.open(large).convert("RGB")
         height = round(WIDTH * picture.height / picture.width)
         small = picture.resize((WIDTH, height), Image.Resampling.LANCZOS)
-        self.thumbnail.parent.mkdir(exist_ok=True)
         small.quantize(COLOURS, Image.Quantize.FASTOCTREE).save(self.thumbnail, optimize=True)
         plt.close("all")
 

@@ -2,8 +2,8 @@
 ============================================
 
 The weights ``w`` of a ridge regression are ``M`` unknowns, one for each feature; the coefficients
-``a`` of its dual form are ``N``, one for each example. The answer is the same: ``w = X' a``. With few
-features the first is cheaper, with few examples the second, and with a kernel only it exists.
+``a`` of its dual form are ``N``, one for each example. The answer is the same: ``w = X' a``. With
+few features the first is cheaper, with few examples the second, and with a kernel only it exists.
 """
 
 # Lecture 001: M unknowns in the primal against N in the dual
@@ -20,9 +20,9 @@ random = np.random.default_rng(0)
 
 
 def seconds(solver, X, t):
-    """Return the least of three times of a fit, and its predictions."""
+    """Return the least of five times of a fit, and its predictions."""
     taken = []
-    for _ in range(3):
+    for _ in range(5):
         start = perf_counter()
         model = Ridge(alpha=1.0, solver=solver).fit(X, t)
         taken.append(perf_counter() - start)

@@ -20,7 +20,11 @@ from maxmargin.plotting import LossDisplay, plot_separators
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.8, 4.2), layout="constrained")
 margin = np.linspace(-2, 2.5, 901)
-drawn = {"zero-one": losses.ZeroOne(), "hinge": losses.Hinge(), "logistic / ln 2": losses.Logistic()}
+drawn = {
+    "zero-one": losses.ZeroOne(),
+    "hinge": losses.Hinge(),
+    "logistic / ln 2": losses.Logistic(),
+}
 curves = {name: loss.value(margin) for name, loss in drawn.items()}
 curves["logistic / ln 2"] /= np.log(2)
 LossDisplay(margin, curves).plot(left)
@@ -41,5 +45,5 @@ right.set_title("the same data, the same lam")
 
 for name, loss in (("hinge", losses.Hinge()), ("logistic", losses.Logistic())):
     slope = loss.slope((2 * y - 1) * models[name].decision_function(X))
-    print(f"{name}: {np.count_nonzero(np.abs(slope) > 1e-12)} of {len(X)} examples pull at the line")
+    print(f"{name}: {np.sum(np.abs(slope) > 1e-12)} of {len(X)} examples pull at the line")
 plt.show()

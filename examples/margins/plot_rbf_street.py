@@ -25,8 +25,8 @@ plot_street(hard, X, y, axes[0])
 print(f"separable: {len(hard.support_)} of {len(X)} examples are support vectors")
 
 # %%
-# With more of it: ``C = 1`` lets examples be on the street (a dot) or on the wrong side (a cross), at a
-# price that is proportional to their slack. Support vectors on an edge are ringed, those with
+# With more of it: ``C = 1`` lets examples be on the street (a dot) or on the wrong side (a cross),
+# at a price that is proportional to their slack. Support vectors on an edge are ringed, those with
 # slack framed.
 
 X, y = make_moons(80, noise=0.3, random_state=0)

@@ -1,8 +1,8 @@
 """The bias moves the line, the weights turn it
 ============================================
 
-``w`` is perpendicular to the line ``w . x + b = 0``, and ``|b| / ||w||`` is the line's distance from
-the origin. Another ``b`` moves it along ``w``; another direction of ``w`` turns it.
+``w`` is perpendicular to the line ``w . x + b = 0``, and ``|b| / ||w||`` is the line's distance
+from the origin. Another ``b`` moves it along ``w``; another direction of ``w`` turns it.
 """
 
 # Lecture 002: the bias moves the plane, the weights turn it
@@ -28,7 +28,7 @@ def rotated(degrees):
 biases, angles = [-2.0, -1.0, 0.0, 1.0, 2.0], [-50, -25, 0, 25, 50]
 moved = np.tile(w, (5, 1)), np.array(biases), [f"b = {b:g}" for b in biases]
 turned = np.array([rotated(a) for a in angles]), np.zeros(5), [f"w by {a}°" for a in angles]
-axes = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained", sharey=True)[1]
+axes = plt.subplots(1, 2, figsize=(11, 4), layout="constrained", sharey=True)[1]
 for ax, (coef, intercept, labels), title in zip(
     axes, (moved, turned), ("b moves the line", "w turns it"), strict=True
 ):
@@ -36,6 +36,7 @@ for ax, (coef, intercept, labels), title in zip(
     for arrow in np.unique(coef, axis=0):
         ax.annotate("", arrow, (0, 0), arrowprops={"arrowstyle": "-|>", "color": "black"})
     ax.set(title=title, aspect="equal")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize="small", edgecolor="none")
 
 # %%
 # The distances on the left, from the formula.

@@ -30,16 +30,18 @@ for step in model.steps(X, y):
     w.append(np.append(step.coef, step.intercept))
 
 # %%
-# The projection of ``w`` on a separating ``w*`` grows with every update by no less than the smallest
-# ``w* . x``; the length of ``w`` grows more slowly. Their ratio, a cosine, cannot pass 1.
+# The projection of ``w`` on a separating ``w*`` grows with every update by no less than the least
+# distance of an example from that line; the length of ``w``, in the long run, like the root of the
+# number of updates only. The first cannot pass the second, so that there are not many updates.
 
 projection = np.array(w) @ w_star / np.linalg.norm(w_star)
-axes = plt.subplots(1, 2, figsize=(9.8, 4), layout="constrained")[1]
-axes[0].step(range(len(errors)), errors, where="post", label="examples wrong")
-axes[0].plot(projection, "--", label="projection of w on w*")
-axes[0].plot(np.linalg.norm(w, axis=1), ":", label="length of w")
-axes[0].set(xlabel="updates", title="up and down, and steadily up")
-axes[0].legend(edgecolor="none")
-plot_perceptron(model, X, y, axes[1])
+axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")[1]
+axes[0].step(range(1, len(errors)), errors[1:], where="post")
+axes[0].set(xlabel="updates", title="examples wrong: up and down")
+axes[1].plot(projection, "--", label="projection of w on w*")
+axes[1].plot(np.linalg.norm(w, axis=1), label="length of w")
+axes[1].set(xlabel="updates", title="w: steadily up")
+axes[1].legend(edgecolor="none")
+plot_perceptron(model, X, y, axes[2])
 print(f"examples wrong after each update: {' '.join(map(str, errors))}")
 plt.show()

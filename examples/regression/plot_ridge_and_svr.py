@@ -2,8 +2,8 @@
 ===============================
 
 Kernel ridge regression and support vector regression draw much the same curve, and both write it as
-``f(x) = sum a_n k(x, x_n)``. The squared error gives every example a coefficient; the tube gives one
-only to those on its edge or outside.
+``f(x) = sum a_n k(x, x_n)``. The squared error gives every example a coefficient; the tube gives
+one only to those on its edge or outside.
 """
 
 # Lecture 001: kernel ridge regression, dense, beside the sparse SVR
@@ -39,9 +39,7 @@ plot_tube(tube, X, t, axes[0, 1])
 axes[0, 1].get_legend().remove()
 sparse = np.zeros(len(x))
 sparse[tube.support_] = tube.dual_coef_[0]
-for (above, below), name, values in zip(
-    axes.T, ("ridge", "SVR"), (a, sparse), strict=True
-):
+for (above, below), name, values in zip(axes.T, ("ridge", "SVR"), (a, sparse), strict=True):
     used = values != 0
     above.set(title=f"{name}: {used.sum()} of {len(x)} coefficients", xlabel="", ylabel="t")
     below.stem(x[used], values[used], basefmt=" ")

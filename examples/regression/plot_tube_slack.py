@@ -2,8 +2,8 @@
 ===========================
 
 In a support vector regression an error up to ``epsilon`` costs nothing. An example above the tube
-has slack ``xi``, one below it ``xi-hat``; each has a multiplier of its own, ``a`` and ``a-hat``, and
-no example can have both.
+has slack ``xi``, one below it ``xi-hat``; each has a multiplier of its own, ``a`` and ``a-hat``,
+and no example can have both.
 """
 
 # Lecture 001: slack above and below the tube; an example of SVR

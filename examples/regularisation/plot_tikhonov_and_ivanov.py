@@ -2,7 +2,8 @@
 ==================
 
 Tikhonov puts a price on the length of the weights, ``lam ||w||^2``. Ivanov forbids weights longer
-than a bound. To every price there is a bound with the same answer: the curve takes one to the other.
+than a bound. To every price there is a bound with the same answer; the curve takes one to the
+other.
 """
 
 # Lecture 002: Tikhonov's lambda against Ivanov's bound

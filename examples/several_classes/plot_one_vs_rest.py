@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from maxmargin import SVC
-from maxmargin.plotting import plot_decision
+from maxmargin.multiclass import SchemeClassifier
+from maxmargin.plotting import marks, plot_decision
 
 # %%
 # Five classes in a row. The ones in the middle have others on both sides: no line parts one of them
@@ -31,7 +32,8 @@ pairs = SVC(kernel="linear").fit(X, y)
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")
 line = np.column_stack([np.linspace(-1, 9, 300), np.full(300, 0.2)])
 for k, values in enumerate(rest.decision_function(line).T):
-    axes[0].plot(line[:, 0], values, label=f"{k} or not")
+    style = "--" if k == 3 else "-"  # which would hide that of class 2
+    axes[0].plot(line[:, 0], values, style, color=marks.colours(5)[k], label=f"{k} or not")
 axes[0].axhline(0, color="black", linewidth=0.8, linestyle=":")
 axes[0].set(xlabel="feature 0", ylabel="value", ylim=(-2.5, 2.5), title="five machines' values")
 axes[0].legend(fontsize="small", edgecolor="none", ncols=2)
@@ -42,10 +44,10 @@ for ax, (name, model) in zip(
     ax.set_title(f"{name}: {(model.predict(X) != y).sum()} of {len(X)} wrong")
 
 # %%
-# Each machine has 40 examples against 160. To weigh both sides alike does not make a line bend, but
-# a machine then no longer answers no everywhere.
+# Each machine has 40 examples against 160. With both sides weighed alike no machine answers no
+# everywhere; but a line does not bend, and what it says yes to is half of the row.
 
 print(f"positive answers of each machine: {(rest.decision_function(X) > 0).sum(axis=0)}")
-even = SVC(kernel="linear", multiclass="ovr", class_weight="balanced").fit(X, y)
-print(f"with class_weight='balanced':     {(even.decision_function(X) > 0).sum(axis=0)}")
+even = SchemeClassifier(SVC(kernel="linear", class_weight="balanced"), multiclass="ovr").fit(X, y)
+print(f"both sides with the same weight:  {(even.decision_function(X) > 0).sum(axis=0)}")
 plt.show()
