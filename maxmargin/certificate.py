@@ -122,8 +122,8 @@ class DualCertificate(Certificate):
     infeasibility : float
         Largest violation of a dual constraint (box or equality).
     status : Status
-        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"``, or for nu-SVC and the
-        one-class machine ``"trivial"``: w = 0.
+        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"stalled"``, ``"infeasible"``, or for
+        nu-SVC and the one-class machine ``"trivial"``: w = 0.
     definiteness : str
         What is known of the Gram matrix, on which the meaning of the gap rests. Where that takes
         eigenvalues, they are computed when it is first asked for, and for printing.
@@ -175,6 +175,11 @@ class DualCertificate(Certificate):
     @property
     def claim(self) -> str:
         """What the numbers prove, and what they do not."""
+        if self.status == Status.INFEASIBLE:
+            return (
+                f"not feasible, a constraint of the dual is violated by {self.infeasibility:.2g}: "
+                "primal, dual and gap bound nothing"
+            )
         stationary = f"stationary to a KKT violation of {self.kkt_violation:.2g}"
         if self.definiteness == Definiteness.INDEFINITE:
             return (
@@ -323,6 +328,9 @@ class GradientCertificate(Certificate):
         intercept, where it is known, and of all.
     convex : bool
         Whether a stationary point is a least one.
+    attained : bool
+        Whether there is one at all: the loss may only fall as the weights grow, and then a small
+        gradient says that longer weights would hardly lower it.
 
     Examples
     --------
@@ -341,6 +349,7 @@ class GradientCertificate(Certificate):
     rank: int | None = None
     n_features: int | None = None
     convex: bool = True
+    attained: bool = True
 
     @property
     def violation(self) -> float:
@@ -352,6 +361,11 @@ class GradientCertificate(Certificate):
         """What the numbers prove."""
         if not self.converged:
             return f"not stationary, the gradient is {self.gradient_norm:.2g}"
+        if not self.attained:
+            return (
+                "there is no least one, the loss falls as long as the weights grow, here to a "
+                f"gradient of {self.gradient_norm:.2g}; others may be better"
+            )
         what = "a least one" if self.convex else "stationary; others may be better"
         return f"{what}, to a gradient of {self.gradient_norm:.2g}"
 
@@ -384,6 +398,8 @@ class MistakesCertificate(Certificate):
         Rows that it learnt from.
     updates, passes : int
         Steps taken, and passes over the rows.
+    mistakes : int
+        Rows that the last weights have on the wrong side.
 
     Examples
     --------
@@ -392,11 +408,13 @@ class MistakesCertificate(Certificate):
     separated: every one of 4 training rows is on its right side
       updates         ...
       passes          ...
+      mistakes        0 of 4 rows
     """
 
     rows: int
     updates: int
     passes: int
+    mistakes: int
 
     @property
     def converged(self) -> bool:
@@ -423,5 +441,9 @@ class MistakesCertificate(Certificate):
         return "no hyperplane was found that separates the training rows; there may be one"
 
     def numbers(self) -> dict[str, str]:
-        """Updates and passes."""
-        return {"updates": str(self.updates), "passes": str(self.passes)}
+        """Updates, passes and mistakes."""
+        return {
+            "updates": str(self.updates),
+            "passes": str(self.passes),
+            "mistakes": f"{self.mistakes} of {self.rows} rows",
+        }

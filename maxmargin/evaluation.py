@@ -379,7 +379,9 @@ def _refuse_touching_hulls(
 
     The distance comes from numbers of the kernel's size, so below their rounding it is zero. As
     long as the normal between the two points still separates all rows, the data are separable.
+    Without a bias it is the hull of ``y phi`` and the origin, and a row at the origin is a proof.
     """
+    through_origin = problem.n_groups == 1
     resolution = RESOLVED * np.finfo(np.float64).eps * size**2
     values = decision[problem.gram_row]
     squared = max(float(beta @ (problem.orientation * values)), 0.0)
@@ -387,20 +389,31 @@ def _refuse_touching_hulls(
     lowest = values[counted & (label > 0)].min()
     highest = values[counted & (label < 0)].max()
     apart = lowest - highest if problem.n_groups == 2 else min(lowest, -highest)
-    if squared > resolution or apart > resolution:
+    at_origin = counted & (problem.gram.diagonal[problem.gram_row] <= 0.0)
+    if through_origin and at_origin.any():  # steps would go on towards it for ever
+        beta, squared = np.zeros_like(beta), 0.0
+        beta[np.argmax(at_origin)] = 1.0
+    elif squared > resolution or apart > resolution:
         return
     sides = []
     for side in (label > 0, label < 0):
         used = np.flatnonzero(side & (beta != 0))
         sides.append((rows[problem.gram_row[used]], np.abs(beta[used])))
     distance, resolution = squared**0.5, resolution**0.5
+    first, second = (len(used) for used, _ in sides)
+    plane = "hyperplane through the origin" if through_origin else "hyperplane"
+    met = f"A convex combination of {first} row(s) of the one and one of {second} row(s) of the "
+    met += "other coincide: they are"
+    if through_origin:
+        met = f"The origin and a convex combination of y phi(x) over {first + second} row(s) "
+        met += "coincide: they are"
     raise InseparableError(
-        "The hard margin (C=inf) cannot be had: to float64's resolution no hyperplane of the "
-        f"feature space separates the two classes. A convex combination of {len(sides[0][0])} "
-        f"row(s) of the one and one of {len(sides[1][0])} row(s) of the other coincide: they are "
+        f"The hard margin (C=inf) cannot be had: to float64's resolution no {plane} of the "
+        f"feature space separates the two classes. {met} "
         f"{distance:.2g} apart, and with kernel values of this size float64 resolves "
         f"{resolution:.2g}. The two are in this error's `positive` and `negative`. Use a finite C "
-        "or a richer kernel; if the features are far from zero or of very different scales, "
+        f"or a richer kernel{', or a bias' if through_origin else ''}; if the features are far "
+        "from zero or of very different scales, "
         "StandardScaler makes the resolution finer and may show a separation.",
         positive=sides[0],
         negative=sides[1],

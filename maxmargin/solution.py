@@ -23,6 +23,8 @@ class Status(StrEnum):
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
     STALLED = "stalled"
+    INFEASIBLE = "infeasible"
+    DIVERGED = "diverged"
     TRIVIAL = "trivial"
 
     @property
@@ -55,6 +57,12 @@ _ADVICE = {
     (Status.CONVERGED, ""): "Every KKT condition holds to tol.",
     (Status.SEPARATED, ""): "Every training row is on its right side.",
     (Status.NO_IMPROVEMENT, ""): "The last passes over the data were no improvement.",
+    (Status.NO_IMPROVEMENT, "perceptron"): (
+        "{mistakes} of {rows} training rows are still on the wrong side: the passes have ended "
+        "because the last {n_iter_no_change} did not lower the mean loss by tol={tol:g}, and not "
+        "because the perceptron was done. {judge} tells whether the classes can be separated: if "
+        "so, tol=None goes on until they are; if not, take variant='pocket' or 'averaged'."
+    ),
     (Status.RECURRING, ""): (
         "The data are not separable: the weights are exactly those of {cycle_length} pass(es) "
         "before, so that the perceptron never ends. Take variant='pocket' or 'averaged', a kernel, "
@@ -108,9 +116,13 @@ _ADVICE = {
         "then."
     ),
     (Status.STALLED, "descent"): (
-        "The descent cannot go on (step_size={step_size}): the loss grows, or its rounding hides "
-        "what is left to win. Leave step_size=None for steps that fit the data; if that does not "
-        "help, raise tol={tol:g}."
+        "The descent cannot go on: no step lowers the loss any more, whose rounding hides what is "
+        "left to win. Raise tol={tol:g}."
+    ),
+    (Status.DIVERGED, ""): (
+        "The steps are too large: they have diverged, to more than a hundred times the objective "
+        "of the start (step_size={step_size}). Take smaller ones, or a schedule that falls. Leave "
+        "step_size=None for steps that fit the data. The weights are the best on the way."
     ),
     (Status.MAX_ITER, "ridge"): (
         "Conjugate gradients have not converged in max_iter={max_iter} steps. Raise max_iter, "
@@ -161,6 +173,11 @@ _ADVICE = {
         "float64 has no more digits for these components: the kernel's values are large beside "
         "what differs in them. Centre the data and scale them (StandardScaler), take a "
         "larger gamma if the kernel has one, or raise tol={tol:g}."
+    ),
+    (Status.INFEASIBLE, ""): (
+        "The method has ended outside of the dual's constraints (certificate_.infeasibility says "
+        "how far): what it has come to is the answer to no problem, and no bound. Clipping after a "
+        "projection does this; take ProjectedGradient(projection='exact'), or another solver."
     ),
     (Status.TRIVIAL, ""): (
         "The only solution here is the trivial one, w = 0 with margin rho = 0, and its decisions "

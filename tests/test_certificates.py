@@ -189,6 +189,18 @@ def test_a_witness_survives_a_small_store_and_several_classes():
         np.testing.assert_allclose(weights @ points[rows], shares @ points[others], atol=1e-4)
 
 
+@pytest.mark.parametrize("solver", ["auto", "smo", "chunking"])
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_without_a_bias_a_row_at_the_origin_is_a_witness(solver, scale):
+    """Steps go towards that row for ever, by ever smaller ones."""
+    points, labels = scale * np.array([[1.0, -1], [-1, 2], [0, 2], [0, 0]]), [1, -1, 1, 1]
+    model = SVC(C=np.inf, kernel="linear", fit_intercept=False, solver=solver)
+    with pytest.raises(InseparableError, match="through the origin") as caught:
+        model.fit(points, labels)
+    assert caught.value.positive[0].tolist() == [3]
+    assert caught.value.distance == 0.0
+
+
 def test_the_hard_margin_does_not_count_rows_of_weight_zero():
     points = np.array([[0.0], [1.0], [3.0], [4.0], [9.0]])
     labels = [0, 0, 1, 1, 0]

@@ -114,6 +114,14 @@ def test_every_machine_in_any_memory(regime, name, megabytes):
     np.testing.assert_allclose(engine.decision, smo.decision, atol=2e-3)
 
 
+def test_a_set_grows_without_room_for_float32_copies():
+    rows = np.arange(30)
+    problem = duals.c_svc(rows, np.where(rows % 2, 1.0, -1.0), np.ones(30))
+    gram = Gram.of(X[:30], RBF(gamma=0.08), memory=500)
+    (engine,), _ = solve_certified(gram, [problem], WorkingSet(), 1e-4)
+    assert engine.certificate.converged
+
+
 KERNELS = {
     "linear": Linear(),
     "polynomial": Polynomial(3, coef0=1.0, gamma=0.05),

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn.linear_model
 import sklearn.svm
+from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -32,6 +33,7 @@ from maxmargin import (
     LogisticRegression,
     MCEClassifier,
     Perceptron,
+    Trace,
 )
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.linear import C_path
@@ -217,6 +219,86 @@ def test_stochastic_steps_come_near_and_say_how_near():
         assert model.certificate_.dual <= best * (1 + 1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("form", [{"penalty": None}, {"C": 0.5}, {"lam": 0.01}], ids=str)
+@pytest.mark.parametrize("solver", ["gradient_descent", "sgd"])
+def test_steps_of_a_given_size_are_the_lectures_by_hand(solver, form, y, random):
+    """Against the gradient of the objective as it is stated, or of one row's part of it."""
+    Z, s = np.column_stack([X, np.ones(N)]), random.uniform(0.5, 2.0, size=N)
+    truth = np.equal.outer(y, np.unique(y)) * 1.0
+    mean = s.sum() if solver == "gradient_descent" else s.mean()
+    losses, penalty = {"penalty": (1.0, 0.0), "C": (0.5, 1.0), "lam": (1.0 / mean, 0.02)}[
+        next(iter(form))
+    ]
+    parts = N if solver == "sgd" and "C" in form else 1
+    held = penalty / parts * np.append(np.ones(5), 0.0)
+
+    def slope(theta, i):
+        if theta.ndim == 1:
+            return -losses * (s[i] * y[i] * expit(-y[i] * (Z[i] @ theta))) @ Z[i] + held * theta
+        away = softmax(Z[i] @ theta.T, axis=1) - truth[i]
+        return losses * (s[i, None] * away).T @ Z[i] + held * theta
+
+    order = np.random.default_rng(np.random.RandomState(0).randint(1 << 31))
+    theta, t = np.zeros(6 if y is TWO else (3, 6)), 0
+    path = [theta]
+    for _ in range(3):
+        by_rows = solver == "sgd"
+        for i in order.permutation(N)[:, None] if by_rows else [np.arange(N)]:
+            t += 1
+            theta = theta - 1e-2 / t**0.5 * slope(theta, i)
+        path.append(theta)
+    for data in (X, CONTAINERS["csr"]):
+        trace = Trace()
+        model = LogisticRegression(solver=solver, step_size=lambda t: 1e-2 / t**0.5, **form)
+        model.set_params(max_iter=3, callback=trace, random_state=0).fit(data, y, s)
+        walked = [record.variables for record in trace.records[0]]
+        np.testing.assert_allclose(walked, path, rtol=1e-9, atol=1e-12)
+        found = np.column_stack([model.coef_, model.intercept_]).reshape(theta.shape)
+        np.testing.assert_allclose(found[..., :5], theta[..., :5], rtol=1e-9, atol=1e-12)
+        assert len(model.loss_curve_) == 4
+        assert model.loss_curve_[-1] == pytest.approx(model.certificate_.primal)
+        assert model.n_iter_[0] == 3
+        assert model.solver_ == solver
+    number = LogisticRegression(solver=solver, step_size=1e-2, max_iter=3, **form).fit(X, y, s)
+    assert not np.allclose(number.coef_, model.coef_, rtol=1e-3)
+    if solver == "gradient_descent" or "penalty" in form:
+        number.set_params(units="standardised").fit(X, y, s)
+        assert not np.allclose(number.coef_, model.coef_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("penalty", [None, "l2"])
+def test_descents_that_choose_their_steps_find_the_minimum(y, penalty, random):
+    """In the units of standardised columns, where units do not matter."""
+    best = LogisticRegression(penalty=penalty, tol=1e-9).fit(X, y).certificate_.primal
+    unit = np.array([1.0, 1e3, 1e-2, 1.0, 10.0]) if penalty is None else 1.0
+    options = {"penalty": penalty, "random_state": 0, "max_iter": 500}
+    down = LogisticRegression(solver="gradient_descent", **options).fit(X * unit, y)
+    assert down.certificate_.converged
+    assert down.certificate_.primal == pytest.approx(best, rel=1e-3)
+    rows = LogisticRegression(solver="sgd", tol=1e-2, **options).fit(X * unit, y)
+    assert rows.certificate_.converged
+    assert best * (1 - 1e-9) <= rows.certificate_.primal <= best * (1 + 1e-2)
+    assert hasattr(down, "loss_curve_")
+    assert hasattr(rows, "loss_curve_") == (penalty is None)  # else it is Pegasos
+    assert not hasattr(down.set_params(solver="newton").fit(X, y), "loss_curve_")
+
+
+@pytest.mark.parametrize("solver", ["gradient_descent", "sgd"])
+def test_steps_that_are_too_large_diverge_and_say_so(solver):
+    model = LogisticRegression(solver=solver, step_size=2.5 * N, C=1e-6, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=r"have diverged.*Leave step_size=None"):
+        model.fit(X, TWO)
+    assert model.certificate_.status is Status.DIVERGED
+    assert model.loss_curve_[-1] > 100 * model.loss_curve_[0]
+    assert np.isfinite(model.coef_).all()
+    wild = LogisticRegression(solver="gradient_descent", step_size=1.0, penalty=None, max_iter=20)
+    with pytest.warns(ConvergenceWarning, match=r"has grown at \d+ steps.*step_size=1.0 is too"):
+        wild.fit(X, TWO)
+
+
 def test_auto_takes_the_solver_for_the_shape(random):
     wide = random.normal(size=(20, 2000))
     chosen = {
@@ -258,8 +340,15 @@ def test_what_does_not_go_together_is_refused(parameters, message):
     ("parameters", "y", "message"),
     [
         ({"penalty": None, "lam": 0.1}, TWO, "nothing for lam to weigh"),
-        ({"penalty": None, "solver": "sgd"}, TWO, "takes its steps from the penalty"),
-        ({"solver": "sgd"}, THREE, "are for machines for two classes"),
+        ({"solver": "sgd", "units": "standardised"}, TWO, "stochastic steps are Pegasos's"),
+        ({"step_size": 0.1}, TWO, "solver='auto' has no step size"),
+        ({"solver": "newton", "units": "data"}, TWO, "solver='newton' has no step size"),
+        (
+            {"solver": "gradient_descent", "step_size": 0.1, "norm_bound": 1.0},
+            TWO,
+            "leave step_size=None",
+        ),
+        ({"solver": "gradient_descent", "l1_ratio": 0.5}, TWO, "supports only 'l2' or None"),
         ({"norm_bound": 1.0}, THREE, "are for machines for two classes"),
         ({"dual": True}, THREE, "are for machines for two classes"),
         ({"norm_bound": 1.0, "l1_ratio": 0.5}, TWO, "goes with penalty='l2'"),
@@ -512,7 +601,13 @@ def test_every_machine_reads_balanced_alike(random):
     np.testing.assert_allclose(
         SVC(class_weight="balanced").fit(X, IMBALANCED, weight).class_weight_, factors
     )
-    for machine in (SVC(), LinearSVC(), LogisticRegression(), Perceptron(), MCEClassifier()):
+    for machine in (
+        SVC(),
+        LinearSVC(),
+        LogisticRegression(),
+        Perceptron(variant="pocket"),
+        MCEClassifier(),
+    ):
         balanced = clone(machine).set_params(class_weight="balanced")
         written = clone(machine).set_params(class_weight=dict(enumerate(factors)))
         fits = [m.fit(X, IMBALANCED, sample_weight=weight) for m in (balanced, written)]
@@ -751,7 +846,7 @@ def test_weights_that_grow_without_end_stay_numbers(seed):
     [
         LinearSVC(penalty="l1", C=0.1),
         LogisticRegression(l1_ratio=1.0, C=0.1, warm_start=True),
-        Perceptron(warm_start=True),
+        Perceptron(warm_start=True, variant="pocket"),
         MCEClassifier(warm_start=True, random_state=0),
         LeastSquaresClassifier(),
     ],

@@ -318,6 +318,7 @@ def test_what_does_not_go_together(machine, message):
         machine.fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore:.* still on the wrong side")
 @pytest.mark.parametrize("make", [LinearSVC, LogisticRegression, Perceptron])
 @pytest.mark.parametrize("multiclass", ["ovo", "ecoc", "crammer_singer"])
 def test_one_and_two_classes(make, multiclass):

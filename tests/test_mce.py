@@ -6,18 +6,19 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import check_grad
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import losses
+from maxmargin import Trace, losses
 from maxmargin.linear.mce import MCEClassifier, SmoothedError
 from maxmargin.linear.regression import LeastSquaresClassifier
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor
 from maxmargin.risk.standardised import Columns
 from maxmargin.solution import Status
+from maxmargin.solvers import GradientDescent, StochasticDescent
 from maxmargin.solvers.risk.stochastic import slopes
 
 SOLVERS = ["lbfgs", "gradient_descent", "sgd"]
@@ -127,9 +128,9 @@ def test_several_classes_have_juangs_and_katagiris_measure(eta, random):
         np.testing.assert_allclose(measure, others.max(axis=1) - own, atol=0.01)
 
 
-@pytest.mark.parametrize("kind", ["squared", "two classes", "four classes"])
+@pytest.mark.parametrize("kind", ["squared", "two classes", "four classes", "logistic", "softmax"])
 def test_the_compiled_slopes_are_those_of_the_losses(kind, random):
-    values = random.normal(size=1 if kind == "two classes" else 4)
+    values = random.normal(size=1 if kind in ("two classes", "logistic") else 4)
     slope = np.empty_like(values)
     if kind == "squared":
         target = random.normal(size=4)
@@ -140,6 +141,13 @@ def test_the_compiled_slopes_are_those_of_the_losses(kind, random):
             slopes(1, np.array([y]), 2.0, 1.0, values, slope)
             expected = y * MinimumClassificationError(2.0).slope(y * values)
             np.testing.assert_allclose(slope, expected)
+    elif kind == "logistic":
+        for y in (-1.0, 1.0):
+            slopes(3, np.array([y]), 1.0, 1.0, values, slope)
+            np.testing.assert_allclose(slope, y * losses.Logistic().slope(y * values))
+    elif kind == "softmax":
+        slopes(4, np.array([2.0]), 1.0, 1.0, values, slope)
+        np.testing.assert_allclose(slope, softmax(values) - [0, 0, 1, 0])
     else:  # against the gradient of a row whose only column is constant: that by the intercepts
         slopes(2, np.array([3.0]), 2.0, 0.7, values, slope)
         error = smoothed(np.ones((1, 1)), np.array([3]), slope=2.0, eta=0.7)
@@ -173,6 +181,69 @@ def test_outliers_cost_no_more_than_one_error_each(solver, outliers):
     assert model.loss_ == pytest.approx(count)
     assert model.loss_curve_[0] > model.loss_curve_[-1] == model.loss_
     assert len(model.loss_curve_) == model.n_iter_ + 1
+
+
+@pytest.mark.filterwarnings("ignore:The descent has not converged")
+@pytest.mark.parametrize("solver", ["gradient_descent", "sgd"])
+def test_steps_of_a_given_size_are_the_lectures_by_hand(solver, random):
+    """The sum over the rows, in X's own units, with the sign that goes downhill."""
+    X, label = random.normal(size=(40, 2)) * [1.0, 5.0] + 1.0, random.integers(0, 2, size=40)
+    y, s = 2.0 * label - 1.0, random.uniform(0.5, 2.0, size=40)
+    Z, w, path = np.column_stack([X, np.ones(40)]), np.zeros(3), [np.zeros(3)]
+    for _ in range(4):
+        parts = [slice(None)] if solver == "gradient_descent" else np.arange(40)[:, None]
+        for i in parts:
+            error = expit(-y[i] * (Z[i] @ w))
+            w = w + 0.02 * Z[i].T @ (s[i] * y[i] * error * (1 - error))
+        path.append(w)
+    method = {
+        "gradient_descent": GradientDescent(step_size=0.02),
+        "sgd": StochasticDescent(step_size=0.02, shuffle=False),
+    }[solver]
+    trace = Trace()
+    options = {"init": "zero", "n_restarts": 0, "max_iter": 4}
+    model = MCEClassifier(solver=method, callback=trace, **options).fit(X, label, s)
+    walked = [record.variables[0] for record in trace.records[0]]
+    np.testing.assert_allclose(walked, path, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose([*model.coef_[0], *model.intercept_], w, rtol=1e-10)
+    losses = [s @ expit(-y * (Z @ w)) / s.sum() for w in path]
+    np.testing.assert_allclose(model.loss_curve_, losses)
+    named = MCEClassifier(solver=solver, step_size=0.02, random_state=0, **options).fit(X, label, s)
+    same = np.allclose(named.coef_, model.coef_)
+    assert same == (solver == "gradient_descent")  # rows come in random order otherwise
+    other = MCEClassifier(solver=solver, step_size=0.02, units="standardised", **options)
+    assert not np.allclose(other.fit(X, label, s).coef_, model.coef_, rtol=1e-3)
+
+
+def test_a_penalty_is_the_same_in_either_units(random):
+    X = random.normal(size=(60, 2)) * [1.0, 4.0] + 2.0
+    label = X @ [1.0, 0.5] + random.normal(size=60) > 3
+    options = {"solver": "gradient_descent", "alpha": 0.05, "n_restarts": 0, "max_iter": 20_000}
+    one, other = (
+        MCEClassifier(step_size="constant", units=units, tol=1e-6, **options).fit(X, label)
+        for units in ("data", "standardised")
+    )
+    assert one.loss_ == pytest.approx(other.loss_, rel=1e-6)
+    np.testing.assert_allclose(one.coef_, other.coef_, rtol=1e-2)
+
+
+def test_with_an_intercept_there_is_no_minimum_and_it_is_said():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = MCEClassifier(n_restarts=0).fit(X, y)
+    assert "no least one" in model.certificate_.claim
+    sign = 2.0 * y - 1.0
+    longer = [expit(-k * sign * model.decision_function(X)).mean() for k in (1.0, 2.0, 8.0, 1e6)]
+    assert (np.diff(longer) < 0).all()  # ever lower, towards the count
+    assert longer[-1] == pytest.approx(model.train_error_, abs=1e-9)
+    for other in (MCEClassifier(alpha=0.01), MCEClassifier(fit_intercept=False)):
+        assert "no least one" not in other.set_params(n_restarts=0).fit(X, y).certificate_.claim
+    few = MCEClassifier(fit_intercept=False, tol=1e-8, random_state=0).fit([[1.0], [2.0]], [1, 0])
+    assert few.coef_[0, 0] == pytest.approx(-1.061, abs=1e-3)
+    assert few.loss_ == pytest.approx(0.425, abs=1e-3)
+    # stochastic steps come near to where the others end, and not to twice the loss
+    near = MCEClassifier(solver="sgd", n_restarts=0, random_state=0).fit(X, y)
+    assert near.status_ is Status.CONVERGED
+    assert near.loss_ < 1.4 * model.loss_
 
 
 def test_it_errs_less_than_least_squares_on_several_classes():

@@ -19,8 +19,12 @@ from maxmargin.kernels import RBF, Linear, Polynomial
 from maxmargin.linear.perceptron import Perceptron
 from maxmargin.linear.separability import is_separable
 
+# most data here cannot be separated, and the default tells so: see the test of that
+pytestmark = pytest.mark.filterwarnings("ignore:.* still on the wrong side")
 ORDERS = ("shuffled", "cyclic", "random", "misclassified")
 XOR = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]), np.array([0, 0, 1, 1])
+
+XOR_MANY = np.tile(XOR[0], (10, 1)), np.tile(XOR[1], 10)
 
 
 def signs(y):
@@ -146,6 +150,81 @@ def test_watching_it_step_by_step_ends_where_the_fit_ends(random):
 
 
 @pytest.mark.parametrize("kernel", [None, "linear"])
+@pytest.mark.parametrize("variant", ["last", "averaged"])
+def test_steps_by_a_schedule_from_any_start_with_weights(kernel, variant, random):
+    """``w <- w + gamma_k s_i y_i x_i`` for the k-th update, by hand; with a kernel the same."""
+    X = random.integers(-4, 5, size=(30, 2)).astype(float)
+    y, s = signs(random.integers(0, 2, 30)), random.integers(1, 4, 30).astype(float)
+    a, b = random.normal(size=30).round(1), 0.5  # the start: a combination of rows, and a bias
+    w, k, visited = np.append(a @ X, b), 0, []
+    alpha, mistakes = np.zeros(30), []
+    Z = np.column_stack([X, np.ones(30)])
+    for i in [*range(30), *range(30)]:
+        if y[i] * (w @ Z[i]) <= 0:
+            k += 1
+            w = w + s[i] * y[i] * Z[i] / k
+            alpha[i] += s[i] / k
+            mistakes.append(np.count_nonzero(y * (Z @ w) <= 0))
+        visited.append(w)
+    expected = w if variant == "last" else np.mean(visited, axis=0)
+    start = {"coef_init": [a @ X] if kernel is None else [a], "intercept_init": [b]}
+    for eta0 in ("inverse", lambda k: 1.0 / k):
+        model = Perceptron(order="cyclic", tol=None, max_iter=2, eta0=eta0, variant=variant)
+        model.set_params(kernel=kernel)
+        with warnings.catch_warnings(action="ignore"):
+            model.fit(X, y, sample_weight=s, **start)
+        np.testing.assert_allclose(model.decision_function(X), Z @ expected, atol=1e-9)
+        assert model.n_updates_ == k
+        with pytest.raises(ValueError, match="constant step"):
+            model.mistake_bound(X, y, [1.0, 0.0])
+    steps = list(model.steps(X, y, sample_weight=s, **start))
+    assert [step.mistakes for step in steps[1:]] == mistakes
+    np.testing.assert_allclose(steps[-1].dual, alpha, atol=1e-12)
+    assert (steps[-1].coef is None) == (kernel is not None)
+    sizes = {
+        name: Perceptron(eta0=name, tol=None, max_iter=2, order="cyclic", kernel=kernel)
+        for name in ("constant", "inverse_sqrt", 1.0)
+    }
+    with warnings.catch_warnings(action="ignore"):
+        values = {name: model.fit(X, y).decision_function(X) for name, model in sizes.items()}
+    np.testing.assert_array_equal(values["constant"], values[1.0])
+    assert not np.allclose(values["inverse_sqrt"], values[1.0])
+
+
+def test_a_kernel_goes_on_from_the_last_fit(random):
+    X = random.integers(-4, 5, size=(40, 2)).astype(float)
+    y = random.integers(0, 3, 40)
+    with warnings.catch_warnings(action="ignore"):
+        whole, halves = (
+            Perceptron(kernel=Polynomial(2, coef0=1.0), order="cyclic", tol=None, max_iter=passes)
+            for passes in (4, 2)
+        )
+        whole.fit(X, y)
+        halves.set_params(warm_start=True).fit(X, y).fit(X, y)
+    np.testing.assert_allclose(halves.decision_function(X), whole.decision_function(X), atol=1e-8)
+    assert halves.coef_init_.shape == (3, 40)
+    with pytest.raises(ValueError, match="weights to start from have shapes"):
+        halves.fit(X[:30], y[:30])
+    with pytest.raises(ValueError, match="start from zero"):
+        halves.mistake_bound(X, y, np.zeros((3, 40)))
+
+
+def test_walking_through_several_classes_and_kernels_ends_where_the_fit_ends():
+    X, y = load_iris(return_X_y=True)
+    for kernel in (None, RBF(1.0)):
+        model = Perceptron(kernel=kernel, max_iter=30, random_state=2)
+        walked = list(model.steps(X, y))
+        model.fit(X, y)
+        for k in range(3):
+            own = [step for step in walked if step.machine == k]
+            assert [step.number for step in own] == list(range(model.n_updates_[k] + 1))
+            np.testing.assert_array_equal(own[-1].dual, model.dual_coef_[k])
+            if kernel is None:
+                np.testing.assert_array_equal(own[-1].coef, model.coef_[k])
+    assert not hasattr(Perceptron(), "classes_")
+
+
+@pytest.mark.parametrize("kernel", [None, "linear"])
 @pytest.mark.parametrize("variant", ["last", "pocket", "averaged"])
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_trace_has_every_update_and_changes_nothing(order, variant, kernel, random):
@@ -214,6 +293,30 @@ def test_a_state_that_recurs_is_reported(order, kernel):
         again = Perceptron(order=order, tol=None, kernel=kernel, max_iter=model.n_iter_ + length)
         values = again.fit(*XOR).decision_function(XOR[0])
     np.testing.assert_array_equal(values, model.decision_function(XOR[0]))
+
+
+def test_the_default_tells_when_it_leaves_mistakes(random):
+    """scikit-learn's stopping rule ends before the theorem's end, on separable data, too."""
+    left = 0
+    for _ in range(10):
+        X, y = separable(random, n=100, gap=0.01)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            model = Perceptron().fit(X, y)
+        wrong = np.count_nonzero(signs(y) * model.decision_function(X) <= 0)
+        assert bool(said) == bool(wrong)
+        assert model.certificate_.mistakes == wrong
+        if wrong:
+            left += 1
+            assert said[0].category is ConvergenceWarning
+            assert f"{wrong} of 100 training rows" in str(said[0].message)
+            assert "tol=None" in str(said[0].message)  # the remedy, which works:
+            assert Perceptron(tol=None, max_iter=10**5).fit(X, y).converged_
+    assert left > 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # who asks for less than separation is not told
+        for options in ({"variant": "pocket"}, {"early_stopping": True}, {"penalty": "l2"}):
+            assert Perceptron(**options).fit(*XOR_MANY).status_ == "no_improvement"
 
 
 def test_otherwise_max_iter_speaks_and_names_the_verdict():
@@ -378,8 +481,9 @@ def test_ctrl_c_leaves_a_usable_model(kernel, cancer, capsys):
         ({"penalty": "l2", "variant": "averaged"}, "cannot be had"),
         ({"penalty": "l2", "alpha": 1.0}, "shrink the weights to nothing"),
         ({"cache_size": 100}, "kernel is None"),
-        ({"kernel": "rbf", "init": "random"}, "starts from zero"),
-        ({"kernel": "rbf", "warm_start": True}, "starts from zero"),
+        ({"kernel": "rbf", "init": "random"}, "no random start"),
+        ({"eta0": "inverse", "penalty": "l2"}, "make eta0 a number"),
+        ({"eta0": lambda k: -1.0}, "size of step 1 is -1"),
     ],
 )
 def test_what_cannot_be_is_refused(options, words):

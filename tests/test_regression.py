@@ -1,7 +1,10 @@
 """Least squares: every method finds the minimum, in any units, at any rank, and says how well."""
 
+import re
 import signal
 import tracemalloc
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +14,11 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from maxmargin import Trace
 from maxmargin.linear.regression import LeastSquaresClassifier, LinearRegression
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
+from maxmargin.solvers import GradientDescent, StochasticDescent
 
 STEPS = {
     "qr": {},
@@ -40,6 +45,7 @@ def expected_failures(estimator):
         LinearRegression(solver="conjugate_gradient", tol=1e-10),
         LinearRegression(solver="gradient_descent", tol=1e-10),
         LinearRegression(solver="sgd", random_state=0),
+        LinearRegression(solver="gradient_descent", step_size="constant", units="data"),
         LeastSquaresClassifier(),
     ],
     expected_failed_checks=expected_failures,
@@ -198,15 +204,140 @@ def test_what_has_not_converged_says_so_and_what_to_do(solver, random):
     assert model.n_iter_ == 2
 
 
-def test_a_step_that_is_too_long_is_named(random):
+@pytest.mark.parametrize("solver", ["gradient_descent", "sgd"])
+def test_a_step_that_is_too_long_diverges_and_says_so(solver, random):
     X, y = random.normal(size=(50, 3)), random.normal(size=50)
-    with pytest.warns(ConvergenceWarning, match=r"step_size=5\.0.*Leave step_size=None"):
-        model = LinearRegression(solver="gradient_descent", step_size=5.0).fit(X, y)
-    assert np.isfinite(model.coef_).all()
-    short = LinearRegression(solver="gradient_descent", step_size=0.1).fit(X, y)
-    np.testing.assert_allclose(short.coef_, LinearRegression().fit(X, y).coef_, rtol=1e-4)
+    for units, step in {"data": 5.0, "standardised": lambda t: 5.0}.items():
+        model = LinearRegression(solver=solver, step_size=step, units=units, random_state=0)
+        with pytest.warns(ConvergenceWarning, match=r"have diverged.*Leave step_size=None"):
+            model.fit(X, y)
+        assert model.certificate_.status is Status.DIVERGED
+        assert model.loss_curve_[-1] > 100 * model.loss_curve_[0]
+        assert np.isfinite(model.coef_).all()
+    if solver == "gradient_descent":
+        curvature = np.linalg.eigvalsh(X.T @ X).max() * 2
+        options = {"solver": solver, "fit_intercept": False, "max_iter": 2000}
+        short = LinearRegression(step_size=1.9 / curvature, **options).fit(X, y)
+        exact = LinearRegression(fit_intercept=False).fit(X, y)
+        np.testing.assert_allclose(short.coef_, exact.coef_, rtol=1e-4)
+        options["max_iter"] = 30  # just beyond what is stable: slowly uphill
+        with pytest.warns(ConvergenceWarning, match=r"has grown at \d+ steps"):
+            LinearRegression(step_size=2.1 / curvature, **options).fit(X, y)
     with pytest.raises(ValueError, match=r"step_size=0\.1 was given, but solver='auto' has no"):
         LinearRegression(step_size=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="units='data' was given, but solver='qr' has no"):
+        LinearRegression(units="data", solver="qr").fit(X, y)
+    for method in (GradientDescent, StochasticDescent):
+        with pytest.raises(ValueError, match="no schedule 'fast'"):
+            LinearRegression(solver=method(step_size="fast")).fit(X, y)
+        with pytest.raises(ValueError, match="no units 'mine'"):
+            LinearRegression(solver=method(units="mine")).fit(X, y)
+    with pytest.raises(ValueError, match="size of step 2 is -0"):
+        LinearRegression(solver=solver, step_size=lambda t: 1e-4 * (3 - 2 * t)).fit(X, y)
+
+
+def test_the_page_says_what_its_examples_print(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "descent.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == page.count("```python") == 5
+    names = {}
+    for k, (code, expected) in enumerate(blocks):
+        exec(compile(code, "descent.md", "exec"), names)
+        said = capsys.readouterr().out
+        assert said == expected or k > 2  # the later ones count rows, of which one may be close
+    assert names["mistakes"][-1] == 0
+    assert max(np.diff(names["mistakes"])) > 0
+    assert names["scores"][0] < 0.6 < 0.95 < names["scores"][1]
+
+
+# -- the lecture's steps ---------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:The descent has not converged")
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_gradient_descent_is_the_lectures_by_hand(intercept, container, random):
+    X = random.normal(size=(40, 3)) * [1.0, 10.0, 0.1] + 1.0
+    X[random.random(X.shape) < 0.2] = 0.0
+    y, s = X @ [1.0, 2.0, 3.0] + random.normal(size=40) + 4.0, random.uniform(0.5, 2.0, size=40)
+    Z = np.column_stack([X, np.full(40, float(intercept))])
+    w, path = np.zeros(4), [np.zeros(4)]
+    for t in range(1, 6):
+        w = w - 1e-4 / t * (2 * Z.T @ (s * (Z @ w)) - 2 * Z.T @ (s * y))
+        path.append(w)
+    trace = Trace()
+    model = LinearRegression(
+        solver="gradient_descent",
+        step_size=lambda t: 1e-4 / t,
+        fit_intercept=intercept,
+        max_iter=5,
+        callback=trace,
+    ).fit(container(X), y, s)
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), w, rtol=1e-12)
+    walked = np.array([record.variables[0] for record in trace.records[0]])
+    np.testing.assert_allclose(walked, path, rtol=1e-12, atol=1e-14)
+    losses = [s @ (Z @ w - y) ** 2 for w in path]
+    np.testing.assert_allclose(model.loss_curve_, losses, rtol=1e-10)
+    assert model.certificate_.objective == pytest.approx(losses[-1])
+
+
+def test_the_path_is_in_the_users_units_whatever_those_of_the_steps(random):
+    X, y = random.normal(size=(40, 2)) * [1.0, 50.0] + 7.0, random.normal(size=40) * 30.0 + 100.0
+    for solver in ("conjugate_gradient", "gradient_descent", "sgd"):
+        trace = Trace()
+        model = LinearRegression(solver=solver, random_state=0, callback=trace).fit(X, y)
+        last = trace.records[0][-1]
+        np.testing.assert_allclose(last.weights, model.coef_, rtol=1e-9)
+        assert last.intercept == pytest.approx(model.intercept_)
+
+
+@pytest.mark.filterwarnings("ignore:The descent has not converged")
+def test_stochastic_descent_on_squares_is_the_delta_rule(random):
+    """``w <- w + eta (y - w . x) x``, Widrow's and Hoff's; the squares' slope is twice that."""
+    X, label = random.normal(size=(30, 2)) + 0.3, random.integers(0, 2, size=30)
+    y, eta = 2.0 * label - 1.0, 0.05
+    w, path = np.zeros(3), [np.zeros(3)]
+    for _ in range(3):
+        for i in range(30):
+            x = np.append(X[i], 1.0)
+            w = w + eta * (y[i] - w @ x) * x
+        path.append(w)
+    trace, rule = Trace(), StochasticDescent(step_size=eta / 2, shuffle=False)
+    for data in (X, sp.csr_array(X)):
+        model = LeastSquaresClassifier(solver=rule, max_iter=3, callback=trace).fit(data, label)
+        np.testing.assert_allclose([*model.coef_[0], *model.intercept_], w, rtol=1e-12)
+    walked = [record.variables[0] for record in trace.records[0]]
+    np.testing.assert_allclose(walked[-4:], path, rtol=1e-12, atol=1e-14)
+    options = {"solver": "sgd", "step_size": eta / 2, "max_iter": 3}
+    one, same, other = (
+        LeastSquaresClassifier(random_state=seed, **options).fit(X, label).coef_
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert not np.allclose(one, other)  # by name the rows come in random order
+    assert not np.allclose(one, model.coef_)
+
+
+@pytest.mark.parametrize("units", ["data", "standardised"])
+def test_schedules_begin_with_a_safe_step(units, random):
+    X = random.normal(size=(60, 3)) * [1.0, 2.0, 0.5] + 0.5
+    y = X @ [1.0, -1.0, 2.0] + 0.1 * random.normal(size=60)
+    exact = LinearRegression().fit(X, y).certificate_.objective
+    for step in ("constant", "inverse_sqrt", "inverse"):
+        for solver in ("gradient_descent", "sgd"):
+            model = LinearRegression(
+                solver=solver, step_size=step, units=units, tol=1e-2, random_state=0
+            )
+            with warnings.catch_warnings(action="ignore"):
+                model.fit(X, y)
+            if solver == "gradient_descent":
+                assert (np.diff(model.loss_curve_) <= 0).all()
+            assert exact < model.certificate_.objective < y @ y
+    few, many = (
+        LinearRegression(solver="gradient_descent", step_size=step, units=units, tol=0.3).fit(X, y)
+        for step in ("constant", "inverse_sqrt")
+    )
+    assert few.n_iter_ < many.n_iter_
 
 
 @pytest.mark.usefixtures("heard")

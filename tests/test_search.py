@@ -501,7 +501,7 @@ def divided(A, B):
         (make_pipeline(Fails(), SVC()), {"svc__C": [1]}, 1, "transformers fail: ZeroDivisionError"),
         (make_pipeline(Fails(), LinearSVC()), {"linearsvc__C": [1, 2]}, 1, "transformers fail"),
         (LinearSVC(), {"C": [1]}, 0, "No other candidate differs from it in C only"),
-        (LinearSVC(solver="sgd", random_state=0), {"C": [1, 2]}, 0, "random steps"),
+        (LinearSVC(solver="sgd", random_state=0), {"C": [1, 2]}, 0, "its steps"),
         (LinearSVC(lam=0.1), {"fit_intercept": [True]}, 0, "lam=0.1 is for a fit of its own"),
         (LinearSVC(penalty="l1"), HINGES, 0, "Its fit refuses: penalty='l1'"),
         (LinearSVC(max_iter=1), {"C": [1, 1000]}, 0, "not converged along the path"),

@@ -65,6 +65,8 @@ MACHINES = [  # machine, targets, its method, shape of its weights
     (LogisticRegression(), THREE, "Newton", (3, D + 1)),
     (LogisticRegression(solver="lbfgs"), THREE, "LBFGS", (3, D + 1)),
     (LogisticRegression(l1_ratio=0.5), THREE, "Newton", (3, D + 1)),
+    (LogisticRegression(solver="gradient_descent"), THREE, "GradientDescent", (3, D + 1)),
+    (LogisticRegression(C=np.inf, solver="sgd"), TWO, "StochasticDescent", (D + 1,)),
     (LinearRegression(solver="conjugate_gradient"), NUMBERS, "ConjugateGradients", (1, D)),
     (LinearRegression(solver="gradient_descent"), NUMBERS, "GradientDescent", (1, D + 1)),
     (
@@ -382,8 +384,10 @@ def test_the_choice_of_a_method_says_why():
 def test_a_method_that_a_machine_cannot_use_is_refused_in_its_own_words():
     with pytest.raises(ValueError, match=r"needs a smooth loss.*Got solver=Newton\(\)"):
         LinearSVC(loss="hinge", solver=solvers.Newton()).fit(X, TWO)
-    with pytest.raises(ValueError, match="for two classes"):
-        LogisticRegression(solver=solvers.Pegasos()).fit(X, THREE)
+    with pytest.raises(ValueError, match="takes its steps from the penalty"):
+        LogisticRegression(solver=solvers.Pegasos(), penalty=None).fit(X, THREE)
+    with pytest.raises(ValueError, match="knows the logistic loss"):
+        LinearSVC(solver=solvers.StochasticDescent()).fit(X, TWO)
     with pytest.raises(ValueError, match="solves least squares only"):
         MCEClassifier(solver=solvers.Factorisation()).fit(X, TWO)
     with pytest.raises(ValueError, match="contradict each other"):

@@ -186,8 +186,8 @@ class DualProblem:
         lower, upper = self.lower, self.upper
         if self.hard:
             lower, upper = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
-        most = np.maximum(score * lower, score * upper)
-        return float(np.maximum(most - score * beta, 0.0).sum())
+        end = np.where(score > 0, upper, np.where(score < 0, lower, beta))  # zero times infinity
+        return float(np.maximum(score * (end - beta), 0.0).sum())
 
     def started_from(self, beta: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
         """Return the same problem with another feasible start, and its ``K coef`` if known."""

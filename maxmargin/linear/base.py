@@ -38,8 +38,9 @@ from maxmargin.solvers import (
     NonnegativeLeastSquares,
     StochasticDescent,
 )
+from maxmargin.solvers.steps import SCHEDULES, UNITS, StepSize, in_data_units
 
-_STEPPED: dict[str, Callable[[float | None], Method]] = {
+_STEPPED: dict[str, Callable[[StepSize | None, str], Method]] = {
     "gradient_descent": GradientDescent,
     "sgd": StochasticDescent,
 }
@@ -51,7 +52,46 @@ _METHODS: dict[str, Callable[[], Method]] = {
 }
 
 
-MULTICLASS = [StrOptions(set(NAMED)), Scheme, callable]  # constraint on the parameter
+MULTICLASS = [StrOptions(set(NAMED)), Scheme, callable]  # constraints on parameters
+STEPS: dict[str, list] = {
+    "step_size": [POSITIVE, StrOptions(set(SCHEDULES)), callable, None],
+    "units": [StrOptions(set(UNITS))],
+}
+
+
+def stepped(solver: str, step_size: StepSize | None, units: str) -> Method:
+    """Gradient descent or stochastic gradient descent, by name."""
+    return _STEPPED[solver](step_size, units)
+
+
+def refuse_steps(machine: Any) -> None:
+    """Refuse a step size, or units of steps, where the solver takes none from the machine."""
+    for name, default in (("step_size", None), ("units", "auto")):
+        given = getattr(machine, name)
+        if given != default and not (
+            isinstance(machine.solver, str) and machine.solver in _STEPPED
+        ):
+            raise ValueError(
+                f"{name}={given!r} was given, but solver={machine.solver!r} has no step size: use "
+                f"solver='gradient_descent' or 'sgd', or leave {name}={default!r}."
+            )
+
+
+def growth(machine: Any) -> str:
+    """Say that gradient descent by steps of a given size was not always downhill, if so."""
+    solver = machine.solver
+    stated = solver if isinstance(solver, GradientDescent) else machine
+    if solver == "gradient_descent" or isinstance(solver, GradientDescent):
+        curves = getattr(machine, "loss_curve_", [])
+        curves = [curves] if np.ndim(curves[:1]) == 1 else curves
+        grown = sum(int(np.sum(np.diff(curve) > 0)) for curve in map(np.array, curves))
+        ended = machine.certificate_.status is Status.MAX_ITER
+        if ended and grown and stated.step_size is not None:
+            return (
+                f" The loss has grown at {grown} steps (see loss_curve_), so that "
+                f"step_size={stated.step_size} is too large."
+            )
+    return ""
 
 
 def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
@@ -89,7 +129,8 @@ class DescentMachine(LinearMachine):
     solver: str | Method
     tol: float | None
     max_iter: int
-    step_size: float | None
+    step_size: StepSize | None
+    units: str
     random_state: Any
     default_tol: ClassVar[float]
     default_tol_sgd: ClassVar[float] = 1e-3
@@ -98,7 +139,7 @@ class DescentMachine(LinearMachine):
         "fit_intercept": ["boolean"],
         "tol": [POSITIVE, None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "step_size": [POSITIVE, None],
+        **STEPS,
         "random_state": ["random_state"],
         **WATCHED,
     }
@@ -109,16 +150,18 @@ class DescentMachine(LinearMachine):
 
     def _method(self, solver: str | Method) -> Method:
         """Method that was asked for, with its step size."""
-        if self.step_size is not None and solver not in ("gradient_descent", "sgd"):
-            raise ValueError(
-                f"step_size={self.step_size} was given, but solver={self.solver!r} has no step "
-                "size: use solver='gradient_descent' or 'sgd', or leave step_size=None."
-            )
+        refuse_steps(self)
         if isinstance(solver, Method):
             return solver
-        if solver in ("gradient_descent", "sgd"):
-            return _STEPPED[solver](self.step_size)
+        if solver in _STEPPED:
+            return stepped(solver, self.step_size, self.units)
         return _METHODS[solver]()
+
+    def _in_data_units(self, method: Method) -> bool:
+        """Whether a method steps in X's own units, and not on standardised columns."""
+        if isinstance(method, GradientDescent | StochasticDescent):
+            return in_data_units(method.units, method.step_size)
+        return False
 
     def _advice(self, status: Status) -> str:
         """What it means that a fit has ended so, and what to do about it."""

@@ -86,6 +86,7 @@ class LinearSVC(RiskClassifier):
         ``"newton"`` is for the squared hinge, ``"multipliers"`` for the hinge,
         ``"dual_descent"`` for sparse and wide data and both losses, ``"l1_descent"`` for the l1
         penalty; ``"sgd"`` (Pegasos) is never exact. ``solver_`` says which it was.
+        Textbook methods, to compare and to watch: ``"qp"``, ``"subgradient"``.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     n_jobs : int, optional
@@ -147,7 +148,14 @@ class LinearSVC(RiskClassifier):
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "class_weight_on": [StrOptions({"positive", "rows"})],
         "solver": solver_names(
-            "newton", "multipliers", "dual_descent", "l1_descent", "sgd", "class_descent"
+            "newton",
+            "multipliers",
+            "dual_descent",
+            "l1_descent",
+            "sgd",
+            "class_descent",
+            "qp",
+            "subgradient",
         ),
         "multiclass": [*MULTICLASS, None],
     }

@@ -91,7 +91,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "loss": [StrOptions(set(_LOSSES)), ResidualLoss],
         "dual": ["boolean", StrOptions({"auto"})],
-        "solver": solver_names("newton", "multipliers", "dual_descent", "sgd"),
+        "solver": solver_names("newton", "multipliers", "dual_descent", "sgd", "qp", "subgradient"),
     }
 
     def __init__(

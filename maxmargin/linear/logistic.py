@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -12,14 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import MULTICLASS
+from maxmargin.linear.base import MULTICLASS, STEPS, growth, refuse_steps, stepped
 from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine
 from maxmargin.losses import Logistic, Loss
 from maxmargin.multiclass import OneVsRest, Scheme
 from maxmargin.risk import L2, NO_PENALTY, Penalty, SoftmaxRisk
+from maxmargin.solution import Status
 from maxmargin.solvers import Method
 
-_OURS = ("auto", "newton", "lbfgs", "sgd")
+_OURS = ("auto", "newton", "lbfgs", "gradient_descent", "sgd")
 _THEIRS = {  # scikit-learn's names for the rest, and what they are here
     "liblinear": "auto",
     "newton-cg": "newton",
@@ -30,6 +33,10 @@ _THEIRS = {  # scikit-learn's names for the rest, and what they are here
 _SOFTMAX = "softmax"
 _FOR_L1 = ("auto", "liblinear", "saga")
 _FOR_DUAL = ("auto", "liblinear")
+
+
+def _times(factor: float, size: Callable[[int], float], t: int) -> float:
+    return factor * size(t)
 
 
 class LogisticRegression(RiskClassifier):
@@ -71,14 +78,16 @@ class LogisticRegression(RiskClassifier):
         A way to the optimum, which is the same for all: a name, or a method of
         :mod:`maxmargin.solvers`. ``"newton"`` makes the matrix of second
         derivatives up to 1,500 features, and uses conjugate gradients beyond; ``"lbfgs"`` needs
-        gradients only; ``"sgd"``, for two classes, is never exact. ``"auto"`` is Newton for two
+        gradients only; ``"gradient_descent"`` and ``"sgd"`` are the lecture's (see ``step_size``),
+        and ``"sgd"`` is never exact. ``"auto"`` is Newton for two
         classes, by coordinates where there is an l1 penalty, and for several up to 400 weights in
         all, then ``"lbfgs"``. scikit-learn's other names are taken, too: ``"newton-cg"`` and
         ``"newton-cholesky"`` are ``"newton"``, ``"sag"`` and ``"saga"`` are ``"auto"``, and
         ``"liblinear"`` is LIBLINEAR's problem, with a penalised intercept and for two classes.
         ``solver_`` says which it was.
     max_iter : int, default=100
-        Passes over the data allowed; -1 for no limit.
+        Passes over the data allowed; -1 for no limit. A step of ``"gradient_descent"`` with a
+        given ``step_size`` is one pass.
     verbose : bool or int, default=0
         Show a progress bar.
     warm_start : bool, default=False
@@ -104,6 +113,22 @@ class LogisticRegression(RiskClassifier):
         together from those of the machines. (The hinges of ``"crammer_singer"`` and
         ``"weston_watkins"`` are ``LinearSVC``'s.)
 
+    step_size : float, {"constant", "inverse_sqrt", "inverse"} or callable, optional
+        ``eta`` of the lecture's steps: for ``"gradient_descent"`` against the gradient of the
+        objective as it is stated above (or, with ``lam``, of mean loss plus ``lam ||w||^2``), which
+        without a penalty is ``w <- w + eta sum_i s_i y_i (1 - l(y_i f(x_i))) x_i``,
+        ``l(z) = 1 / (1 + exp(-z))``; for ``"sgd"`` against that of one row's part of it, the
+        n-th part of the penalty included, row after row in random order. A number, a schedule
+        that begins with a safe size (:mod:`maxmargin.solvers.steps`), or a function of the number
+        of the step, for ``"sgd"`` of the row, from 1 on. The last point is the answer; steps that
+        are too large diverge, and a warning says so. By default steps fit the data: by a line
+        search, or Pegasos's (without a penalty: safe for every row, falling and averaged).
+    units : {"auto", "data", "standardised"}, default="auto"
+        Of those steps: w and b as they are, or the weights of standardised columns, on the mean
+        of the losses, where one step size is good for all columns. By default the first where
+        ``step_size`` is given, and the second where it is not. Stochastic steps with a penalty
+        are always in X's own.
+
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_machines, n_features)
@@ -118,6 +143,9 @@ class LogisticRegression(RiskClassifier):
         Passes over the data.
     C_, lam_ : arrays of shape (1,) or (n_machines,)
         Cost of a row of weight one, and what it is in the lambda form.
+    loss_curve_ : list of float
+        Of ``"gradient_descent"`` and, but for Pegasos, ``"sgd"``: the objective at the start and
+        after each step or pass. A list of such where there are several machines.
     solver_, solver_why_ : str
         Methods that were taken, and why.
     t_ : int
@@ -138,10 +166,16 @@ class LogisticRegression(RiskClassifier):
     >>> sparse = LogisticRegression(l1_ratio=1.0, C=0.1).fit(X, y)
     >>> int((sparse.coef_ == 0).sum()), sparse.certificate_.converged
     (10, True)
+    >>> steps = LogisticRegression(C=0.01, solver="gradient_descent", step_size=0.05, tol=1e-3)
+    >>> steps.set_params(max_iter=3000).fit(X, y).certificate_.converged  # the lecture's way there
+    True
+    >>> bool(steps.loss_curve_[-1] < steps.loss_curve_[0])
+    True
     """
 
     _parameter_constraints: dict = {
         **RiskMachine._parameter_constraints,
+        **STEPS,
         "penalty": [StrOptions({"l1", "l2", "elasticnet", "deprecated"}), None],
         "C": [Interval(Real, 0.0, None, closed="right")],
         "l1_ratio": [Interval(Real, 0.0, 1.0, closed="both"), None],
@@ -175,6 +209,8 @@ class LogisticRegression(RiskClassifier):
         callback: Any = None,
         trace: Any = False,
         multiclass: Any = _SOFTMAX,
+        step_size: Any = None,
+        units: str = "auto",
     ) -> None:
         self.penalty = penalty
         self.C = C
@@ -196,6 +232,8 @@ class LogisticRegression(RiskClassifier):
         self.callback = callback
         self.trace = trace
         self.multiclass = multiclass
+        self.step_size = step_size
+        self.units = units
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -230,6 +268,19 @@ class LogisticRegression(RiskClassifier):
     def _penalised_intercept(self) -> float | None:
         return self.intercept_scaling if self.solver == "liblinear" else None
 
+    def _named(self, name: str, risk: Any) -> Method:
+        """Method of a name; stochastic steps that nobody has stated are Pegasos's, if they can."""
+        pegasos = name == "sgd" and self.step_size is None and not self._penalty.none
+        if name not in ("gradient_descent", "sgd") or (pegasos and self.units != "standardised"):
+            return super()._named(name, risk)
+        size, factor = self.step_size, 1.0
+        if self.lam is not None:  # from the objective to mean loss plus lam ||w||^2, or a row's
+            factor = 2.0 * self.lam * (1.0 if name == "gradient_descent" else risk.n)
+        if factor != 1.0 and size is not None and not isinstance(size, str):
+            given = size
+            size = partial(_times, factor, size) if callable(given) else factor * given
+        return stepped(name, size, self.units)
+
     def _keep(self, design: Design, thetas: np.ndarray, passes: int) -> None:
         super()._keep(design, thetas, passes)
         self.n_iter_ = np.array([passes], dtype=np.int32)
@@ -243,10 +294,10 @@ class LogisticRegression(RiskClassifier):
                 "3). Either use another solver or wrap the estimator in a OneVsRestClassifier to "
                 "keep applying a one-versus-rest scheme."
             )
-        if self.solver == "sgd" or self.norm_bound is not None or self.dual:
+        if self.norm_bound is not None or self.dual:
             raise ValueError(
-                "solver='sgd', norm_bound and dual=True are for machines for two classes. For "
-                "several, use multiclass='ovr', or solver='auto' and C or lam."
+                "norm_bound and dual=True are for machines for two classes. For several, use "
+                "multiclass='ovr', or solver='auto' and C or lam."
             )
         cost = weight * factors[index]
         return [SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self._penalty)]
@@ -254,6 +305,9 @@ class LogisticRegression(RiskClassifier):
     def _refuse_contradictions(self) -> None:
         self._refuse_two_forms()
         self._refuse_penalty()
+        refuse_steps(self)
+        if self.norm_bound is not None and self.step_size is not None:
+            raise ValueError("norm_bound is found through exact answers: leave step_size=None.")
         solver, penalty = self.solver, self._penalty
         if isinstance(solver, Method):  # it says itself what it takes
             solver = "auto"
@@ -287,8 +341,6 @@ class LogisticRegression(RiskClassifier):
             raise ValueError("l1_ratio must be specified when penalty is elasticnet.")
         if self._penalty.none and self.lam is not None:
             raise ValueError("Without a penalty there is nothing for lam to weigh: leave it out.")
-        if self._penalty.none and self.solver == "sgd":
-            raise ValueError("solver='sgd' takes its steps from the penalty: use a finite C.")
         if penalty is None and self.C not in (1.0, np.inf):
             message = "Setting penalty=None will ignore the C and l1_ratio parameters"
             warn(message, UserWarning)
@@ -296,13 +348,13 @@ class LogisticRegression(RiskClassifier):
             warn(f"Inconsistent values: penalty={penalty} with l1_ratio={ratio}.", UserWarning)
 
     def _unfinished(self) -> str:
-        if self._penalty.none:
+        if self._penalty.none and self.certificate_.status is not Status.DIVERGED:
             return (
                 "Without a penalty the likelihood has no maximum where the classes can be "
                 "separated: longer weights are always better. These have a norm of "
                 f"{np.linalg.norm(self.coef_):.3g} and stopped growing for want of digits or "
                 "passes. Use penalty='l2' and a finite C; maxmargin.is_separable tells whether "
-                "that is the case."
+                f"that is the case.{growth(self)}"
             )
         return super()._unfinished()
 

@@ -18,6 +18,11 @@ which tends to the best competitor's lead as ``eta`` grows; it is ``-y f`` where
 
 E is bounded and not convex: descents from several starts, of which the best is kept.
 
+For two classes with an intercept and ``alpha = 0`` it has no minimum (but where no hyperplane beats
+a coin). ``l(-y f) = P[y (f + e) < 0]`` for e of the logistic distribution, so that E(w, b) is the
+mean over e of the error count of (w, b + e): never below the least count, which it only nears as w
+grows. Without an intercept there can be one: for x = 1 (+) and 2 (-) it is w = -1.061, E = 0.425.
+
 References: seed 004; Juang and Katagiri, IEEE Trans. Signal Processing 40, 1992.
 """
 
@@ -37,7 +42,7 @@ from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import DescentMachine, LinearClassifier, with_weight
+from maxmargin.linear.base import DescentMachine, LinearClassifier, growth, with_weight
 from maxmargin.losses import MinimumClassificationError
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk.standardised import (
@@ -56,12 +61,12 @@ _STEEPEST = 1.0 / (6.0 * 3.0**0.5)  # largest curvature of 1 / (1 + exp(-z))
 _START_STEPS, _START_TOL = 50, 1e-3  # of the least squares that the first descent starts from
 _LENGTHS = 1.0, 100.0  # between which the other starts are drawn: long ones ignore outliers
 _OFF_CENTRE, _RESOLVED = 0.1, 1e-6
-_FIRST_STEP = 5.0  # long, as slopes are small wherever the sigmoid is flat
+_FIRST_STEP, _DECAY = 5.0, 0.5  # long steps for long, as slopes are small where a sigmoid is flat
 
 
 @dataclass(frozen=True)
 class SmoothedError(StandardisedError):
-    """``E`` as a function of standardised weights V of shape (m, d + 1), the last column being b.
+    """``E`` as a function of weights V of shape (m, d + 1) of the columns, the last one c.
 
     ``index`` is the class of each row; with two classes m is one.
     """
@@ -78,8 +83,10 @@ class SmoothedError(StandardisedError):
         """Value and gradient."""
         margins, towards = self._margins(self.values(V))
         gradient = self.gradient(self.loss.slope(margins)[:, None] * towards)
-        gradient[:, :-1] += self.alpha * V[:, :-1]
-        penalty = 0.5 * self.alpha * np.vdot(V[:, :-1], V[:, :-1])
+        scale = 1.0 if self.columns.standardised else self.columns.units[1]
+        held = scale * V[:, :-1]
+        gradient[:, :-1] += self.alpha * scale * held
+        penalty = 0.5 * self.alpha * np.vdot(held, held)
         return float(self.columns.weight @ self.loss.value(margins) + penalty), gradient
 
     def _margins(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -103,11 +110,11 @@ class SmoothedError(StandardisedError):
         curvature = _STEEPEST * steepness**2
         if self.n_classes == 2:
             target = np.where(self.index == 1, 1.0, -1.0)[:, None]
-            return RowLoss(SIGMOID, target, curvature, _FIRST_STEP, steepness)
+            return RowLoss(SIGMOID, target, curvature, _FIRST_STEP, steepness, decay=_DECAY)
         target = self.index[:, None].astype(np.float64)
         # by the chain rule: d has a gradient of norm at most sqrt(2) and a curvature of eta / 2
         curvature = 2.0 * curvature + 0.125 * steepness * self.eta
-        return RowLoss(COMPETING, target, curvature, _FIRST_STEP, steepness, self.eta)
+        return RowLoss(COMPETING, target, curvature, _FIRST_STEP, steepness, self.eta, _DECAY)
 
 
 class MCEClassifier(LinearClassifier, DescentMachine):
@@ -124,16 +131,20 @@ class MCEClassifier(LinearClassifier, DescentMachine):
     them of machines for two.
 
     The problem is not convex. No certificate of a global minimum exists: ``gradient_norm_`` only
-    says that the answer is stationary. The descent is therefore repeated from random starts, and
-    the answer with the smallest E is kept. Scaling of the columns does not matter, since descents
-    run on standardised columns; ``coef_`` is in X's own units.
+    says that the answer is stationary, to ``tol``. The descent is therefore repeated from random
+    starts, and the answer with the smallest E is kept. With two classes, an intercept and
+    ``alpha=0`` there is no minimum at all: E falls towards a count of errors as w grows, and
+    where it ends, so the length of w, is set by ``tol``. What then has a meaning are the direction
+    of w, b over its length, and ``train_error_``; an ``alpha`` above zero gives the length one.
+    Scaling of the columns does not matter, since descents run on standardised columns unless their
+    ``step_size`` is given; ``coef_`` is in X's own units.
 
     Parameters
     ----------
     slope : float, default=1.0
-        Steepness of the sigmoid. With ``alpha=0`` the length of w does the same work: the minimum
-        for twice the slope is half as long a w with the same predictions. The slope then only says
-        how sharply the errors are counted at the start, where values are of size one.
+        Steepness of the sigmoid. With ``alpha=0`` the length of w does the same work: twice the
+        slope is twice as long a w, with the same predictions. The slope then only says how sharply
+        the errors are counted at the start, where values are of size one.
     alpha : float, default=0.0
         Penalty on the weights of standardised columns, ``scale_j`` being column j's standard
         deviation; not available with ``solver="sgd"``.
@@ -144,17 +155,27 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         itself, ``"sgd"`` that of one row at a time, averaged; or a method of
         :mod:`maxmargin.solvers`.
     n_restarts : int, default=9
-        Descents from random starts besides the first one, which starts from a regression on the
-        labels. None are made once the classes are separated. Many columns or far outliers make
-        poor local minima common: compare ``losses_``, and raise this if they differ much.
+        Descents from random starts besides the first one. None are made once the classes are
+        separated. Many columns or far outliers make poor local minima common: compare ``losses_``,
+        and raise this if they differ much.
     tol : float, optional
         Largest entry of the gradient on standardised columns where a descent ends. By default 1e-4,
-        and 1e-3 for ``"sgd"``.
+        and 2e-4 for ``"sgd"``.
     max_iter : int, default=1000
         Limit on the steps of each descent, for ``"sgd"`` passes over the rows.
-    step_size : float, optional
-        For ``"gradient_descent"`` a fixed size of the steps, in place of a line search; for
-        ``"sgd"`` that of the first pass, in place of one from a bound on the curvature.
+    step_size : float, {"constant", "inverse_sqrt", "inverse"} or callable, optional
+        ``eta`` of the lecture's steps, ``w <- w + eta sum_i s_i slope l(d_i) (1 - l(d_i)) y_i x_i``
+        for ``"gradient_descent"``, the same with one row, row after row in random order, for
+        ``"sgd"``; here ``s_i`` are the weights as they were given. A number, a schedule that begins
+        with a safe size (:mod:`maxmargin.solvers.steps`), or a function of the number of the step,
+        for ``"sgd"`` of the row, from 1 on; the last point is the answer. By default steps are made
+        to fit the data: by a line search, or small enough for every row, falling and averaged.
+    units : {"auto", "data", "standardised"}, default="auto"
+        Of those steps: w and b as they are, or the weights of standardised columns, on the mean E
+        in place of the sum. By default the first where ``step_size`` is given, and the second where
+        it is not.
+    init : {"least_squares", "zero"}, default="least_squares"
+        Where the first descent starts: from some steps of a regression on the labels, or from zero.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights for each class.
@@ -182,14 +203,15 @@ class MCEClassifier(LinearClassifier, DescentMachine):
     train_error_ : float
         What E stands for: the share of the training rows, by weight, that are misclassified.
     separated_ : bool
-        Whether there are none. E then has no minimum without a penalty: it tends to zero as w
-        grows, the descent stops at ``tol``, and only the direction of w has a meaning.
+        Whether there are none. Without a penalty E then tends to zero as w grows.
     gradient_norm_ : float
         Largest entry of the gradient on standardised columns.
     certificate_ : GradientCertificate
         Loss, gradient and status: how near to a stationary point the answer is.
     status_ : Status
-        ``"converged"`` (to a stationary point), or why the descent that was kept has ended early.
+        ``"converged"``: the gradient is at most ``tol``, at a stationary point or, where there is
+        none, where a longer w would hardly lower E; or why the descent that was kept has ended
+        early.
     losses_ : array of shape (n_restarts_ + 1,)
         E at the end of each descent.
     loss_curve_ : list of float
@@ -221,7 +243,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
     1
     """
 
-    default_tol = 1e-4
+    default_tol, default_tol_sgd = 1e-4, 2e-4
 
     _parameter_constraints: dict = {
         **DescentMachine._parameter_constraints,
@@ -229,6 +251,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "eta": [POSITIVE],
         "solver": [StrOptions({"lbfgs", "gradient_descent", "sgd"}), Method],
+        "init": [StrOptions({"least_squares", "zero"})],
         "n_restarts": [Interval(Integral, 0, None, closed="left")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "warm_start": ["boolean"],
@@ -244,7 +267,9 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         n_restarts: int = 9,
         tol: float | None = None,
         max_iter: int = 1000,
-        step_size: float | None = None,
+        step_size: Any = None,
+        units: str = "auto",
+        init: str = "least_squares",
         fit_intercept: bool = True,
         class_weight: Any = None,
         random_state: Any = None,
@@ -262,6 +287,8 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.step_size = step_size
+        self.units = units
+        self.init = init
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.random_state = random_state
@@ -309,7 +336,7 @@ class MCEClassifier(LinearClassifier, DescentMachine):
             self._descend(method, error, last, monitor)
         if self.status_ is not Status.CONVERGED:
             warn(
-                f"{self._advice(self.status_)} The gradient is "
+                f"{self._advice(self.status_)}{growth(self)} The gradient is "
                 f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
                 "rows are misclassified."
             )
@@ -317,13 +344,17 @@ class MCEClassifier(LinearClassifier, DescentMachine):
 
     def _descend(self, method: Method, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
         """Descend from each start, and keep the best."""
-        random = check_random_state(self.random_state)
+        random, own = check_random_state(self.random_state), error
+        if self._in_data_units(method):
+            columns = error.columns
+            plain = Columns(columns.X, columns.total * columns.weight, self.fit_intercept, False)
+            own = replace(error, columns=plain)
         typical: np.ndarray | None = None
         best: Descent | None = None
         losses: list[float] = []
         while len(losses) <= self.n_restarts:
             this = ProblemMonitor(monitor, len(losses))
-            monitor.readings[this.problem] = readings.of_standardised(error.columns)
+            monitor.readings[this.problem] = readings.of_standardised(own.columns)
             watch = Watch(self._tol(), self.max_iter, this)
             if losses:
                 typical = error.columns.typical() if typical is None else typical
@@ -332,7 +363,8 @@ class MCEClassifier(LinearClassifier, DescentMachine):
                 start = self._first_start(error, last, watch)
             if isinstance(method, StochasticDescent):
                 watch = replace(watch, seed=int(random.randint(1 << 31)))
-            found: Descent = method.solve(error, watch, start=start)
+            found: Descent = method.solve(own, watch, start=moved(start, error, own))
+            found = replace(found, point=moved(found.point, own, error))
             monitor.finished()
             losses.append(found.value)
             if best is None or found.value < best.value:
@@ -349,7 +381,9 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         signs = np.column_stack(self._signs(error.index))
         shape = signs.shape[1], columns.X.shape[1]
         if self.warm_start and coef is not None and coef.shape == shape:
-            return np.column_stack([coef * columns.scale, intercept + coef @ columns.mean])
+            return error.point(coef, intercept)
+        if self.init == "zero":
+            return np.zeros((shape[0], shape[1] + 1))
         mean = columns.weight @ signs if self.fit_intercept else np.zeros(shape[0])
         squares = SquaredError(columns, signs - mean, self.fit_intercept)
         short = replace(watch, tol=_START_TOL, max_iter=_START_STEPS).untraced()
@@ -357,9 +391,8 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         return np.column_stack([found.coef * columns.scale, mean])
 
     def _keep(self, error: SmoothedError, found: Descent) -> None:
-        columns = error.columns
-        self.coef_ = found.point[:, :-1] * columns.inverse
-        self.intercept_ = found.point[:, -1] - self.coef_ @ columns.mean
+        columns, weights = error.columns, error.weights(found.point)
+        self.coef_, self.intercept_ = np.ascontiguousarray(weights[:, :-1]), weights[:, -1].copy()
         wrong = self.scheme_.decode(error.values(found.point)) != error.index
         self.train_error_ = float(columns.weight[wrong].sum())
         self.separated_ = not wrong.any()
@@ -373,9 +406,18 @@ class MCEClassifier(LinearClassifier, DescentMachine):
             status=found.status,
             tol=self._tol(),
             convex=False,
+            attained=bool(self.alpha) or not self.fit_intercept or len(self.classes_) > 2,
         )
         self.loss_curve_ = found.curve
         self.n_iter_ = max(found.n_iter, 1)
+
+
+def moved(V: np.ndarray, error: SmoothedError, other: SmoothedError) -> np.ndarray:
+    """Weights of the columns of one error, as those of another's columns."""
+    if error is other:
+        return V
+    weights = error.weights(V)
+    return other.point(weights[:, :-1], weights[:, -1])
 
 
 def _random_start(error: SmoothedError, typical: np.ndarray, random: Any) -> np.ndarray:

@@ -12,15 +12,15 @@ IEEE Trans. Neural Networks 1, 1990 (pocket); Freund and Schapire, Machine Learn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import _fit_context, clone
+from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import MistakesCertificate
@@ -33,8 +33,8 @@ from maxmargin.linear.kernel_perceptron import (
     KernelPerceptron,
     has_coefficients,
     learns_in_parts,
-    update_bounds,
 )
+from maxmargin.linear.perceptron_study import StudiedPerceptron
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch
@@ -42,20 +42,23 @@ from maxmargin.solvers.perceptron.passes import (
     Examples,
     Outcome,
     Passes,
-    Step,
     examples_of,
     order_of_rows,
 )
 from maxmargin.solvers.perceptron.state import LinearState, Penalty, starting_weights
+from maxmargin.solvers.steps import SCHEDULES, step_sizes
 
 
-class Perceptron(KernelPerceptron, LinearClassifier):
+class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     """The perceptron, with a proof of what it did.
 
     For two classes, or a task of a scheme, with labels ``y_i`` of -1 or +1: as long as a row has
     ``y_i (w . x_i + b) <= 0``,
 
-        w <- w + eta0 y_i x_i,    b <- b + eta0 y_i.
+        w <- w + eta0 y_i x_i,    b <- b + eta0 y_i
+
+    (the delta rule, which steps at every row by how far it is from its label, is
+    ``LeastSquaresClassifier(solver="sgd", step_size=eta / 2)``).
 
     The weights are the start plus ``sum_i alpha_i y_i x_i``; ``alpha``, how much step each row was
     used with, is ``dual_coef_``.
@@ -75,15 +78,18 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         Limit on the passes over the data.
     tol : float or None, default=1e-3
         Stop when the mean loss ``max(0, -y f(x))`` of a pass was not better than the best one by
-        ``tol`` in ``n_iter_no_change`` passes, as in scikit-learn, without a warning. This can be
-        before separable data are separated (see ``status_``): with None the passes go on until no
-        row is wrong.
+        ``tol`` in ``n_iter_no_change`` passes, as in scikit-learn. This can be before separable
+        data are separated, and a warning says so where rows are left on the wrong side (but with
+        ``early_stopping``, a penalty, or a variant for data that cannot be separated): with None
+        the passes go on until no row is wrong.
     shuffle : bool or None, default=None
         scikit-learn's word for ``order="shuffled"`` or ``"cyclic"``; None leaves it to ``order``.
     verbose : bool or int, default=0
         Show a progress bar (by tqdm if it is installed).
-    eta0 : float, default=1.0
-        The step. From a zero start it only scales weights and bias.
+    eta0 : float, {"constant", "inverse_sqrt", "inverse"} or callable, default=1.0
+        The step. From a zero start a number only scales weights and bias. A name is a schedule,
+        1, ``k ** -0.5`` or ``1 / k`` for the k-th update; a callable is told k, from 1 on, and
+        returns the step. A penalty needs a number.
     n_jobs : int, optional
         Threads for several classes: -1 for one per core; by default as many as BLAS may use.
         Machines of a kernel share its matrix: they learn in one thread, and predict in all.
@@ -101,14 +107,15 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         What they count on where there are more than two classes: as in scikit-learn the rows of a
         class in its own machine, where it is the positive one; or (``"rows"``) in every machine.
     warm_start : bool, default=False
-        Start from the weights of the last fit.
+        Start from the weights of the last fit; with a kernel, its data have to be the same.
     order : {"shuffled", "cyclic", "random", "misclassified"} or None, default=None
         Of the rows in a pass: all in an order that is drawn anew for each pass (also for None), or
         in the given one; as many draws with replacement as there are rows; or those in the given
         order that were wrong when the pass began. In all of them only a row that is wrong when it
         is looked at makes a step.
     init : {"zero", "random"}, default="zero"
-        Weights to start from; random ones are standard normal.
+        Weights to start from; random ones are standard normal, and not for a kernel. ``fit`` and
+        ``steps`` take any others.
     variant : {"last", "pocket", "averaged"}, default="last"
         Which weights to keep: the last ones; or those with the fewest training errors (by weight)
         among the ones after each pass and all that had a longer run of right answers than any
@@ -116,7 +123,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         that cannot be separated.
     kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or None
         The kernel perceptron: the same in the kernel's feature space. By default, None, the data
-        are taken as they are. It starts from zero and takes no penalty.
+        are taken as they are. It takes no penalty.
     cache_size : "auto" or float, default="auto"
         Memory for the kernel's matrix in MB, or a quarter of what is free.
     time_limit : float, optional
@@ -137,7 +144,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     scheme_ : Scheme
         How the machines make several classes.
     coef_init_, intercept_init_ : as these
-        Where the fit began.
+        Where the fit began; with a kernel, shape (n_machines, n_samples): signed coefficients.
     dual_coef_ : float array of shape (1, n_samples) or (n_machines, n_samples)
         ``alpha``: ``coef_ = coef_init_ + (dual_coef_ * y) @ X``. Not for an L1 penalty, where the
         weights are no combination of the rows.
@@ -149,7 +156,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         What the passes have proven, one part per machine.
     status_ : {"separated", "no_improvement", "recurring", "max_iter", "time_limit", "interrupted"}
         How the fit ended; for several classes, the worst. ``"recurring"``: the weights at the
-        beginning of a pass are exactly those of an earlier one, in a fixed order.
+        beginning of a pass are exactly those of an earlier one, in a fixed order with one step.
     converged_ : bool
         Whether the last weights have every training row on its right side.
     cycle_length_ : int
@@ -168,6 +175,12 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     (<Status.SEPARATED: 'separated'>, 2, array([[1., 0., 1., 0.]]))
     >>> model.coef_, model.mistake_bound(X, y, [1.0, -1.0])
     (array([[ 2., -2.]]), 5.0)
+    >>> for step in Perceptron(order="cyclic").steps([[0.0], [2.0]], [0, 1]):
+    ...     print(step.number, step.row, step.coef, step.intercept, step.mistakes)
+    0 None [0.] 0.0 2
+    1 0 [0.] -1.0 1
+    2 1 [2.] 0.0 1
+    3 0 [2.] -1.0 0
     """
 
     _parameter_constraints: dict = {
@@ -178,7 +191,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left"), None],
         "shuffle": ["boolean", None],
-        "eta0": [POSITIVE],
+        "eta0": [POSITIVE, StrOptions(set(SCHEDULES)), callable],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
         "early_stopping": ["boolean"],
@@ -207,7 +220,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         tol: float | None = 1e-3,
         shuffle: bool | None = None,
         verbose: bool | int = 0,
-        eta0: float = 1.0,
+        eta0: Any = 1.0,
         n_jobs: int | None = None,
         random_state: Any = 0,
         early_stopping: bool = False,
@@ -271,9 +284,10 @@ class Perceptron(KernelPerceptron, LinearClassifier):
             For a precomputed kernel the square matrix of its values.
         y : array-like of shape (n_samples,)
             Class labels of any type.
-        coef_init : array-like of shape (1, n_features) or (n_classes, n_features), optional
-        intercept_init : array-like of shape (1,) or (n_classes,), optional
-            Weights and bias to start from.
+        coef_init : array-like of shape (1, n_features) or (n_machines, n_features), optional
+        intercept_init : array-like of shape (1,) or (n_machines,), optional
+            Weights and bias to start from. With a kernel the weights are given as signed
+            coefficients of the training rows, shape (1, n_samples) or (n_machines, n_samples).
         sample_weight : array-like of shape (n_samples,), optional
             Non-negative factors of each row's step. A row of weight zero takes no part.
 
@@ -288,16 +302,18 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         given = self._weights_and_factors(sample_weight, X, index)
         weights = self._weights_of_machines(index, *given)
         self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
-        if not self.status_.finished:
-            other = "maxmargin.SVC(C=numpy.inf) with this kernel"
-            warn(
-                self.status_.advice_for("perceptron").format(
-                    judge="maxmargin.is_separable(X, y)" if kernel is None else other,
-                    max_iter=self.max_iter,
-                    time_limit=self.time_limit or 0.0,
-                    cycle_length=self.cycle_length_,
-                )
-            )
+        deliberate = self.early_stopping or self.penalty is not None or self.variant != "last"
+        if self.status_ is not Status.SEPARATED and not (self.status_.finished and deliberate):
+            linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"
+            said = {
+                **self.get_params(deep=False),
+                "judge": linear if kernel is None else f"{other} with this kernel",
+                "time_limit": self.time_limit or 0.0,
+                "cycle_length": self.cycle_length_,
+                "mistakes": self.certificate_.mistakes,
+                "rows": self.certificate_.rows,
+            }
+            warn(self.status_.advice_for("perceptron").format(**said))
         return self
 
     @available_where(learns_in_parts)
@@ -333,7 +349,19 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         return self
 
     def _penalty(self) -> Penalty:
-        return Penalty.named(self.penalty, self.alpha, self.l1_ratio, self.eta0)
+        if self.penalty is not None and self._constant is None:
+            raise ValueError(
+                f"A penalty shrinks the weights by one step at every row: make eta0 a number, got "
+                f"{self.eta0!r}, or leave penalty=None."
+            )
+        return Penalty.named(self.penalty, self.alpha, self.l1_ratio, self._constant or 1.0)
+
+    @property
+    def _constant(self) -> float | None:
+        """Step of all updates; None where it depends on their number."""
+        if isinstance(self.eta0, str) or callable(self.eta0):
+            return 1.0 if self.eta0 == "constant" else None
+        return float(self.eta0)
 
     def _refuse_contradictions(self) -> None:
         """Refuse parameters that cannot hold together."""
@@ -347,11 +375,11 @@ class Perceptron(KernelPerceptron, LinearClassifier):
     def _start(self, X: Any, coef: Any = None, intercept: Any = None) -> tuple[Any, np.ndarray]:
         """Given weights and biases, those of the last fit, random ones, or zero; as copies."""
         count = len(self.scheme_.code)
-        if self.kernel is not None:
-            return self._kernel_start(count, coef, intercept)
-        shape = (count, X.shape[1])
-        if self.warm_start and hasattr(self, "coef_") and coef is None and intercept is None:
-            coef, intercept = self._dense_coef(), self.intercept_
+        shape = count, (X.shape[1] if self.kernel is None else _num_samples(X))
+        again = self.warm_start and hasattr(self, "intercept_") and coef is intercept is None
+        if again and (self.kernel is not None or hasattr(self, "coef_")):
+            coef = self._combination() if self.kernel is not None else self._dense_coef()
+            intercept = self.intercept_
         elif self.init == "random":
             random = check_random_state(self.random_state)
             coef = random.standard_normal(shape) if coef is None else coef
@@ -365,13 +393,14 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         """Return the method, and what each machine has to learn, with a seed for each."""
         order, penalised = order_of_rows(self.order, self.shuffle), self.penalty is not None
         method = Passes(order, self.tol, self.n_iter_no_change, self.variant, penalised)
-        steps = [self.eta0 * weight for weight in weights]
+        steps = [(self._constant or 1.0) * weight for weight in weights]
+        sizes = partial(step_sizes, self.eta0, 1.0) if self._constant is None else None
         if self.kernel is not None:
-            begins = self._kernel_begins(X, signs, steps)
+            begins = self._kernel_begins(X, signs, steps, start, sizes)
         else:
             bias, penalty = self.fit_intercept, self._penalty()
             begins = [
-                partial(LinearState, X, y, step, bias, coef, intercept, penalty)
+                partial(LinearState, X, y, step, bias, coef, intercept, penalty, sizes)
                 for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
             ]
         held_out = self.validation_fraction if self.early_stopping else 0.0
@@ -383,12 +412,13 @@ class Perceptron(KernelPerceptron, LinearClassifier):
         """Run one machine for each row of labels, and keep what they found."""
         self.coef_init_, self.intercept_init_ = start
         used = np.unique(np.concatenate([np.unique(weight[weight > 0]) for weight in weights]))
-        constant = self.penalty is None and len(used) == 1
-        self._step = self.eta0 * float(used[0]) if constant else None
+        constant = self._constant if self.penalty is None and len(used) == 1 else None
+        self._step = None if constant is None else constant * float(used[0])
         with self._watched(len(weights)) as monitor:
             signs = self._signs(index)
             method, examples, seeds = self._posed(X, index, signs, weights, start)
-            monitor.readings = dict.fromkeys(range(len(weights)), self._reading(X))
+            starts = enumerate(zip(*start, strict=True))
+            monitor.readings = {k: self._reading(X, coef, bias) for k, (coef, bias) in starts}
 
             def learn(k: int) -> Outcome:
                 tol, part = 1.0 / max(len(examples[k].rows), 1), ProblemMonitor(monitor, k)
@@ -403,7 +433,7 @@ class Perceptron(KernelPerceptron, LinearClassifier):
             if self.kernel is None:
                 self.coef_ = np.array([weights.coef for weights in found])
             else:
-                self._keep_expansion(X, signs, found)
+                self._keep_expansion(X, signs, found, start[0])
             over = self.status_ is not Status.MAX_ITER
             monitor.end(f"{self.status_}: {np.sum(self.n_updates_)} updates", over)
 
@@ -428,73 +458,3 @@ class Perceptron(KernelPerceptron, LinearClassifier):
 
     sparsify = available_where(has_coefficients)(LinearClassifier.sparsify)
     densify = available_where(has_coefficients)(LinearClassifier.densify)
-
-    def mistake_bound(self, X: Any, y: Any, coef: Any, intercept: Any = 0.0) -> Any:
-        """Return the largest number of updates that this fit can have needed.
-
-        From any separator w, b of the same data, with ``beta^2 = max_i ||x_i||^2 + 1`` and
-        ``gamma = min_i y_i (w . x_i + b)``: for a zero start
-
-            n_updates_ <= beta^2 (||w||^2 + b^2) / gamma^2
-
-        for every step size and order; :func:`maxmargin.bounds.mistake_bound` has the formula for
-        another start. Without an intercept the 1 and b are absent. With a kernel ``||x||^2`` is
-        ``k(x, x)``. The bound needs a constant step: it is refused for weights that differ and for
-        penalties.
-
-        Parameters
-        ----------
-        X, y
-            The training data.
-        coef : array-like of shape (n_features,) or (n_machines, n_features)
-            The separator; one for each machine where there are several. For a kernel its
-            signed coefficients over the training rows, shape (n_samples,) or
-            (n_machines, n_samples).
-        intercept : float or array-like of shape (n_machines,), default=0.0
-
-        Returns
-        -------
-        bound : float, or array of shape (n_machines,)
-            Whole numbers.
-        """
-        bounds = update_bounds(self, X, y, coef, intercept)
-        return bounds[0] if len(bounds) == 1 else np.array(bounds)
-
-    def steps(self, X: Any, y: Any) -> Iterator[Step]:
-        """Walk through a fit update by update, for two classes and without a kernel.
-
-        Yields the start (number 0, row None) and what is there after each update, in the order that
-        :meth:`fit` takes; ends where it ends. The object itself is not fitted by it.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Yields
-        ------
-        step : Step
-            With ``number``, ``row``, ``coef`` and ``intercept``.
-
-        Examples
-        --------
-        >>> from maxmargin import Perceptron
-        >>> for step in Perceptron(order="cyclic").steps([[0.0], [2.0]], [0, 1]):
-        ...     print(step.number, step.row, step.coef, step.intercept)
-        0 None [0.] 0.0
-        1 0 [0.] -1.0
-        2 1 [2.] 0.0
-        3 0 [2.] -1.0
-        """
-        model = clone(self)
-        model._refuse_contradictions()
-        kernel = None if self.kernel is None else self._validated_kernel()
-        X, y = model._validated(X, y, kernel)
-        index = model._classes_of(y)
-        if kernel is not None or len(model.classes_) > 2:
-            raise ValueError("Only a perceptron for two classes, without a kernel, can be watched.")
-        signs = model._signs(index)
-        weights = model._weights_of_machines(index, *model._weights_and_factors(None, X, index))
-        method, (examples,), (seed,) = model._posed(X, index, signs, weights, model._start(X))
-        watch = Watch(max_iter=self.max_iter, seed=seed)
-        yield from method.begin(examples, watch).updates(watch)

@@ -11,6 +11,7 @@ Reference: seed 004.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -30,6 +31,7 @@ from maxmargin.linear.base import (
     DescentMachine,
     LinearClassifier,
     LinearRegressor,
+    growth,
     with_weight,
 )
 from maxmargin.multiclass import Scheme
@@ -76,8 +78,14 @@ class _LeastSquaresMachine(DescentMachine):
             size = np.sqrt(columns.weight @ (Y - mean) ** 2)
             size[size == 0] = 1.0
             error = SquaredError(columns, (Y - mean) / size, self.fit_intercept)
-            monitor.readings[0] = readings.of_standardised(columns, size, mean)
-            found = self._solved(method, error, monitor)
+            if self._in_data_units(method):
+                plain = Columns(X, weight, self.fit_intercept, standardise=False)
+                own = SquaredError(plain, Y, self.fit_intercept, size=size)
+                monitor.readings[0] = readings.of_standardised(plain)
+                found = _standardised(self._solved(method, own, monitor), columns, mean, size)
+            else:
+                monitor.readings[0] = readings.of_standardised(columns, size, mean)
+                found = self._solved(method, error, monitor)
             V = np.column_stack([found.coef * columns.scale, found.centre])
             losses, gradient = error.each(V)
             if self.positive:  # down is no way for a coefficient at zero
@@ -90,6 +98,9 @@ class _LeastSquaresMachine(DescentMachine):
         self.singular_ = None
         if found.singular is not None:
             self.singular_ = found.singular * np.sqrt(weight.sum())
+        self.__dict__.pop("loss_curve_", None)
+        if found.curve is not None:
+            self.loss_curve_ = found.curve
         self.certificate_ = GradientCertificate(
             objective=float(losses @ size**2 * weight.sum()),
             gradient_norm=float(np.abs(gradient).max()),
@@ -113,7 +124,7 @@ class _LeastSquaresMachine(DescentMachine):
                 " Columns of one scale need fewer: StandardScaler, or MaxAbsScaler for a sparse X."
             )
         return (
-            f"{self._advice(certificate.status)} {hint} The gradient is "
+            f"{self._advice(certificate.status)}{growth(self)} {hint} The gradient is "
             f"{certificate.gradient_norm:.2g}. See certificate_."
         )
 
@@ -149,7 +160,16 @@ class _LeastSquaresMachine(DescentMachine):
         start = np.zeros((error.target.shape[1], columns.X.shape[1] + 1))
         found: Descent = method.solve(error, watch, start=start)
         coef, centre = found.point[:, :-1] * columns.inverse, found.point[:, -1]
-        return LeastSquares(coef, centre, found.n_iter, found.status)
+        curve = [columns.per_step * value for value in found.curve]
+        return LeastSquares(coef, centre, found.n_iter, found.status, curve=curve)
+
+
+def _standardised(
+    found: LeastSquares, columns: Columns, mean: np.ndarray, size: np.ndarray
+) -> LeastSquares:
+    """Bring a solution in the own units of X and y to the mean of X and the units of y."""
+    centre = (found.centre + found.coef @ columns.mean - mean) / size
+    return replace(found, coef=found.coef / size[:, None], centre=centre)
 
 
 class LinearRegression(LinearRegressor, _LeastSquaresMachine):
@@ -164,7 +184,8 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     the one of least norm is returned, ``rank_`` says so, and predictions on such data do not
     depend on the choice. Columns of very different units are no difficulty: ranks are judged, and
     steps taken, on standardised columns, and the result is in X's own units. (Only
-    ``"conjugate_gradient"`` works in X's units, for the sake of the least norm.)
+    ``"conjugate_gradient"``, for the sake of the least norm, and steps of a given ``step_size``
+    are in X's units.)
 
     Parameters
     ----------
@@ -183,18 +204,27 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         blocks of rows, in about ``2 n d^2`` operations and memory of ``d^2``.
         ``"conjugate_gradient"`` only multiplies by X, which is fast where X is sparse. ``"auto"``
         is ``"qr"``, but for a sparse X with ``n d^2`` above 2e10 ``"conjugate_gradient"``.
-        ``"gradient_descent"`` and ``"sgd"`` are the lecture's, in the
-        coordinates of standardised columns, where of several solutions they find the one of least
-        norm in those coordinates, exactly or nearly.
+        ``"gradient_descent"`` and ``"sgd"`` are the lecture's (see ``step_size``); of several
+        solutions they find the one of least norm in the units of their steps, exactly or nearly.
     tol : float, optional
         Where the methods other than ``"qr"`` stop: largest entry of the gradient, in the units of
         ``certificate_.gradient_norm``. By default 1e-6, and 1e-3 for ``"sgd"``, where the error
         above the minimum is about the square of it.
     max_iter : int, default=1000
         Limit on the steps, for ``"sgd"`` passes over the rows, of all methods but ``"qr"``.
-    step_size : float, optional
-        For ``"gradient_descent"`` a fixed size of the steps, in place of a line search; for
-        ``"sgd"`` that of the first pass, in place of ``1 / (4 (d + 1))``.
+    step_size : float, {"constant", "inverse_sqrt", "inverse"} or callable, optional
+        ``eta`` of the lecture's steps, ``w <- w - eta (2 X'X w - 2 X'y)`` for
+        ``"gradient_descent"`` and ``w <- w - eta 2 (w . x_i - y_i) x_i`` for ``"sgd"``, row after
+        row in random order (half of it is that of the delta rule, also called LMS or Widrow and
+        Hoff's). A number, a schedule that begins with a safe size
+        (:mod:`maxmargin.solvers.steps`), or a function of the number of the step, for ``"sgd"`` of
+        the row, from 1 on. The last point is the answer; steps that are too large diverge, and a
+        warning says so. By default steps are made to fit the data: by a line search, or small
+        enough for every row, falling and averaged.
+    units : {"auto", "data", "standardised"}, default="auto"
+        Of those steps: w and b in the units of X and y, on the sum of the squares; or on their mean
+        over standardised columns and targets, where one step size is good for all columns. By
+        default the first where ``step_size`` is given, and the second where it is not.
     random_state : int, RandomState or None, default=None
         Of the order of the rows in ``"sgd"``.
     verbose : bool or int, default=False
@@ -223,6 +253,9 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         column still has with the residual, times the residual's size in units of y's. Zero at the
         minimum, whatever the units of X and y. (Without an intercept, y and the columns are taken
         about zero.) With ``positive=True`` it is the largest violation of the KKT conditions.
+    loss_curve_ : list of float
+        Of ``"gradient_descent"`` and ``"sgd"``: E at the start and after each step or pass, on
+        standardised columns over ``sum_i s_i (y_i - mean)^2``; of all targets together.
     n_iter_ : int
     n_features_in_, feature_names_in_
         As in scikit-learn.
@@ -240,6 +273,13 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     (array([2.]), 1.0)
     >>> model.rank_
     1
+
+    Two of the lecture's steps, by hand from zero: ``w = 0.1 * 2 * (1 * 3 + 2 * 5) = 2.6``, then
+    ``2.6 - 0.1 * 2 * (5 * 2.6 - 13) = 2.6``.
+
+    >>> steps = LinearRegression(solver="gradient_descent", step_size=0.1, fit_intercept=False)
+    >>> steps.fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0]).coef_.round(12)
+    array([2.6])
     """
 
     _parameter_constraints: dict = {
@@ -259,7 +299,8 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         positive: bool = False,
         solver: Any = "auto",
         max_iter: int = 1000,
-        step_size: float | None = None,
+        step_size: Any = None,
+        units: str = "auto",
         random_state: Any = None,
         verbose: bool | int = False,
         time_limit: float | None = None,
@@ -274,6 +315,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.step_size = step_size
+        self.units = units
         self.random_state = random_state
         self.verbose = verbose
         self.time_limit = time_limit
@@ -315,15 +357,20 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
 class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
     """The sign of a linear regression on labels -1 and +1.
 
+    With weights ``s_i`` of the rows,
+
+        minimise  E(w, b) = sum_i s_i (w . x_i + b - y_i)^2
+
     With more than two classes, one regression for each class against the rest, the largest value
     wins, or one for each task of a code that sees all classes. It is quick and has no parameter to
     choose, but a point far on the right side of the boundary costs as much as one on the wrong.
 
     Parameters
     ----------
-    fit_intercept, solver, tol, max_iter, step_size, random_state, verbose, time_limit
+    fit_intercept, solver, tol, max_iter, step_size, units, random_state, verbose, time_limit
     callback, trace
-        As in :class:`LinearRegression`.
+        As in :class:`LinearRegression`. With ``solver="sgd"`` and ``step_size=eta / 2`` it is the
+        delta rule, ``w <- w + eta (y_i - w . x_i) x_i``.
     class_weight : dict, "balanced" or None, default=None
         Factors of the rows' weights for each class.
     multiclass : {"ovr", "ecoc"}, Scheme or subclass of it, default="ovr"
@@ -338,7 +385,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
     scheme_ : Scheme
         How the machines make several classes.
     classes_ : array of shape (n_classes,)
-    rank_, singular_, certificate_, n_iter_, n_features_in_, feature_names_in_
+    rank_, singular_, certificate_, loss_curve_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`LinearRegression`.
 
     Examples
@@ -364,7 +411,8 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         solver: Any = "auto",
         tol: float | None = None,
         max_iter: int = 1000,
-        step_size: float | None = None,
+        step_size: Any = None,
+        units: str = "auto",
         class_weight: Any = None,
         random_state: Any = None,
         verbose: bool | int = False,
@@ -378,6 +426,7 @@ class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
         self.tol = tol
         self.max_iter = max_iter
         self.step_size = step_size
+        self.units = units
         self.class_weight = class_weight
         self.random_state = random_state
         self.verbose = verbose

@@ -29,7 +29,7 @@ from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
-from maxmargin.linear.base import LinearClassifier, LinearMachine, with_weight
+from maxmargin.linear.base import LinearClassifier, LinearMachine, growth, with_weight
 from maxmargin.linear.norm_bound import within
 from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -48,6 +48,8 @@ from maxmargin.solvers import (
     DualDescent,
     Method,
     Pegasos,
+    StochasticDescent,
+    Subgradient,
     Watch,
     select_solver,
 )
@@ -57,7 +59,10 @@ from maxmargin.solvers.risk.run import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, in_words, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
-_OF_A_FIT = ("certificate_", "C_", "lam_", "solver_", "solver_why_", "trace_", "_answers")
+_OF_A_FIT = (
+    *("certificate_", "C_", "lam_", "solver_", "solver_why_", "trace_", "loss_curve_"),
+    "_answers",
+)
 _OF_A_STREAM = ("_streams", "t_")
 
 
@@ -162,10 +167,11 @@ class RiskMachine(LinearMachine):
             )
         if self._penalty != L2:
             raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
-        if self.solver == "sgd" or isinstance(self.solver, Pegasos):
+        inexact = isinstance(self.solver, Pegasos | StochasticDescent | Subgradient)
+        if inexact or self.solver in ("sgd", "subgradient"):
             raise ValueError(
-                "norm_bound is found through exact answers, which solver='sgd' does not give: use "
-                "solver='auto', or lam."
+                "norm_bound is found through exact answers, which stochastic and subgradient steps "
+                f"do not give: use solver='auto', or lam; got solver={self.solver!r}."
             )
 
     @property
@@ -201,6 +207,10 @@ class RiskMachine(LinearMachine):
                 answers.append(self._solved(risk, k, ProblemMonitor(monitor, k), cache))
                 monitor.finished()
             self.solver_, self.solver_why_ = in_words(monitor.chosen)
+            self._forget(("loss_curve_",))
+            curves = [solution.curve for _, solution in answers if solution.curve is not None]
+            if curves:
+                self.loss_curve_ = curves[0] if len(answers) == 1 else curves
             self._answers = [kept(solution, self.warm_start) for _, solution in answers]
             thetas = np.array([answer.theta for answer in self._answers])
             passes = max(solution.n_iter for _, solution in answers)
@@ -261,7 +271,7 @@ class RiskMachine(LinearMachine):
         monitor.fit.chosen.append(choice)
         method = choice.method
         seed = 0
-        if isinstance(method, ClassDescent | DualDescent | Pegasos):
+        if isinstance(method, ClassDescent | DualDescent | Pegasos | StochasticDescent):
             seed = int(check_random_state(self.random_state).randint(1 << 31))
         watch, start = Watch(self.tol, self.max_iter, monitor, seed=seed), self._start(risk, k)
         if self.norm_bound is not None:
@@ -293,7 +303,7 @@ class RiskMachine(LinearMachine):
         if isinstance(self.solver, Method):
             choice = Choice(self.solver, ASKED)
         elif self._solver_name != "auto":
-            choice = Choice(RISK_METHODS[self._solver_name](), ASKED)
+            choice = Choice(self._named(self._solver_name, risk), ASKED)
         elif self.dual is True and not isinstance(risk, DirectRisk):
             choice = Choice(DualDescent(), "dual=True")
         elif self.dual is False and isinstance(risk, RegularisedRisk):
@@ -306,6 +316,10 @@ class RiskMachine(LinearMachine):
         if refused is not None:
             raise ValueError(f"{refused} Got solver={self.solver!r} and dual={self.dual!r}.")
         return choice
+
+    def _named(self, name: str, risk: Any) -> Method:
+        """Method of a name."""
+        return RISK_METHODS[name]()
 
     @property
     def _solver_name(self) -> str:
@@ -340,9 +354,13 @@ class RiskMachine(LinearMachine):
         """Why a problem did not converge, how far it is, and what to do."""
         certificate = self.certificate_
         advice = certificate.status.advice_for("risk")
-        advice = advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
+        advice = advice.format(
+            max_iter=self.max_iter,
+            time_limit=self.time_limit or 0.0,
+            step_size=getattr(self, "step_size", self.solver),
+        )
         return (
-            f"{advice} The relative duality gap is {certificate.relative_gap:.3g} "
+            f"{advice}{growth(self)} The relative duality gap is {certificate.relative_gap:.3g} "
             f"(tol {self.tol:g}). See certificate_."
         )
 
@@ -408,7 +426,7 @@ class RiskClassifier(RiskMachine, LinearClassifier):
 
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     """Return what a later fit may start from: without need, not one number for each row."""
-    return replace(solution, s=solution.s if whole else np.empty(0))
+    return replace(solution, s=solution.s if whole else np.empty(0), curve=None)
 
 
 def solver_names(*names: str) -> list:

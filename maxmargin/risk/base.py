@@ -34,13 +34,17 @@ from maxmargin.solution import Status
 
 @dataclass(frozen=True)
 class LinearSolution:
-    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended."""
+    """Weights (the intercept's last), the slopes that stand for the dual, and how it ended.
+
+    ``curve`` has the objective at the start and after each step, of methods that know it.
+    """
 
     theta: np.ndarray
     s: np.ndarray
     n_iter: int
     status: Status
     certificate: RiskCertificate
+    curve: list[float] | None = None
 
 
 class LossModel(Protocol):

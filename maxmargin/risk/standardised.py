@@ -1,4 +1,4 @@
-"""Sums of losses over standardised columns, as gradient methods like them, without a copy of X.
+"""Means of losses over standardised columns, as gradient methods like them, without a copy of X.
 
 With weights ``s`` of the rows that sum to one,
 
@@ -6,8 +6,11 @@ With weights ``s`` of the rows that sum to one,
 
 and a machine ``f(x) = sum_j v_j (x_j - mean_j) / scale_j + c`` is the machine with
 ``w_j = v_j / scale_j`` and ``b = c - sum_j w_j mean_j``: nothing but other coordinates. X itself
-stays as it is, dense or CSR, float32 or float64; sums are in float64, over blocks of rows. A sum of
-losses is a function of ``(v, c)`` that returns value and gradient, and says its loss in one row.
+stays as it is, dense or CSR, float32 or float64; sums are in float64, over blocks of rows. A mean
+of losses is a function of ``(v, c)`` that returns value and gradient, and says its loss in a row.
+
+The lecture descends on the sum of the losses as a function of w and b themselves. That is the same
+with a mean of zero and scales of one, and steps times the sum of the weights.
 """
 
 from __future__ import annotations
@@ -21,8 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.losses import Squared
+from maxmargin.risk.base import Risk
 
-SQUARED, SIGMOID, COMPETING = range(3)
+SQUARED, SIGMOID, COMPETING, LOGISTIC, SOFTMAX = range(5)
 _FIRST_STEP = 0.5  # of sgd, over the curvature and the number of columns
 _LOSS = Squared()
 _SMALL = 1e-6  # standardised values below this count as this
@@ -39,14 +43,18 @@ class Columns:
         Weights of the rows, in any unit.
     centre : bool, default=True
         Without it the mean counts as zero.
+    standardise : bool, default=True
+        Without it ``v`` and ``c`` are w and b: all means count as zero, and all scales as one.
 
     Attributes
     ----------
-    X, weight
-        The data, and the weights so that they sum to one.
+    X, weight, total
+        The data, the weights so that they sum to one, and what they summed to.
     mean, scale, inverse : float arrays of shape (d,)
         ``inverse`` is ``1 / scale``. Both are zero for a column that is constant up to rounding: it
         carries nothing beside the intercept, and its coefficient is zero.
+    units : tuple of two float arrays of shape (d,)
+        Means and scales of the columns, whether they are standardised or not.
 
     Examples
     --------
@@ -59,12 +67,15 @@ class Columns:
            [ 1.]])
     """
 
-    def __init__(self, X: Any, weight: np.ndarray, centre: bool = True) -> None:
+    def __init__(
+        self, X: Any, weight: np.ndarray, centre: bool = True, standardise: bool = True
+    ) -> None:
         if sp.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         self.X = X
-        self.weight = weight / weight.sum()
+        self.total, self.standardised = float(weight.sum()), standardise
+        self.weight = weight / self.total
         n, d = X.shape
         self.mean = np.zeros(d)
         if centre:
@@ -82,6 +93,29 @@ class Columns:
         rounding = 4.0 * np.finfo(np.float64).eps * np.sqrt(n) * np.abs(self.mean)
         self.scale = np.where(scale > rounding, scale, 0.0)
         self.inverse = np.divide(1.0, scale, out=np.zeros(d), where=self.scale > 0)
+        self.units = self.mean, self.scale
+        if not standardise:
+            self.mean, self.scale, self.inverse = np.zeros(d), np.ones(d), np.ones(d)
+
+    @property
+    def per_step(self) -> float:
+        """What a given step on the mean is multiplied by: of w and b it is one on the sum."""
+        return 1.0 if self.standardised else self.total
+
+    def steepness(self, gradient: np.ndarray) -> np.ndarray:
+        """Gradient (m, d + 1) by standardised weights, of one by the weights as they are here."""
+        if self.standardised:
+            return gradient
+        mean, scale = self.units
+        pulled = gradient[:, :-1] - gradient[:, -1:] * mean
+        pulled = np.divide(pulled, scale, out=np.zeros_like(pulled), where=scale > 0)
+        return np.column_stack([pulled, gradient[:, -1]])
+
+    def curvature(self) -> float:
+        """Bound on the curvature of a mean of losses that have one of at most one: of a row's."""
+        mean, scale = self.units
+        squares = scale**2 + mean**2 if not self.standardised else scale > 0
+        return 1.0 + float(np.sum(squares))
 
     def _squares(self) -> np.ndarray:
         """``scale^2``; what a sparse column does not store lies at zero."""
@@ -100,27 +134,41 @@ class Columns:
             stored += np.bincount(block.indices, minlength=d)
         return total + np.where(stored < n, np.maximum(1.0 - mass, 0.0), 0.0) * self.mean**2
 
+    def largest_row(self) -> float:
+        """Largest squared length of a row."""
+        metric, longest = self.inverse**2, 0.0
+        square = float(self.mean**2 @ metric)
+        for _, block in self.blocks():
+            if sp.issparse(block):
+                squares = block.power(2) @ metric - 2.0 * block @ (self.mean * metric) + square
+            else:
+                squares = (block - self.mean) ** 2 @ metric
+            longest = max(longest, float(squares.max(initial=0.0)))
+        return longest
+
     def typical(self) -> np.ndarray:
         """Geometric mean of the standardised values' sizes in each column, one where constant.
 
         It is far below one where a few outliers make the column's scale.
         """
         d = self.X.shape[1]
+        mean, scale = self.units
+        inverse = np.divide(1.0, scale, out=np.zeros(d), where=scale > 0)
         total = np.zeros(d)
         if sp.issparse(self.X):
             mass = np.zeros(d)
             for rows, block in self.blocks():
                 weight = np.repeat(self.weight[rows], np.diff(block.indptr))
-                away = np.abs(block.data - self.mean[block.indices]) * self.inverse[block.indices]
+                away = np.abs(block.data - mean[block.indices]) * inverse[block.indices]
                 total += np.bincount(block.indices, weight * np.log(np.maximum(away, _SMALL)), d)
                 mass += np.bincount(block.indices, weight, d)
-            at_zero = np.log(np.maximum(np.abs(self.mean) * self.inverse, _SMALL))
+            at_zero = np.log(np.maximum(np.abs(mean) * inverse, _SMALL))
             total += np.maximum(1.0 - mass, 0.0) * at_zero
         else:
             for rows, block in self.blocks():
-                away = np.abs(block - self.mean) * self.inverse
+                away = np.abs(block - mean) * inverse
                 total += self.weight[rows] @ np.log(np.maximum(away, _SMALL))
-        return np.where(self.scale > 0, np.exp(total), 1.0)
+        return np.where(scale > 0, np.exp(total), 1.0)
 
     def blocks(self, entries: int = _BLOCK, least: int = 1) -> Iterator[tuple[slice, Any]]:
         """Yield slices of the rows, and these rows in float64."""
@@ -157,21 +205,24 @@ class RowLoss:
     """A loss as the compiled loop knows it.
 
     ``kind`` is SQUARED (``target`` (n, m): numbers), SIGMOID (``target`` (n, 1): -1 or +1) or
-    COMPETING (``target`` (n, 1): the class); the last two have a ``steepness``, and the last one
-    the ``eta`` of :class:`maxmargin.linear.mce.MCEClassifier`. ``curvature`` bounds the second
-    derivative by the values; the first step is ``first`` over it and over ``d + 1``.
+    COMPETING (``target`` (n, 1): the class), which have a ``steepness``, and the last one the
+    ``eta`` of :class:`maxmargin.linear.mce.MCEClassifier`; LOGISTIC and SOFTMAX have targets like
+    these two. ``curvature`` bounds the second derivative by the values; the first step is
+    ``first`` over it and over ``d + 1``, and later ones fall with the ``decay``-th power of the
+    pass.
     """
 
     kind: int
     target: np.ndarray
     curvature: float
-    first: float
+    first: float = _FIRST_STEP
     steepness: float = 1.0
     eta: float = 1.0
+    decay: float = 0.75
 
 
 class StandardisedError(ABC):
-    """A mean of losses, as a function of (m, d + 1) standardised weights, the last column c."""
+    """A mean of losses, as a function of (m, d + 1) weights of the columns, the last one c."""
 
     columns: Columns
     intercept: bool
@@ -195,18 +246,33 @@ class StandardisedError(ABC):
         pulled = self.columns.transpose_product(slope)
         return np.column_stack([pulled, slope.sum(axis=0) * self.intercept])
 
+    def steepness(self, gradient: np.ndarray) -> float:
+        """Largest entry of a gradient, by standardised weights whatever those of the columns."""
+        return float(np.abs(self.columns.steepness(gradient)).max(initial=0.0))
+
+    def weights(self, V: np.ndarray) -> np.ndarray:
+        """Coefficients and, in the last column, intercepts in X's own units: (m, d + 1)."""
+        W = V[:, :-1] * self.columns.inverse
+        return np.column_stack([W, V[:, -1] - W @ self.columns.mean])
+
+    def point(self, coef: np.ndarray, intercept: np.ndarray) -> np.ndarray:
+        """V of some coefficients and intercepts."""
+        return np.column_stack([coef * self.columns.scale, intercept + coef @ self.columns.mean])
+
 
 @dataclass(frozen=True)
 class SquaredError(StandardisedError):
     """The mean of the squared residuals.
 
-    ``target`` is of shape (n, m), and of mean zero where the columns are centred.
+    ``target`` is of shape (n, m), and of mean zero where the columns are centred; ``size`` is that
+    of the targets, one where they are standardised.
     """
 
     columns: Columns
     target: np.ndarray
     intercept: bool
     alpha: float = 0.0  # it has no penalty
+    size: np.ndarray | float = 1.0
 
     def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, of all targets together."""
@@ -218,7 +284,48 @@ class SquaredError(StandardisedError):
         residual = self.values(V) - self.target
         return self.columns.weight @ _LOSS.value(residual), self.gradient(_LOSS.slope(residual))
 
+    def steepness(self, gradient: np.ndarray) -> float:
+        """Largest entry of a gradient, by standardised weights of standardised targets."""
+        return super().steepness(gradient / np.reshape(self.size, (-1, 1)))
+
     def rows(self) -> RowLoss:
         """Return the loss of one row, for stochastic descent."""
         curvature = float(_LOSS.curvature(np.zeros(1))[0])
-        return RowLoss(SQUARED, self.target, curvature, _FIRST_STEP)
+        return RowLoss(SQUARED, self.target, curvature)
+
+
+class Coordinates:
+    """The weights of a risk as those of its columns: (m, d + 1), the last one the intercept's.
+
+    Parameters
+    ----------
+    risk : Risk
+    standardise : bool
+        Whether the columns are standardised, or as they are.
+    """
+
+    def __init__(self, risk: Risk, standardise: bool) -> None:
+        self.shape, self.constant = risk.shape, float(risk.design.constant)
+        self.columns = Columns(risk.design.X, risk.cost, self.constant != 0, standardise)
+
+    def _parts(self, theta: np.ndarray, constant: float) -> tuple[np.ndarray, np.ndarray]:
+        rows, d = np.atleast_2d(theta), self.columns.X.shape[1]
+        return rows[:, :d], rows[:, d] * constant if self.constant else np.zeros(len(rows))
+
+    def point(self, theta: np.ndarray) -> np.ndarray:
+        """Where some weights are."""
+        W, b = self._parts(theta, self.constant)
+        return np.column_stack([W * self.columns.scale, b + W @ self.columns.mean])
+
+    def theta(self, point: np.ndarray) -> np.ndarray:
+        """Weights at a point."""
+        W = point[:, :-1] * self.columns.inverse
+        if self.constant:
+            W = np.column_stack([W, (point[:, -1] - W @ self.columns.mean) / self.constant])
+        return W.reshape(self.shape)
+
+    def gradient(self, gradient: np.ndarray) -> np.ndarray:
+        """Gradient by the point, of one by the weights."""
+        by_w, by_b = self._parts(gradient, 1.0 / (self.constant or 1.0))
+        columns = self.columns
+        return np.column_stack([(by_w - np.outer(by_b, columns.mean)) * columns.inverse, by_b])

@@ -112,8 +112,8 @@ class Candidate:
             return f"Its fit refuses the parameters: {error}"
         if not np.isfinite(self.cost):
             return "C=inf, without slack, is a problem of another kind."
-        if self.linear and machine.solver == "sgd":
-            return "solver='sgd' ends where its random steps lead: not to one answer."
+        if self.linear and machine.solver in ("sgd", "subgradient"):
+            return f"solver={machine.solver!r} ends where its steps lead: not to one answer."
         if probabilities and self.calibration and self.dtype is not np.float32:
             return (
                 f"Only an SVC with tol >= {FLOAT32_FROM:g} shares what "

@@ -7,8 +7,12 @@ from maxmargin.solvers.classical.coordinate_ascent import (
     coordinate_ascent,
 )
 from maxmargin.solvers.classical.decomposition import Decomposition
+from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
 from maxmargin.solvers.classical.platt import Platt
 from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
+from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
+from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
+from maxmargin.solvers.classical.subgradient import Subgradient
 from maxmargin.solvers.classical.two_variables import TwoVariableStep, two_variable_step
 from maxmargin.solvers.compare import Comparison, Result, compare_solvers
 from maxmargin.solvers.driver import Choice, Measure, Method, Run, Watch, drive
@@ -23,9 +27,10 @@ from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.path import LeaveOneOut
 from maxmargin.solvers.risk.class_descent import ClassDescent
-from maxmargin.solvers.risk.descent import LBFGS, GradientDescent
+from maxmargin.solvers.risk.descent import GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.least_squares import (
     ConjugateGradients,
     Factorisation,
@@ -56,6 +61,7 @@ __all__ = [
     "DualMethod",
     "DualRun",
     "Factorisation",
+    "FrankWolfe",
     "GradientDescent",
     "KernelNewton",
     "L1Descent",
@@ -68,7 +74,10 @@ __all__ = [
     "Pegasos",
     "Platt",
     "PreconditionedCG",
+    "PrimalProgramme",
     "ProjectedConjugateGradients",
+    "ProjectedGradient",
+    "QuadraticProgramme",
     "Result",
     "RowDescent",
     "Run",
@@ -76,6 +85,7 @@ __all__ = [
     "SeededSMO",
     "Staircase",
     "StochasticDescent",
+    "Subgradient",
     "TwoVariableStep",
     "Watch",
     "WorkingSet",

@@ -14,8 +14,12 @@ from maxmargin.risk import DirectRisk, RegularisedRisk, SoftmaxRisk
 from maxmargin.solvers.classical.chunking import Chunking
 from maxmargin.solvers.classical.coordinate_ascent import CoordinateAscent
 from maxmargin.solvers.classical.decomposition import Decomposition
+from maxmargin.solvers.classical.frank_wolfe import FrankWolfe
 from maxmargin.solvers.classical.platt import Platt
 from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
+from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
+from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
+from maxmargin.solvers.classical.subgradient import Subgradient
 from maxmargin.solvers.driver import Choice, Method
 from maxmargin.solvers.dual.certified import Auto
 from maxmargin.solvers.dual.method import DualMethod
@@ -27,18 +31,23 @@ from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.problem import RidgeProblem
 from maxmargin.solvers.risk.class_descent import ClassDescent
-from maxmargin.solvers.risk.descent import LBFGS
+from maxmargin.solvers.risk.descent import GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
 from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
 from maxmargin.solvers.risk.pegasos import Pegasos
+from maxmargin.solvers.risk.stochastic import StochasticDescent
 
 FACTORISED = 500  # rows up to which Cholesky factors for every step are quicker than pivots
 SOFTMAX_NEWTON = 400  # weights of all classes up to which Newton's matrix is made
 DUAL_METHODS: dict[str, type[DualMethod]] = {  # by the names that the kernel machines have for them
     "smo": SMO,
     "working_set": WorkingSet,
+    "qp": QuadraticProgramme,
+    "projected_gradient": ProjectedGradient,
+    "frank_wolfe": FrankWolfe,
     "platt": Platt,
     "coordinate_ascent": CoordinateAscent,
     "chunking": Chunking,
@@ -51,10 +60,14 @@ RISK_METHODS: dict[str, type[Method]] = {  # by the names that the linear machin
     "dual_descent": DualDescent,
     "l1_descent": L1Descent,
     "lbfgs": LBFGS,
+    "gradient_descent": GradientDescent,
     "sgd": Pegasos,
     "class_descent": ClassDescent,
+    "qp": PrimalProgramme,
+    "subgradient": Subgradient,
 }
-_NAMES = {method: name for name, method in (DUAL_METHODS | RISK_METHODS).items()}
+_NAMES = {method: name for names in (DUAL_METHODS, RISK_METHODS) for name, method in names.items()}
+_NAMES[StochasticDescent] = "sgd"
 
 
 @singledispatch

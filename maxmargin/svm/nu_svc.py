@@ -82,7 +82,8 @@ class NuSVC(KernelClassifier):
         :mod:`maxmargin.solvers`; one that does not take a problem says why. ``"auto"`` chooses by
         size, kernel and device (:func:`maxmargin.solvers.select_solver` says which, and why).
         Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
-        ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``.
+        ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``,
+        ``"qp"``, ``"projected_gradient"``, ``"frank_wolfe"``.
 
     Attributes
     ----------
@@ -92,6 +93,8 @@ class NuSVC(KernelClassifier):
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
+    fit_time_ : float
+        Seconds.
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)

@@ -139,7 +139,7 @@ class DensePoints(NamedTuple):
             return cls(X, squares, diagonal, np.float32(0.0))
         vectors = points.primitives[0]
         plain = vectors.index is None and vectors.centre is None
-        if plain and isinstance(vectors, DenseVectors) and vectors.dtype == np.float32:
+        if plain and isinstance(vectors, DenseVectors) and vectors.X.dtype == np.float32:
             X, squares = vectors.X, vectors.sizes
         return cls(X, squares, diagonal, np.float32(program.gaussian_rate))
 

@@ -52,7 +52,7 @@ class Platt(DualMethod):
 
     Parameters
     ----------
-    eps : float, default=1e-10
+    eps : float, default=1e-14
         A step that changes a_2 by less than this, relative to it, is none. (The paper has 1e-3,
         which is too coarse for a small ``tol``.)
     random_state : int, default=0
@@ -67,7 +67,7 @@ class Platt(DualMethod):
     True
     """
 
-    eps: float = 1e-10
+    eps: float = 1e-14
     random_state: int = 0
 
     def accepts(self, problem: DualProblem) -> str | None:

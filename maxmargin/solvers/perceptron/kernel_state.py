@@ -2,7 +2,7 @@
 
 The weights are ``w = sum_i alpha_i y_i phi(x_i)``, so all that is needed of a row is
 ``f(x_i) = sum_j alpha_j y_j k(x_i, x_j) + b``. These values are kept for all rows; a step on row i
-adds ``eta y_i`` times row i of the Gram matrix to them.
+adds ``eta y_i`` times row i of the Gram matrix to them. A start is a combination of rows, too.
 
 Reference: Aizerman, Braverman and Rozonoer, Automation and Remote Control 25, 1964; Freund and
 Schapire, Machine Learning 37, 1999.
@@ -15,7 +15,7 @@ import numpy as np
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.gram import Gram
-from maxmargin.solvers.perceptron.state import PerceptronState, Weights
+from maxmargin.solvers.perceptron.state import PerceptronState, Sizes, Weights
 
 _AHEAD = 256  # rows of the matrix made at once,
 _SOON = 1e8  # unless they take so many ns: then fewer
@@ -26,22 +26,35 @@ class KernelState(PerceptronState):
     """A perceptron over the rows of a Gram matrix."""
 
     def __init__(
-        self, gram: Gram, y: np.ndarray, step: np.ndarray, bias: bool, variant: str
+        self,
+        gram: Gram,
+        y: np.ndarray,
+        step: np.ndarray,
+        bias: bool,
+        coef: np.ndarray,
+        intercept: float,
+        sizes: Sizes | None,
+        variant: str,
     ) -> None:
-        super().__init__(y, step, variant)
-        self.gram, self.has_bias = gram.host, bias
-        self.values = np.zeros(gram.n)
+        super().__init__(y, step, sizes, variant)
+        self.gram, self.has_bias, self.start = gram.host, bias, coef
+        self.values = gram.matvec(coef) if coef.any() else np.zeros(gram.n)
+        self.totals["bias"] = intercept
         self.rows_at_once, self.rows_measured = max(_VALUES // gram.n, 1), gram.n
 
-    def visit(self, order: np.ndarray, place: int, end: int, until: float) -> int:
+    def _visit(
+        self, order: np.ndarray, place: int, end: int, until: float, sizes: np.ndarray
+    ) -> int:
         """Look at some rows; those of the matrix that are not there yet are made on the way."""
-        store = self.gram.store
+        store, before = self.gram.store, float(self.n_updates)
         while place < end:
             place, missing = _visit(
                 order,
                 place,
                 end,
                 until,
+                before,
+                sizes,
                 self.has_bias,
                 self.averaged,
                 store.slot,
@@ -72,8 +85,8 @@ class KernelState(PerceptronState):
 
     @property
     def variables(self) -> np.ndarray:
-        """The signed dual variables ``y_i alpha_i``; where there is a bias, it is their sum."""
-        return np.copysign(self.dual, self.examples["signed_step"])
+        """The signed dual variables ``y_i alpha_i``, and the start; their sum moves the bias."""
+        return self.start + np.copysign(self.dual, self.examples["signed_step"])
 
     def snapshot(self) -> np.ndarray:
         """Values at all rows, and the bias."""
@@ -90,6 +103,8 @@ def _visit(
     place: int,
     end: int,
     until: float,
+    before: float,
+    sizes: np.ndarray,
     bias: bool,
     averaged: bool,
     slot: np.ndarray,
@@ -118,6 +133,7 @@ def _visit(
                 return place, False
             now.loss += abs(value)
             now.current_streak = 0.0
+            amount *= sizes[min(int(now.updates - before), len(sizes) - 1)]
             now.updates += 1.0
             now.row = i
             row = data[slot[i]]

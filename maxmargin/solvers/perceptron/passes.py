@@ -6,7 +6,7 @@
     or         the weights are exactly those of an earlier pass           "recurring"
 
 In a fixed order the weights alone decide what follows, so that weights which recur prove that the
-passes never end. The pocket keeps the best weights on the way.
+passes never end (with steps of one size). The pocket keeps the best weights on the way.
 
 References: seeds 000, 002; Gallant, IEEE Trans. Neural Networks 1, 1990 (pocket); Brent, BIT 20,
 1980 (recurrence).
@@ -32,12 +32,20 @@ _STREAKS = 16  # of a pass that are the longest so far, about: the pocket then l
 
 
 class Step(NamedTuple):
-    """A perceptron after an update: its number, the row used, the weights and the bias."""
+    """A perceptron after an update.
+
+    Its number, the row used (None at the start), the weights (None with a kernel) and the bias;
+    ``dual``, how much step each row was used with so far; how many rows are now on the wrong side;
+    and which machine it is, of several classes.
+    """
 
     number: int
     row: int | None
     coef: Any
     intercept: float
+    dual: np.ndarray
+    mistakes: int
+    machine: int = 0
 
 
 class Outcome(NamedTuple):
@@ -48,6 +56,7 @@ class Outcome(NamedTuple):
     n_iter: int
     n_updates: int
     cycle_length: int
+    mistakes: int
 
     def certificate(self, rows: int) -> MistakesCertificate:
         """Return what it proves, of so many rows."""
@@ -57,6 +66,7 @@ class Outcome(NamedTuple):
             rows=rows,
             updates=self.n_updates,
             passes=self.n_iter,
+            mistakes=self.mistakes,
         )
 
 
@@ -164,16 +174,23 @@ class PerceptronRun(Run):
 
     def solution(self, status: Status) -> Outcome:
         """Return the weights to keep, of which nobody may know yet that they separate."""
-        state = self.state
-        if status is not Status.SEPARATED and not state.wrong(self.rows).any():
+        state, mistakes = self.state, self.mistakes
+        if not mistakes:
             status = Status.SEPARATED
         weights = self._better()[1] if state.pocket else state.found()
-        return Outcome(weights, status, self.begun, state.n_updates, self.cycle_length)
+        length = self.cycle_length
+        return Outcome(weights, status, self.begun, state.n_updates, length, mistakes)
+
+    @property
+    def mistakes(self) -> int:
+        """Rows that are on the wrong side now."""
+        return int(np.count_nonzero(self.state.wrong(self.rows)))
 
     def steps(self) -> Generator[None, None, None]:
         """Pass after pass; yields after each, after many rows and after the updates allowed."""
         state = self.state
         fixed = self.method.order in ("cyclic", "misclassified") and not self.method.penalised
+        fixed &= state.sizes is None  # or the number of the update decides, too
         brief = _STREAKS * len(self.rows) <= state.rows_at_once  # nobody waits for such a pass
         recurrence = Recurrence()
         while True:
@@ -201,14 +218,15 @@ class PerceptronRun(Run):
             self.n_iter += 1
             yield
 
-    def updates(self, watch: Watch) -> Iterator[Step]:
+    def updates(self, watch: Watch, machine: int = 0) -> Iterator[Step]:
         """Go on to the end, update by update; yields the start, and what is there after each."""
         seen = -1
         while True:
             ended = watch.look(self)
             if self.n_steps > seen:
                 seen, now = self.n_steps, self.state.last()
-                yield Step(seen, self.state.row if seen else None, now.coef, now.intercept)
+                row = self.state.row if seen else None
+                yield Step(seen, row, now.coef, now.intercept, now.dual, self.mistakes, machine)
             if ended is not None:
                 return
             self.advance(1)

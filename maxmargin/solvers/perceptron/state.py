@@ -2,6 +2,7 @@
 
     for each row i:   if y_i (w . x_i + b) <= 0:    w <- w + eta_i y_i x_i,    b <- b + eta_i y_i
 
+``eta_i`` is the step of the row, times a size of the k-th update where there is a schedule.
 ``alpha_i`` counts how much step each row was used with. The weights are kept as ``scale * w``: an
 L2 penalty, which makes them smaller at every row, changes one number. An L1 penalty is made up for
 when a feature is next seen. A sum beside the weights gives their mean over all rows looked at.
@@ -27,6 +28,8 @@ from maxmargin.backends.cpu.linear.rows import FAST, add, dot, rows_of
 _ENTRIES = 1 << 25  # of the data that one compiled call looks at: some 0.05 s
 _MEASURED = 1 << 20  # of them that a measure looks at: about a millisecond
 _SMALLEST = 1e-9  # scale of the weights at which it is multiplied out
+_AHEAD = 1024  # updates whose sizes are asked for at a time
+_CONSTANT = np.ones(1)  # sizes of updates that all have the size of their row
 
 # y_i eta_i and alpha_i side by side: rows are looked at in any order, and one miss of the cache is
 # better than two.
@@ -37,6 +40,9 @@ EXAMPLE = np.dtype([("signed_step", np.float64), ("alpha", np.float64)])
 # is the one that the last update was about.
 _NAMES = "bias bias_sum scale shrunk visits updates row loss current_streak longest_streak"
 TOTALS = np.dtype([(name, np.float64) for name in _NAMES.split()])
+
+
+Sizes = Callable[[int, int], np.ndarray]  # of so many updates, after so many
 
 
 class Weights(NamedTuple):
@@ -106,13 +112,15 @@ def starting_weights(
 class PerceptronState(ABC):
     """A perceptron between two rows: what changes with every row that it looks at.
 
-    ``examples`` has a record for each row, ``totals`` one for all of them.
+    ``examples`` has a record for each row, ``totals`` one for all of them; ``sizes`` are factors of
+    the updates, by their number, None where they are all one.
     """
 
     rows_at_once: int
     rows_measured: int
 
-    def __init__(self, y: np.ndarray, step: np.ndarray, variant: str) -> None:
+    def __init__(self, y: np.ndarray, step: np.ndarray, sizes: Sizes | None, variant: str) -> None:
+        self.sizes = sizes
         self.examples = np.zeros(len(y), dtype=EXAMPLE)
         self.examples["signed_step"] = y * step
         self.averaged, self.pocket = variant == "averaged", variant == "pocket"
@@ -156,7 +164,6 @@ class PerceptronState(ABC):
         self.totals["loss"] = 0.0
         self.totals["longest_streak"] = 0.0 if self.pocket else np.inf
 
-    @abstractmethod
     def visit(self, order: np.ndarray, place: int, end: int, until: float) -> int:
         """Look at the rows ``order[place:end]``; returns the place that was reached.
 
@@ -164,6 +171,20 @@ class PerceptronState(ABC):
         streak of right answers has just come to one: then the weights are those of the streak, for
         the pocket.
         """
+        if self.sizes is None:
+            return self._visit(order, place, end, until, _CONSTANT)
+        while True:
+            before = self.n_updates
+            count = int(min(until - before, _AHEAD))
+            place = self._visit(order, place, end, before + count, self.sizes(before, count))
+            if place == end or self.n_updates < before + count or self.n_updates >= until:
+                return place
+
+    @abstractmethod
+    def _visit(
+        self, order: np.ndarray, place: int, end: int, until: float, sizes: np.ndarray
+    ) -> int:
+        """Do so, with the sizes of the next updates; the last one is that of all later ones."""
 
     @abstractmethod
     def margins(self, rows: np.ndarray) -> np.ndarray:
@@ -236,9 +257,10 @@ class LinearState(PerceptronState):
         coef: np.ndarray,
         intercept: float,
         penalty: Penalty,
+        sizes: Sizes | None,
         variant: str,
     ) -> None:
-        super().__init__(y, step, variant)
+        super().__init__(y, step, sizes, variant)
         self.rows, self.has_bias, self.penalised = rows_of(X), bias, penalty
         self.w = coef.copy()
         self.w_sum = np.zeros(len(coef) if self.averaged else 0)
@@ -248,7 +270,9 @@ class LinearState(PerceptronState):
         self.rows_at_once = max(_ENTRIES * len(y) // max(entries, 1), 1)
         self.rows_measured = max(_MEASURED * len(y) // max(entries, 1), 1)
 
-    def visit(self, order: np.ndarray, place: int, end: int, until: float) -> int:
+    def _visit(
+        self, order: np.ndarray, place: int, end: int, until: float, sizes: np.ndarray
+    ) -> int:
         """Look at some rows."""
         return _visit(
             self.rows,
@@ -256,6 +280,7 @@ class LinearState(PerceptronState):
             place,
             end,
             until,
+            sizes,
             self.has_bias,
             self.averaged,
             self.penalised.decay,
@@ -305,6 +330,7 @@ def _visit(
     place: int,
     end: int,
     until: float,
+    sizes: np.ndarray,
     bias: bool,
     averaged: bool,
     decay: float,
@@ -323,7 +349,7 @@ def _visit(
     """
     now = totals[0]
     b, scale, visits, loss, streak = now.bias, now.scale, now.visits, now.loss, now.current_streak
-    updates = now.updates
+    updates, before = now.updates, now.updates
     while place < end and updates < until:
         i = order[place]
         amount = examples[i].signed_step
@@ -343,6 +369,7 @@ def _visit(
         if wrong:
             loss += abs(value)
             streak = 0.0
+            amount *= sizes[min(int(updates - before), len(sizes) - 1)]
             add(rows, i, amount / scale, w)
             examples[i].alpha += abs(amount) / scale
             updates += 1.0

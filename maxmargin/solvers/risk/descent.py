@@ -1,7 +1,7 @@
-"""Gradient descent and L-BFGS: methods that need values and gradients only.
+"""Gradient descent, and what all methods share that need values and gradients only.
 
-Both take a smooth function, and end when no entry of its gradient is larger than ``tol``: whoever
-states the function chooses units in which that number means something. Both take a regularised risk
+They take a smooth function, and end when no entry of its gradient is larger than ``tol``: whoever
+states the function chooses units in which that number means something. They take a regularised risk
 whose loss is smooth, too, and end when the relative duality gap is ``tol``.
 
 Gradient descent is ``w <- w - t g`` with ``g`` the gradient at w. The step ``t`` is
@@ -9,15 +9,14 @@ Gradient descent is ``w <- w - t g`` with ``g`` the gradient at w. The step ``t`
     t = (s . s) / (s . z)      s, z: the last changes of w and of the gradient
 
 of Barzilai and Borwein, halved until f falls enough below the largest of its last ten values. On a
-quadratic it is a Rayleigh quotient of the inverse Hessian, so no eigenvalue has to be known. A step
-size that the caller gives is kept fixed instead, as in the lecture.
+quadratic it is a Rayleigh quotient of the inverse Hessian, so no eigenvalue has to be known.
 
-L-BFGS is SciPy's. With an l1 penalty the positive and the negative part of every weight are
-variables of their own, neither below zero.
+Steps whose size the caller gives are the lecture's: each is taken as it is, in the units of X and
+on the sum of the losses, so that they can be computed by hand; the last point is the answer. Steps
+that are too large make the loss grow, and at a hundred times what it was the run ends as diverged.
 
 References: seed 004; Barzilai and Borwein, IMA J. Numerical Analysis 8, 1988; Raydan, SIAM J.
-Optimization 7, 1997 (the line search); Byrd, Lu, Nocedal and Zhu, SIAM J. Scientific Computing 16,
-1995 (L-BFGS-B).
+Optimization 7, 1997 (the line search).
 """
 
 from __future__ import annotations
@@ -25,30 +24,26 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from maxmargin.risk import DirectRisk, LinearSolution, RegularisedRisk, Risk
+from maxmargin.risk.standardised import Coordinates
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.risk.run import RiskCache, RiskRun
+from maxmargin.solvers.steps import StepSize, in_data_units, step_sizes
 
 _REMEMBERED, _ENOUGH = 10, 1e-4  # values, and the share of the slope's promise to be kept
 _GROWTH, _RANGE = 4.0, (1e-10, 1e10)
-DIVERGED = 100.0  # times the first value
+_DIVERGED = 100.0  # times the value at the start, or at zero
 _SMALL, _LEAST = 1e-3, 1e-14  # gradient at which the gap is looked at first, and the smallest
 _SMALLER = 0.1, 0.5  # from one look at the gap to the next, what a gradient falls by
-_PAIRS = 15  # of steps and changes of the gradient that L-BFGS remembers
 
 Function = Callable[[np.ndarray], tuple[float, np.ndarray]]
 Place = tuple[np.ndarray, float, np.ndarray]  # a point, with value and gradient there
-
-
-class _StoppedError(Exception):
-    pass
 
 
 # -- where a run is: on a function, or on a risk ---------------------------------------------------
@@ -89,6 +84,8 @@ class DescentRun(Run):
 
     words = "loss {objective:.5g}, gradient {violation:.2g}"
     l1: np.ndarray | None = None
+    keep_last = False  # whether the answer is the last point, and not the lowest
+    per_value = 1.0  # what a value is multiplied by in the curve
 
     def __init__(
         self,
@@ -102,6 +99,8 @@ class DescentRun(Run):
         self.function, self.watch, self.method = function, watch, method
         self.place: Place = start, *function(start)
         self.best, self.curve = self.place, [float(self.place[1])]
+        nothing = function(np.zeros_like(start))[0] if start.any() else 0.0
+        self.ceiling = _DIVERGED * max(self.curve[0], float(nothing))
 
     @property
     def name(self) -> str:
@@ -131,6 +130,27 @@ class DescentRun(Run):
         return self.arrived
 
     @property
+    def point(self) -> np.ndarray:
+        """Where it is."""
+        return self.place[0]
+
+    @property
+    def per_step(self) -> float:
+        """What a step of a given size is multiplied by: a mean of losses is one of their sum."""
+        columns = getattr(self.function, "columns", None)
+        return 1.0 if columns is None else columns.per_step
+
+    def safe_step(self) -> float:
+        """Size of steps on which no smooth loss grows: one over a bound on the curvature."""
+        function: Any = self.function
+        if not hasattr(function, "columns"):
+            raise ValueError("The step size of a function is a number, or one for each step.")
+        columns = function.columns
+        held = 1.0 if columns.standardised else float(np.max(columns.units[1] ** 2, initial=0.0))
+        bound = function.rows().curvature * columns.curvature() + function.alpha * held
+        return 1.0 / (bound * columns.per_step)
+
+    @property
     def smallest(self) -> float:
         """Largest entry of a gradient at which there is no more to do."""
         return self.watch.tol
@@ -141,8 +161,10 @@ class DescentRun(Run):
 
     @property
     def largest(self) -> float:
-        """Largest entry of the gradient."""
-        return float(np.abs(self.place[2]).max(initial=0.0))
+        """Largest entry of the gradient, in the units that the function has for it."""
+        measured = getattr(self.function, "steepness", None)
+        gradient = self.place[2]
+        return measured(gradient) if measured else float(np.abs(gradient).max(initial=0.0))
 
     @property
     def arrived(self) -> bool:
@@ -159,8 +181,8 @@ class DescentRun(Run):
         return Measure(self.largest, float(self.place[1]))
 
     def solution(self, status: Status) -> Descent:
-        """Return the lowest point on the way, unless the last one has converged."""
-        if status is not Status.CONVERGED:
+        """Return the lowest point on the way, unless the last one has converged or is asked for."""
+        if status is Status.DIVERGED or not (self.keep_last or status is Status.CONVERGED):
             self.place = self.best
         point, value, _ = self.place
         return Descent(point, float(value), self.largest, self.n_iter, status, self.curve)
@@ -170,10 +192,11 @@ class GapRun(RiskRun[Risk]):
     """A run on a risk over the sum of its costs, until the duality gap is small.
 
     The gap falls with the square of the gradient, and is looked at when that is small. A step is a
-    pass over the data.
+    pass over the data. The points are the weights, or where these are in some coordinates.
     """
 
     smallest = _LEAST
+    keep_last = False
 
     def __init__(
         self,
@@ -181,11 +204,15 @@ class GapRun(RiskRun[Risk]):
         watch: Watch,
         start: LinearSolution | None,
         cache: RiskCache | None,
-        method: GradientMethod,
+        method: Method,
+        coordinates: Coordinates | None = None,
     ) -> None:
         super().__init__(risk, watch, start, cache)
         self.method, self.small = method, _SMALL  # gradient at which to look at the gap
+        self.coordinates = coordinates
         self.best: Place | None = None
+        self.curve: list[float] = []
+        self.per_value = risk.total_cost
         l1 = np.broadcast_to(risk.penalty.l1 * risk.penalised / risk.total_cost, risk.shape)
         self.l1 = l1.ravel() if l1.any() else None
 
@@ -197,21 +224,59 @@ class GapRun(RiskRun[Risk]):
     def steps(self) -> Generator[None, None, None]:
         """The loop of the method, if there is anything to do."""
         if not (self.theta.any() and self.certificate.converged):
-            yield from self.method.loop(self)
+            yield from self.method.loop(self)  # type: ignore[attr-defined]
 
     def at(self, point: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient at a point."""
         self.n_iter += 1
-        value, gradient = self.value_and_gradient(point)
+        return self._at(point)
+
+    def _at(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.value_and_gradient(self.weights(point))
+        if self.coordinates is not None:
+            gradient = self.coordinates.gradient(gradient)
         return value / self.risk.total_cost, gradient / self.risk.total_cost
 
+    def weights(self, point: np.ndarray) -> np.ndarray:
+        """Weights at a point."""
+        return point if self.coordinates is None else self.coordinates.theta(point)
+
+    @property
+    def point(self) -> np.ndarray:
+        """Where the weights are."""
+        return self.theta if self.coordinates is None else self.coordinates.point(self.theta)
+
+    @property
+    def per_step(self) -> float:
+        """What a step of a given size is multiplied by, so that it is one on the objective."""
+        return (
+            self.risk.total_cost if self.coordinates is None else self.coordinates.columns.per_step
+        )
+
+    @property
+    def ceiling(self) -> float:
+        """Value at which a run has diverged."""
+        return _DIVERGED * max(self.risk.nothing, self.curve[0]) / self.risk.total_cost
+
+    def safe_step(self) -> float:
+        """Size of steps on which no smooth loss grows: one over a bound on the curvature."""
+        assert self.coordinates is not None
+        columns, risk = self.coordinates.columns, self.risk
+        held = risk.penalty.l2 / risk.total_cost * float(np.max(columns.inverse**2, initial=0.0))
+        bound = risk.max_curvature * columns.curvature() + held
+        return 1.0 / (bound * self.per_step)
+
     def first(self) -> Place:
-        """Point, value and gradient at the start."""
-        return self.theta, *self.at(self.theta)
+        """Point, value and gradient at the start, which is no step."""
+        point = self.point
+        self.best = place = point, *self._at(point)
+        self.curve.append(float(place[1]) * self.per_value)
+        return place
 
     def move(self, place: Place, steepness: float | None = None) -> bool:
         """Be at a place after one more step; returns whether the gap is small, if likely."""
-        self.stand(place[0])
+        self.stand(self.weights(place[0]))
+        self.curve.append(float(place[1]) * self.per_value)
         if self.best is None or place[1] <= self.best[1]:
             self.best = place
         largest = float(np.abs(place[2]).max()) if steepness is None else steepness
@@ -233,11 +298,24 @@ class GapRun(RiskRun[Risk]):
         return self.certificate.converged
 
     def solution(self, status: Status) -> LinearSolution:
-        """Return the lowest point on the way, unless the last one has converged."""
-        best = None if self.best is None else self.best[0]
-        if status is not Status.CONVERGED and best is not None and best is not self.theta:
-            self.stand(best)
-        return super().solution(status)
+        """Return the lowest point on the way, unless the last one has converged or is asked for."""
+        last = self.keep_last and status is not Status.DIVERGED
+        if not (last or status is Status.CONVERGED or self.best is None):
+            best = self.weights(self.best[0])
+            if not np.array_equal(best, self.theta):
+                self.stand(best)
+        curve = None if self.coordinates is None else self.curve
+        return replace(super().solution(status), curve=curve)
+
+
+def diverged(run: DescentRun | GapRun, value: float) -> bool:
+    """Whether a run has come to a value beyond all bounds, where it ends."""
+    if value <= run.ceiling:
+        return False
+    if np.isfinite(value):
+        run.curve.append(float(value) * run.per_value)
+    run.status = Status.DIVERGED
+    return True
 
 
 class GradientMethod(Method[Any, Any]):
@@ -262,8 +340,12 @@ class GradientMethod(Method[Any, Any]):
     ) -> DescentRun | GapRun:
         """Begin at a point; on a risk, from an earlier answer or from zero."""
         if isinstance(problem, Risk):
-            return GapRun(problem, watch, start, cache, self)
+            return GapRun(problem, watch, start, cache, self, self.coordinates(problem))
         return DescentRun(problem, watch, start, self)
+
+    def coordinates(self, risk: Risk) -> Coordinates | None:
+        """Coordinates in which to descend on a risk; None for its weights."""
+        return None
 
     @abstractmethod
     def loop(self, run: DescentRun | GapRun) -> Generator[None, None, None]:
@@ -279,8 +361,13 @@ class GradientDescent(GradientMethod):
 
     Parameters
     ----------
-    step_size : float, optional
-        A step of fixed size in place of the line search; that of a risk over the sum of its costs.
+    step_size : float, {"constant", "inverse_sqrt", "inverse"} or callable, optional
+        Steps of a given size in place of the line search: a number, a schedule
+        (:mod:`maxmargin.solvers.steps`), or a function of the number of the step, from 1 on.
+    units : {"auto", "data", "standardised"}, default="auto"
+        Where to take the steps: on the sum of the losses as a function of w and b, as the lecture
+        does, or on their mean as one of the weights of standardised columns; by default the first
+        where ``step_size`` is given. A plain function has one kind of units only.
 
     Examples
     --------
@@ -289,9 +376,12 @@ class GradientDescent(GradientMethod):
     >>> bowl = lambda w: (float(w @ w), 2 * w)
     >>> GradientDescent().solve(bowl, Watch(tol=1e-6, max_iter=10), start=np.ones(2)).point
     array([0., 0.])
+    >>> GradientDescent(step_size=2.0).solve(bowl, Watch(tol=1e-6), start=np.ones(2)).status
+    <Status.DIVERGED: 'diverged'>
     """
 
-    step_size: float | None = None
+    step_size: StepSize | None = None
+    units: str = "auto"
 
     def accepts(self, problem: Any) -> str | None:
         """None for what is smooth; else why not."""
@@ -299,35 +389,47 @@ class GradientDescent(GradientMethod):
             return "GradientDescent takes no l1 penalty, which has a kink at zero: use LBFGS."
         return super().accepts(problem)
 
+    def coordinates(self, risk: Risk) -> Coordinates:
+        """Return the coordinates of the units that were asked for."""
+        return Coordinates(risk, not in_data_units(self.units, self.step_size))
+
     def loop(self, run: DescentRun | GapRun) -> Generator[None, None, None]:
         """Against the gradient, until it is small."""
+        return self._searched(run) if self.step_size is None else self._given(run)
+
+    def _given(self, run: DescentRun | GapRun) -> Generator[None, None, None]:
+        """Steps of given sizes; the last point is the answer."""
+        assert self.step_size is not None
+        run.keep_last = True
+        first = run.safe_step() if isinstance(self.step_size, str) else 0.0
+        (point, _, gradient), taken, arrived = run.first(), 0, run.arrived
+        while not arrived:
+            (size,) = step_sizes(self.step_size, first, taken, 1)
+            taken += 1
+            with np.errstate(over="ignore", invalid="ignore"):  # on the way to divergence
+                point = point - size * run.per_step * gradient
+                value, gradient = run.at(point)
+            if diverged(run, value):
+                return
+            arrived = run.move((point, value, gradient))
+            yield
+
+    def _searched(self, run: DescentRun | GapRun) -> Generator[None, None, None]:
+        """Barzilai's and Borwein's steps, shortened where the function does not fall enough."""
         point, value, gradient = run.first()
-        first, recent = value, deque([value], maxlen=_REMEMBERED)
-        step = self.step_size or 1.0 / max(1.0, float(np.abs(gradient).max(initial=0.0)))
+        recent = deque([value], maxlen=_REMEMBERED)
+        step = 1.0 / max(1.0, float(np.abs(gradient).max(initial=0.0)))
         arrived = run.arrived
         while not arrived:
-            if self.step_size is None:
-                found = _searched(run.at, point, gradient, step, max(recent))
-            else:
-                found = _stepped(run.at, point, gradient, step, first)
+            found = _searched(run.at, point, gradient, step, max(recent))
             if found is None:
                 run.status = Status.STALLED
                 return
-            if self.step_size is None:
-                step = _proposed(found[0] - point, found[2] - gradient)
+            step = _proposed(found[0] - point, found[2] - gradient)
             point, value, gradient = found
             recent.append(value)
             arrived = run.move(found)
             yield
-
-
-def _stepped(
-    function: Function, point: np.ndarray, gradient: np.ndarray, step: float, first: float
-) -> Place | None:
-    """Take a step of a given size; None where the function has grown far beyond its first value."""
-    point = point - step * gradient
-    value, gradient = function(point)
-    return (point, value, gradient) if value <= DIVERGED * max(first, 1.0) else None
 
 
 def _searched(
@@ -352,97 +454,3 @@ def _proposed(move: np.ndarray, turn: np.ndarray) -> float:
         longer = _GROWTH * (square / max(float(np.vdot(turn, turn)), _RANGE[0] * square)) ** 0.5
         return float(np.clip(longer, *_RANGE))
     return float(np.clip(square / curvature, *_RANGE))
-
-
-# -- L-BFGS ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class LBFGS(GradientMethod):
-    """L-BFGS on a smooth function, or on a risk with a smooth loss and any penalty."""
-
-    def loop(self, run: DescentRun | GapRun) -> Generator[None, None, None]:
-        """SciPy's loop, which is looked at after every step of it; again, where it is lost."""
-        watch, shape = run.watch, run.variables.shape
-        parts = None if run.l1 is None else _Parts(run.l1)
-        seen: list[tuple[Place, float]] = []  # the last evaluation, with its steepness
-
-        def weights(x: np.ndarray) -> np.ndarray:
-            return (x.copy() if parts is None else parts.joined(x)).reshape(shape)
-
-        def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
-            if watch.stopped() is not None or not watch.left(run.n_iter):
-                raise _StoppedError
-            point = weights(x)
-            value, gradient = run.at(point)
-            place, way = (point, value, gradient), gradient.ravel()
-            slope = way
-            if parts is not None:
-                value, slope = parts.objective(x, value, way)
-                way = x - np.clip(x - slope, *parts.bounds.T)
-            seen[:] = [(place, float(np.abs(way).max(initial=0.0)))]
-            return value, slope
-
-        def after_step(intermediate_result: Any) -> None:
-            place, steepness = seen[0]
-            if run.move(place, steepness):
-                run.status = Status.CONVERGED
-            if watch.look(run) is not None:
-                raise _StoppedError
-
-        options: dict[str, Any] = {
-            "maxcor": _PAIRS,
-            "maxls": 50,
-            "maxiter": 1 << 30,
-            "maxfun": 1 << 30,
-        }
-        options |= {"gtol": run.smallest, "ftol": 0.0}
-        while True:
-            start = run.variables.ravel()
-            try:
-                minimize(
-                    objective,
-                    start if parts is None else parts.split(start),
-                    jac=True,
-                    method="L-BFGS-B",
-                    bounds=None if parts is None else parts.bounds,
-                    callback=after_step,
-                    options=options,
-                )
-                lost = run.lost()
-            except _StoppedError:  # converged, or the driver knows why
-                lost = False
-            if run.arrived:
-                return
-            yield
-            if lost:
-                run.status = Status.STALLED
-                return
-
-
-class _Parts:
-    """Weights as differences of two variables, neither below zero, where an l1 penalty holds."""
-
-    def __init__(self, l1: np.ndarray) -> None:
-        self.l1, self.held = l1, l1 > 0
-        size, held = len(l1), self.held
-        low = np.concatenate([np.where(held, 0.0, -np.inf), np.zeros(size)])
-        high = np.concatenate([np.full(size, np.inf), np.where(held, np.inf, 0.0)])
-        self.bounds = np.array([low, high]).T
-
-    def split(self, theta: np.ndarray) -> np.ndarray:
-        """Variables of some weights."""
-        positive = np.where(self.held, np.maximum(theta, 0.0), theta)
-        return np.concatenate([positive, np.maximum(-theta, 0.0) * self.held])
-
-    def joined(self, x: np.ndarray) -> np.ndarray:
-        """Weights of the variables."""
-        return x[: len(self.l1)] - x[len(self.l1) :]
-
-    def objective(
-        self, x: np.ndarray, value: float, gradient: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """Value and gradient by the variables, from those by the weights without l1's slope."""
-        plus, minus = x[: len(self.l1)], x[len(self.l1) :]
-        value += float(self.l1 @ (plus + minus - np.abs(plus - minus)))
-        return value, np.concatenate([self.l1 + gradient, self.l1 - gradient])

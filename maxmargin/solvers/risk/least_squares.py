@@ -46,7 +46,10 @@ _ROUNDING = 4.0  # roundings of the data below which a singular value counts as 
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """A solution: ``coef`` (m, d) in X's units, ``centre`` (m,), the value at the mean of X."""
+    """A solution: ``coef`` (m, d) in X's units, ``centre`` (m,), the value at the mean of X.
+
+    ``curve`` has the loss at the start and after each step, of a descent.
+    """
 
     coef: np.ndarray
     centre: np.ndarray
@@ -54,6 +57,7 @@ class LeastSquares:
     status: Status
     rank: int | None = None
     singular: np.ndarray | None = None
+    curve: list[float] | None = None
 
 
 class LeastSquaresMethod(Method[SquaredError, LeastSquares]):

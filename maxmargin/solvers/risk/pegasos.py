@@ -223,7 +223,7 @@ def _implicit_softmax(f, own, q, p):
     p /= p.sum()
 
 
-class PegasosRun(RiskRun[RegularisedRisk]):
+class PegasosRun(RiskRun[RegularisedRisk | SoftmaxRisk]):
     """Pegasos at work; a step is a pass over the rows."""
 
     def steps(self) -> Generator[None, None, None]:
@@ -257,10 +257,10 @@ class Pegasos(RiskMethod):
 
     def accepts(self, problem: Any) -> str | None:
         """None for a loss whose conjugate is known, with the l2 penalty; else why not."""
-        if isinstance(problem, SoftmaxRisk):
-            return "solver='sgd' is for two classes: use solver='newton' or 'lbfgs' for several."
         if problem.penalty != L2:
-            return "solver='sgd' takes its steps from the penalty, which has to be the l2 one."
+            return "Pegasos takes its steps from the penalty, which has to be the l2 one."
+        if isinstance(problem, SoftmaxRisk):
+            return None
         if problem.loss.shape is None:
             return f"solver='sgd' needs the conjugate of the loss; {problem.loss!r} has no shape."
         return None

@@ -1,0 +1,165 @@
+"""The subgradient method on the primal of a linear machine.
+
+    minimise  P(theta) = l2/2 ||w||^2 + sum_i c_i V(u_i)
+
+    theta_t+1 = theta_t - eta_t g_t,      g_t = l2 w + sum_i c_i s_i du_i/dtheta
+
+with a slope ``s_i`` of each loss; at a kink, any between the two. Not every step is a descent, and
+the method cannot tell that it has arrived, since at the optimum of the hinge the slopes that it
+sees are not zero. So steps must shrink, and are taken on and on:
+
+    "strong"   1 / (l2 t): the objective is strongly convex in w, error O(log t / t)
+    c          c / sqrt(t): for any convex objective, error O(log t / sqrt(t))
+
+Better than a last iterate is the best of those that were looked at, which is returned, or an
+average, with later ones counting for more. And the average of the *slopes* is a dual point: with
+steps 1 / (l2 t), w is exactly that of their plain average. So the duality gap goes to zero, slowly,
+and says how far it is.
+
+References: Shor, Minimization Methods for Non-differentiable Functions, 1985; Shalev-Shwartz,
+Singer, Srebro and Cotter, Math. Programming 127, 2011 (1 / (l2 t)); Lacoste-Julien, Schmidt and
+Bach, arXiv:1212.2002 (the average).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin.certificate import RiskCertificate
+from maxmargin.risk import LinearSolution, RegularisedRisk
+from maxmargin.solution import Status
+from maxmargin.solvers.driver import Run, Watch
+from maxmargin.solvers.risk.run import RiskCache, RiskMethod, RiskRun
+
+_STEPS = 100_000  # after which a digit more would take a million
+_DIVERGED = 1e50  # weights beyond which there is no way back
+_LOOKS = 10  # looks at the gap while the number of steps doubles, and some more
+
+
+@dataclass(frozen=True)
+class Subgradient(RiskMethod):
+    """The subgradient method, for any convex loss and the l2 penalty.
+
+    A step is a pass over the data, N M operations and no memory beyond some vectors. It is never
+    exact: expect a relative gap of 1e-2 after some thousand steps, and that every further digit
+    takes ten times as many. What it has come to by ``max_iter``, its certificate says.
+
+    Parameters
+    ----------
+    step_size : "strong", float or callable, default="strong"
+        ``1 / (l2 t)``; a number c for ``c / sqrt(t)``; or a function of t = 1, 2, ...
+    average : bool, default=False
+        Look at averages of the weights, the t-th counting t times, in place of the weights.
+        They are smoother; with ``"strong"``, where weights are averages already, no better.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from maxmargin import LinearSVC
+    >>> from maxmargin.solvers import Subgradient
+    >>> X, y = load_iris(return_X_y=True)
+    >>> machine = LinearSVC(loss="hinge", C=0.1, tol=0.05, max_iter=5000, solver=Subgradient())
+    >>> machine.fit(X[:100], y[:100]).certificate_.converged
+    True
+    """
+
+    step_size: str | float | Callable[[int], float] = "strong"
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        size = self.step_size
+        if not (callable(size) or size == "strong" or (not isinstance(size, str) and size > 0)):
+            raise ValueError(
+                f"step_size is 'strong', a positive number or a function; got {size!r}."
+            )
+
+    def accepts(self, problem: Any) -> str | None:
+        """Take one function of the weights, with the l2 penalty and a convex loss."""
+        if not isinstance(problem, RegularisedRisk):
+            return "solver='subgradient' is for two classes or numbers: use solver='auto'."
+        if problem.penalty.l1 or problem.penalty.none:
+            return "solver='subgradient' takes the l2 penalty only: use solver='auto'."
+        if not problem.loss.convex:
+            return f"solver='subgradient' needs a convex loss, and {problem.loss!r} is not one."
+        return None
+
+    def begin(
+        self,
+        problem: Any,
+        watch: Watch,
+        start: LinearSolution | None = None,
+        cache: RiskCache | None = None,
+    ) -> Run:
+        """Begin from an earlier answer where there is one."""
+        return SubgradientRun(problem, watch, start, cache, self)
+
+
+class SubgradientRun(RiskRun[RegularisedRisk]):
+    """The subgradient method at work; a step is a pass over the data."""
+
+    def __init__(
+        self,
+        risk: RegularisedRisk,
+        watch: Watch,
+        start: LinearSolution | None,
+        cache: RiskCache | None,
+        method: Subgradient,
+    ) -> None:
+        super().__init__(risk, watch, start, cache)
+        self.method = method
+        self.mean_slopes = np.zeros(risk.n)
+        self.least: tuple[float, np.ndarray] = np.inf, self.theta
+        self.most: tuple[float, np.ndarray | None] = 0.0, None
+
+    def steps(self) -> Generator[None, None, None]:
+        """Against a subgradient, on and on; the gap is looked at ever more seldom."""
+        risk, theta, mean = self.risk, self.theta.copy(), self.theta
+        held, look_at = risk.penalty.l2 * risk.penalised, 1
+        while self.n_iter < _STEPS:
+            t = self.n_iter + 1
+            s = risk.slopes_at(risk.values(theta))
+            slope = held * theta - risk.design.combination(risk.beta(s))
+            theta = theta - self._length(t) * slope
+            if not np.abs(theta).max(initial=0.0) < _DIVERGED:
+                break
+            share = 2.0 / (t + 1)
+            mean = mean + share * (theta - mean)
+            self.mean_slopes = self.mean_slopes + share * (s - self.mean_slopes)
+            self.stand(mean if self.method.average else theta)
+            self.n_iter = t
+            if t >= look_at:
+                look_at = t + 1 + t // _LOOKS
+                if self._best().converged:
+                    return
+            yield
+        self.status = Status.STALLED
+
+    def _length(self, t: int) -> float:
+        size = self.method.step_size
+        if callable(size):
+            return float(size(t))
+        return 1.0 / (self.risk.penalty.l2 * t) if isinstance(size, str) else size / t**0.5
+
+    def _best(self) -> RiskCertificate:
+        """Certificate of the best weights and the best slopes that were looked at."""
+        now, risk = self.certificate, self.risk
+        if now.primal < self.least[0]:
+            self.least = now.primal, self.theta
+        if now.dual >= self.most[0]:
+            self.most = now.dual, self.s
+        ends = self.least[0], self.most[0]
+        return RiskCertificate.of(*ends, risk.rounding, Status.CONVERGED, self.watch.tol)
+
+    def solution(self, status: Status) -> LinearSolution:
+        """Return the best weights, not the last."""
+        certificate = self._best()
+        self.stand(self.least[1], self.most[1], certificate)
+        return super().solution(status)
+
+    def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
+        """Slopes at the weights, and the average of those on the way."""
+        return [*super().dual_points(f), self.mean_slopes]

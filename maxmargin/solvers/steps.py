@@ -1,0 +1,70 @@
+"""Sizes of steps, ``eta_t`` for t = 1, 2, 3...: a number, a schedule by name, or a function of t.
+
+The schedules begin with a size that whoever takes the steps knows to be safe:
+
+    "constant"  first        "inverse_sqrt"  first / sqrt(t)        "inverse"  first / t
+
+The sum of the sizes has to be infinite, or the steps may end before the minimum; for steps on
+single rows the sum of their squares has to be finite, or their noise never ends (Robbins and Monro,
+Annals of Mathematical Statistics 22, 1951).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+SCHEDULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "constant": np.ones_like,
+    "inverse_sqrt": lambda t: t**-0.5,
+    "inverse": lambda t: 1.0 / t,
+}
+UNITS = ("auto", "data", "standardised")
+StepSize = float | str | Callable[[int], float]
+
+
+def step_sizes(step_size: StepSize, first: float, before: int, count: int) -> np.ndarray:
+    """Return the sizes of so many steps after the first ones.
+
+    Parameters
+    ----------
+    step_size : float, str or callable
+        A constant size, the name of a schedule, or a function of the number of the step.
+    first : float
+        Where a schedule begins.
+    before, count : int
+        Steps that were taken before, and that are to be taken.
+
+    Examples
+    --------
+    >>> step_sizes("inverse", 0.5, 0, 3).round(3)
+    array([0.5  , 0.25 , 0.167])
+    >>> step_sizes(lambda t: 1.0 / (1 + t), 0.5, 0, 2).round(3)
+    array([0.5  , 0.333])
+    """
+    if isinstance(step_size, str):
+        if step_size not in SCHEDULES:
+            raise ValueError(f"There is no schedule {step_size!r}: use one of {[*SCHEDULES]}.")
+        return first * SCHEDULES[step_size](np.arange(before + 1.0, before + count + 1.0))
+    if not callable(step_size):
+        return np.full(count, float(step_size))
+    sizes = np.array([_checked(step_size(t), t) for t in range(before + 1, before + count + 1)])
+    return sizes.astype(np.float64)
+
+
+def _checked(size: Any, t: int) -> float:
+    if not (np.ndim(size) == 0 and np.isfinite(size) and size > 0):
+        raise ValueError(
+            f"The size of step {t} is {size!r}: a function of the number of the step, from 1 on, "
+            "has to return a positive number."
+        )
+    return float(size)
+
+
+def in_data_units(units: str, step_size: StepSize | None) -> bool:
+    """Whether steps are taken in X's own units: where it is said, or where their size is given."""
+    if units not in UNITS:
+        raise ValueError(f"There are no units {units!r}: use one of {[*UNITS]}.")
+    return units == "data" or (units == "auto" and step_size is not None)
