@@ -20,28 +20,25 @@ lam = 0.005
 model = SVC(kernel="rbf", gamma=1.0, lam=lam, fit_intercept=False).fit(X, y)
 alpha = np.zeros(len(X))
 alpha[model.support_] = model.dual_coef_[0]
-print(
-    f"{np.sum(alpha != 0)} of {len(X)} multipliers are not zero; the largest {abs(alpha).max():.3f}"
-)
+print(f"{np.sum(alpha != 0)} of {len(X)} multipliers are not zero, none above {alpha.max():.3f}")
 
 # %%
-# On the left the examples, on the right their multipliers in the order of the margin. Those on the
-# edge of the street, at one, have any value up to the bound; those in the street are at the bound.
+# Above the examples, below their multipliers against the margin. Those on the edge of the street,
+# at one, have any value up to the bound; those in the street are at the bound.
 
-figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.6), layout="constrained")
-plot_street(model, X, y, axes[0], segments=False)
+figure, (above, below) = plt.subplots(2, 1, figsize=(6.4, 7.2), layout="constrained")
+plot_street(model, X, y, above, segments=False)
+above.set_title(f"{len(model.support_)} of {len(X)} examples have a multiplier")
 margin = np.where(y == 1, 1, -1) * model.decision_function(X)
 bound = 1 / (2 * len(X) * lam)
 for label, colour, marker in ((0, "#0072b2", "o"), (1, "#e69f00", "s")):
     own = y == label
-    axes[1].vlines(margin[own], 0, alpha[own], color=colour, linewidth=1)
-    axes[1].plot(
-        margin[own], alpha[own], marker, color=colour, markersize=5, label=f"class {label}"
-    )
+    below.vlines(margin[own], 0, alpha[own], color=colour, linewidth=1)
+    below.plot(margin[own], alpha[own], marker, color=colour, markersize=5, label=f"class {label}")
 for height in (-bound, bound):
-    axes[1].axhline(height, color="black", linestyle="--", linewidth=1)
-axes[1].axvline(1, color="black", linewidth=1, linestyle=":")
-axes[1].set(xlabel="margin y f(x)", ylabel=r"$\alpha$", title="zero beyond the street")
-axes[1].text(1.9, 0.9 * bound, r"$1/(2N\lambda)$", va="top")
-axes[1].legend(loc="lower right")
+    below.axhline(height, color="black", linestyle="--", linewidth=1)
+below.axvline(1, color="black", linewidth=1, linestyle=":")
+below.set(xlabel="margin y f(x)", ylabel=r"$\alpha$", ylim=(-1.15 * bound, 1.15 * bound))
+below.text(1.05, 0.95 * bound, r"at most $1/(2N\lambda)$", va="top")
+below.legend(loc="lower right")
 plt.show()

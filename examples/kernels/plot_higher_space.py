@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from maxmargin import SVC
+from maxmargin.kernels import Linear
 from maxmargin.plotting import plot_street
 
 x = np.array([-2.4, -2.0, -1.7, -0.8, -0.5, 0.1, 0.4, 0.9, 1.6, 2.1, 2.5])
@@ -35,12 +36,10 @@ for label, colour, marker in ((0, "#0072b2", "o"), (1, "#e69f00", "s")):
 below.set(xlabel="x", yticks=[], title="x: no threshold does")
 
 # %%
-# The machine needs the products ``h(x) . h(z) = x z + x^2 z^2`` only: with this kernel it never sees
-# the plane.
+# The machine needs the products ``h(x) . h(z) = x z + x^2 z^2`` only: with this kernel it never
+# sees the plane.
 
-kernel = SVC(kernel=lambda a, b: a @ b.T + (a @ b.T) ** 2, C=np.inf).fit(x[:, None], y)
-print(
-    "the same values:",
-    np.allclose(kernel.decision_function(x[:, None]), model.decision_function(lifted)),
-)
+machine = SVC(kernel=Linear() + Linear() ** 2, C=np.inf).fit(x[:, None], y)
+same = np.allclose(machine.decision_function(x[:, None]), model.decision_function(lifted))
+print("the same values:", same)
 plt.show()

@@ -5,7 +5,7 @@ The hard margin forbids margins below one: as a loss, they cost infinitely much.
 price that grows with the distance instead, and is zero in the same places.
 """
 
-# Lecture 003: the loss that is 0 or infinite, beside the hinge; a penalty that grows from the margin
+# Lecture 003: the loss that is 0 or infinite, beside the hinge; a penalty growing with distance
 
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FixedLocator

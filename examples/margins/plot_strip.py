@@ -18,30 +18,30 @@ from maxmargin.plotting import plot_separators
 X, y = make_blobs(40, centers=[[-1.4, -1], [1.4, 1.2]], cluster_std=0.75, random_state=0)
 
 
+A = X[np.argmax(X[:, 0])]
+
+
 def draw(ax, model, name):
-    """Draw the line of a machine, its strip, and the nearest example with its foot."""
+    """Draw the line of a machine, its strip, and the point A with its foot B."""
     plot_separators({name: model}, X, y, ax)
     w, b = model.coef_[0], model.intercept_[0]
-    unit = w / np.linalg.norm(w)
-    distance = (X @ w + b) / np.linalg.norm(w)
-    nearest = np.argmin(np.abs(distance))
-    M, A = np.abs(distance[nearest]), X[nearest]
-    B = A - distance[nearest] * unit
-    along = 9 * np.array([-unit[1], unit[0]])
-    corners = [B + M * unit + along, B + M * unit - along, B - M * unit - along]
-    ax.fill(*np.transpose([*corners, B - M * unit + along]), color="black", alpha=0.1, zorder=0)
-    for text, place in (("A", A), ("B", B)):
-        ax.plot(*place, "o", color="black", markersize=5, zorder=5)
-        ax.annotate(text, place, xytext=(7, 5), textcoords="offset points", weight="bold")
-    ax.plot(*np.transpose([A, B]), color="black", linewidth=1.5)
-    ax.set(aspect="equal", title=f"2M = {2 * M:.2f}")
+    length = np.linalg.norm(w)
+    M, B = np.abs(X @ w + b).min() / length, A - (w @ A + b) / length**2 * w
+    across, along = M * w / length, 9 * np.array([-w[1], w[0]]) / length
+    corners = [B + across + along, B + across - along, B - across - along, B - across + along]
+    ax.fill(*np.transpose(corners), color="black", alpha=0.12, zorder=0)
+    ax.plot(*np.transpose([A, B]), "o-", color="black", linewidth=1.5, markersize=5, zorder=5)
+    for text, place, shift in (("A", A, (3, 6)), ("B", B, (-13, 3))):
+        ax.annotate(text, place, shift, textcoords="offset points", weight="bold", fontsize=13)
+    ax.set(aspect="equal", title=f"2M = {2 * M:.2f}, |AB| = {np.linalg.norm(A - B):.2f}")
+    ax.legend(loc="upper left", fontsize="x-small")
 
 
 # %%
 # On the left the strip of a line that a perceptron has found; on the right the widest strip that
 # any line has.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.4), layout="constrained")
-draw(axes[0], Perceptron(tol=None, random_state=3).fit(X, y), "perceptron")
+figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.4), layout="compressed")
+draw(axes[0], Perceptron(tol=None, random_state=0).fit(X, y), "perceptron")
 draw(axes[1], SVC(kernel="linear", C=np.inf).fit(X, y), "maximum margin")
 plt.show()

@@ -23,7 +23,7 @@ model = SVC(kernel="linear", C=np.inf).fit(X, y)
 # %%
 # On the left what the primal problem says, on the right what the dual adds: its multipliers.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.8, 4.6), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(8.8, 4.6), layout="compressed")
 plot_separators({"maximum margin": model}, X, y, axes[0])
 axes[0].set(aspect="equal", title="a line, from w and b")
 plot_street(model, X, y, axes[1])

@@ -12,7 +12,7 @@ edges of the street at the values -1 and +1.
 import matplotlib.pyplot as plt
 import numpy as np
 
-LOOKS = (("#0072b2", 4), ("#e69f00", 2), ("black", 2))
+LOOKS = (("#0072b2", 5), ("#e69f00", 2), ("black", 2))
 
 
 def draw(ax, w, b, colour, width=2.0):
@@ -37,7 +37,7 @@ changes = {
     "w turns it": [(w, 1.0), (turned, 1.0)],
     "a factor leaves it": [(w, 1.0), (2 * w, 2.0)],
 }
-figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.9), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.7), layout="compressed")
 for ax, (title, lines) in zip(axes, changes.items(), strict=True):
     for (w, b), (colour, width) in zip(lines, LOOKS, strict=False):
         draw(ax, w, b, colour, width)

@@ -1,9 +1,9 @@
 """A tube instead of a parabola
 ============================
 
-Least squares charges every residual, and a large one very much. The epsilon-insensitive loss charges
-nothing up to epsilon, and then in proportion: residuals inside the tube cost nothing, so their
-examples play no part.
+Least squares charges every residual, and a large one very much. The epsilon-insensitive loss
+charges nothing up to epsilon, and then in proportion: residuals inside the tube cost nothing, so
+that their examples play no part.
 """
 
 # Lecture 000: quadratic error beside the epsilon-insensitive error

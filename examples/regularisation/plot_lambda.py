@@ -14,19 +14,19 @@ from maxmargin import SVC
 from maxmargin.plotting import plot_street_path
 
 X, y = make_moons(80, noise=0.25, random_state=0)
-lams = [1.0, 0.1, 0.01, 0.001]
+lams = [0.3, 0.03, 0.003, 0.0003]
 
 # %%
 # A linear kernel: lines.
 
-axes = plt.subplots(2, 2, figsize=(7.2, 6.4), layout="constrained")[1]
+axes = plt.subplots(2, 2, figsize=(8.4, 6.6), layout="compressed")[1]
 plot_street_path(SVC(kernel="linear"), X, y, axes, param="lam", values=lams)
 axes[0, 0].figure.suptitle("linear kernel")
 
 # %%
 # A squared exponential kernel ``exp(-gamma ||x - z||^2)``: curves, which bend more and more.
 
-axes = plt.subplots(2, 2, figsize=(7.2, 6.4), layout="constrained")[1]
+axes = plt.subplots(2, 2, figsize=(8.4, 6.6), layout="compressed")[1]
 plot_street_path(SVC(kernel="rbf", gamma=1.0), X, y, axes, param="lam", values=lams)
 axes[0, 0].figure.suptitle("squared exponential kernel")
 plt.show()

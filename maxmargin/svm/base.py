@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.certificate import DualCertificate
+from maxmargin.certificate import Certificate, DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.estimators import readings
 from maxmargin.estimators.base import WATCHED
@@ -29,7 +29,7 @@ from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, Auto, DualMethod, solve_certified
 from maxmargin.solvers.select import DUAL_METHODS, in_words
-from maxmargin.svm import primal_start
+from maxmargin.svm import approximation, primal_start
 
 
 class KernelMachine(KernelEstimator):
@@ -46,6 +46,8 @@ class KernelMachine(KernelEstimator):
     checkpoint: Any
     checkpoint_interval: float
     solver: Any
+    approximation: Any = None  # where it is no parameter
+    feature_map_: Any = None  # in place of an expansion
 
     _parameter_constraints: dict = {
         **KernelEstimator._parameter_constraints,
@@ -101,16 +103,17 @@ class KernelMachine(KernelEstimator):
             certificate = DualCertificate.worst([e.certificate for e in evaluations])
             self._keep_certificate(certificate, steps, monitor)
         self._betas = [_nonzero(e.solution.beta) for e in evaluations]
+        self._free_and_bounded = [_free_and_bounded(e) for e in evaluations]
         if checkpoint is not None:
             if self.certificate_.converged:
                 checkpoint.remove()
             else:
                 checkpoint.write([e.solution.beta for e in evaluations])
-        self._warn_unfinished(self.certificate_)
+        self._warn_unfinished(certificate)
         return evaluations
 
     def _keep_certificate(
-        self, certificate: DualCertificate, steps: list[int], monitor: Monitor
+        self, certificate: Certificate, steps: list[int], monitor: Monitor
     ) -> None:
         """Set what a fit says of its answer."""
         self.certificate_, self.fit_status_ = certificate, int(not certificate.converged)
@@ -149,13 +152,13 @@ class KernelMachine(KernelEstimator):
 
     def _warn_stopped(self, status: Status, violation: float, where: str = "") -> None:
         advice = status.advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
-        warn(
-            f"{where}{advice} The KKT violation is {violation:.3g} (tol {self.tol:g}). See "
-            "certificate_."
-        )
+        what = "KKT violation" if self.feature_map_ is None else "relative duality gap"
+        warn(f"{where}{advice} The {what} is {violation:.3g} (tol {self.tol:g}). See certificate_.")
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
         """Set the attributes of the expansion, sparse where X is sparse, as scikit-learn does."""
+        for name in approximation.OF_FEATURES:
+            self.__dict__.pop(name, None)
         self.shape_fit_ = tuple(X.shape) if hasattr(X, "shape") else (_num_samples(X),)
         self._keep_support_vectors(X, support)
         if sp.issparse(X):
@@ -169,7 +172,16 @@ class KernelMachine(KernelEstimator):
     def _expansion(self, X: Any, **grouping: Any) -> np.ndarray:
         """Values of the machine's expansions at new points; grouped as by `KernelExpansion.at`."""
         self._check_is_fitted()
+        if self.feature_map_ is not None:
+            return approximation.values_at(self, self._validated_points(X, self.kernel_))
         return self._expansion_at(X, self.dual_coef_, **grouping)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if self.feature_map_ is not None and name in approximation.OF_EXPANSION:
+                raise AttributeError(approximation.no_expansion(self, name))
+            return object.__getattribute__(self, name)  # raises once more, with its own words
 
     def _check_is_fitted(self) -> None:
         """Refuse a machine that is not fitted, as scikit-learn does; to be sure of one is quick."""
@@ -222,6 +234,14 @@ def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     """Length, places and values of a sparse vector."""
     places = beta.nonzero()[0]
     return len(beta), places, beta[places]
+
+
+def _free_and_bounded(evaluation: Evaluation) -> tuple[int, int]:
+    """How many of the variables are between their bounds, and how many at one that is not zero."""
+    problem, beta = evaluation.problem, evaluation.solution.beta
+    used = beta != 0
+    bounded = used & ((beta <= problem.lower) | (beta >= problem.upper))
+    return int(used.sum() - bounded.sum()), int(bounded.sum())
 
 
 def _scattered(size: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:

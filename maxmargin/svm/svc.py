@@ -12,6 +12,7 @@ from maxmargin import duals
 from maxmargin.duals import DualProblem
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.risk import cost_per_weight
+from maxmargin.svm.approximation import APPROXIMATION
 from maxmargin.svm.classification import KernelClassifier
 
 
@@ -101,6 +102,13 @@ class SVC(KernelClassifier):
         Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
         ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``,
         ``"qp"``, ``"projected_gradient"``, ``"frank_wolfe"``.
+    approximation : {"nystroem", "random_fourier"} or FeatureMap, optional
+        Replace the kernel by products of features, ``k(x, z) ~ phi(x) . phi(z)``: the machine is
+        then the linear one on phi, for millions of rows. ``tol`` bounds its relative duality gap,
+        and ``certificate_`` is of the approximated kernel, with its error on held-out pairs. A map
+        of :mod:`maxmargin.feature_maps`, such as ``Nystroem(n_components=500)``, takes the kernel
+        from the machine; a name is one with 100 components and ``random_state``. In place of an
+        expansion (``dual_coef_``, ``support_``...) there are ``feature_map_``, ``feature_coef_``.
 
     Attributes
     ----------
@@ -110,6 +118,8 @@ class SVC(KernelClassifier):
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
+    fit_time_ : float
+        Seconds.
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
@@ -131,6 +141,8 @@ class SVC(KernelClassifier):
         ``1 / ||w||``: the street is twice as wide.
     slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
+    feature_map_, feature_coef_
+        With ``approximation``, the fitted map, and w: a row for each machine.
     n_iter_ : int array of shape (n_machines,)
     solver_, solver_why_ : str
         Methods that were taken, and why.
@@ -156,6 +168,7 @@ class SVC(KernelClassifier):
         **KernelClassifier._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "lam": [POSITIVE, None],
+        "approximation": APPROXIMATION,
     }
 
     def __init__(
@@ -188,6 +201,7 @@ class SVC(KernelClassifier):
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
+        approximation: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -216,6 +230,7 @@ class SVC(KernelClassifier):
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.approximation = approximation
 
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
         return self._part_of_problem(rows, y, weight, weight)
