@@ -30,14 +30,15 @@ kept = {
 }
 
 # %%
-# The line has no choice, the neighbours believe every example, noise and all.
+# The line has no choice, the neighbours believe every example, noise and all. In the titles: errors
+# on new examples, and how many numbers are kept.
 
-axes = plt.subplots(1, 3, figsize=(11, 3.9), layout="constrained", sharey=True)[1]
+axes = plt.subplots(1, 3, figsize=(9.4, 3.6), layout="constrained", sharey=True)[1]
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     plot_decision(model, X, y, ax, slack=False, grid_resolution=150)
     if ax.get_legend():
         ax.get_legend().remove()
     errors = 100 * (1 - model.score(X_test, y_test))
-    ax.set_title(f"{name}\n{errors:.1f} % test errors, {kept[name]} numbers kept")
+    ax.set_title(f"{name}\n{errors:.1f} % errors, {kept[name]} numbers")
     ax.label_outer()
 plt.show()

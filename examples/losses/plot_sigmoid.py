@@ -3,7 +3,7 @@
 
 ``sigma(y) = 1 / (1 + exp(-y))`` turns a value of any size into a probability. It is what the
 posterior probability of one of two classes looks like as soon as the logarithm of their odds is
-linear, and it is a smooth version of a perceptron's step.
+linear.
 """
 
 # Lecture 001: the logistic function
@@ -16,17 +16,16 @@ from scipy.stats import norm
 from maxmargin import LogisticRegression
 
 # %%
-# On its left it is what is missing to 1 on its right: ``sigma(-y) = 1 - sigma(y)``. A larger weight
-# makes it steeper; in the limit it is the step of the perceptron, which says yes or no.
+# On its left it is what is missing to 1 on its right, ``sigma(-y) = 1 - sigma(y)``: probabilities
+# of the two classes add up to 1. Its slope, ``sigma (1 - sigma)``, is largest in the middle.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
 value = np.linspace(-6, 6, 401)
-left.plot(value, np.heaviside(value, 0.5), color="black", linewidth=1, label="step")
-for weight, style in ((5, ":"), (1, "-"), (0.4, "--")):
-    name = r"$\sigma(y)$" if weight == 1 else rf"$\sigma({weight}\,y)$"
-    left.plot(value, expit(weight * value), style, label=name, linewidth=2)
-left.set(xlabel="y", ylabel="probability", title=r"$\sigma(y) = 1\,/\,(1 + e^{-y})$")
-left.legend(edgecolor="none")
+left.plot(value, expit(value), linewidth=2, label=r"$\sigma(y)$")
+left.plot(value, expit(-value), "--", linewidth=2, label=r"$\sigma(-y) = 1 - \sigma(y)$")
+left.plot(value, expit(value) * expit(-value), ":", linewidth=2, label="slope")
+left.set(xlabel="y", title=r"$\sigma(y) = 1\,/\,(1 + e^{-y})$")
+left.legend(loc="center left", fontsize="small", edgecolor="none")
 
 # %%
 # Two normal distributions of the same width: Bayes' rule gives ``sigma(w x + b)`` exactly. Logistic

@@ -23,9 +23,9 @@ models = {
 # %%
 # The discs have the margin as their radius. No disc crosses its line.
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="constrained", sharey=True)
 margins = {}
-for ax, (name, model) in zip(axes, models.items(), strict=False):
+for ax, (name, model) in zip(axes, models.items(), strict=True):
     margins[name] = np.min(np.abs(model.decision_function(X))) / np.linalg.norm(model.coef_)
     plot_separators({name: model}, X, y, ax)
     for centre in X:
@@ -41,13 +41,14 @@ random = np.random.default_rng(0)
 angle = random.uniform(0, 2 * np.pi, (200, len(X)))
 directions = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 lengths = np.linspace(0, 2, 41)
+figure, ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")
 for (name, model), style in zip(models.items(), ("--", "-"), strict=True):
     wrong = [
         np.mean(model.predict((X + r * directions).reshape(-1, 2)).reshape(200, -1) != y)
         for r in lengths
     ]
-    (line,) = axes[2].plot(lengths, 100 * np.array(wrong), style, label=name)
-    axes[2].axvline(margins[name], color=line.get_color(), linestyle=":", linewidth=1)
-axes[2].set(xlabel="how far every example moves", ylabel="errors in %", title="dotted: the margins")
-axes[2].legend(edgecolor="none")
+    (line,) = ax.plot(lengths, 100 * np.array(wrong), style, label=name)
+    ax.axvline(margins[name], color=line.get_color(), linestyle=":", linewidth=1)
+ax.set(xlabel="how far every example moves", ylabel="errors in %", title="dotted: the margins")
+ax.legend(edgecolor="none")
 plt.show()

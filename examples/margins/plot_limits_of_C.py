@@ -22,7 +22,8 @@ machine = SVC(kernel="linear", tol=1e-6)
 # Some streets. At ``C = 0`` itself there would be none: ``w = 0``, which ``SVC`` refuses.
 
 costs = [0.003, 0.03, 0.3, np.inf]
-display = StreetsDisplay.from_estimator(machine, X, y, values=costs)
+axes = plt.subplots(2, 2, figsize=(7.6, 6), layout="constrained")[1]
+display = StreetsDisplay.from_estimator(machine, X, y, values=costs, ax=axes)
 
 # %%
 # The margin falls with ``C``, down to that of the hard margin, and stays there from the largest

@@ -18,7 +18,7 @@ from maxmargin.plotting import plot_street
 # %%
 # Two moons with little noise: a hard margin, ``C = inf``, allows no slack.
 
-axes = plt.subplots(1, 2, figsize=(10.4, 5), layout="constrained")[1]
+figure, axes = plt.subplots(1, 2, figsize=(8.4, 4), layout="constrained")
 X, y = make_moons(60, noise=0.06, random_state=1)
 hard = SVC(kernel=RBF(gamma=1.0), C=np.inf).fit(X, y)
 plot_street(hard, X, y, axes[0])
@@ -32,7 +32,12 @@ print(f"separable: {len(hard.support_)} of {len(X)} examples are support vectors
 X, y = make_moons(80, noise=0.3, random_state=0)
 soft = SVC(kernel=RBF(gamma=1.0), C=1.0).fit(X, y)
 plot_street(soft, X, y, axes[1])
+known = axes[1].get_legend()
+names = [text.get_text() for text in known.get_texts()]
+look = {"ncols": 3, "fontsize": "small", "frameon": False}
+figure.legend(known.legend_handles, names, loc="outside lower center", **look)
 for ax, name in zip(axes, ("separable, C = inf", "overlapping, C = 1"), strict=True):
     ax.set_title(name)
+    ax.get_legend().remove()
 print(f"overlapping: {len(soft.support_)} of {len(X)}, {(soft.slack_ > 1).sum()} on the wrong side")
 plt.show()

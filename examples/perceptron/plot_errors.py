@@ -30,12 +30,12 @@ for step in model.steps(X, y):
     w.append(np.append(step.coef, step.intercept))
 
 # %%
-# The projection of ``w`` on a separating ``w*`` grows with every update by no less than the least
-# distance of an example from that line; the length of ``w``, in the long run, like the root of the
-# number of updates only. The first cannot pass the second, so that there are not many updates.
+# The projection of ``w`` on a separating ``w*`` grows with every update by no less than a fixed
+# amount; the length of ``w``, in the long run, like the root of the number of updates only. The
+# first cannot pass the second, so that the updates come to an end.
 
 projection = np.array(w) @ w_star / np.linalg.norm(w_star)
-axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")[1]
+axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained")[1]
 axes[0].step(range(1, len(errors)), errors[1:], where="post")
 axes[0].set(xlabel="updates", title="examples wrong: up and down")
 axes[1].plot(projection, "--", label="projection of w on w*")

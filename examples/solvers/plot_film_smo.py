@@ -5,8 +5,6 @@ Each step of SMO moves two multipliers, as far as their box and their sum allow.
 this does to the street: the examples that have a multiplier above zero by then are ringed.
 """
 
-# Lecture 004: SMO step by step
-
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
