@@ -31,12 +31,15 @@ from maxmargin.certificate import ROUNDING, RiskCertificate
 from maxmargin.risk.penalty import Penalty
 from maxmargin.solution import Status
 
+_LEFT = 1e-12  # of the condition of an intercept, that rounding leaves
+
 
 @dataclass(frozen=True)
 class LinearSolution:
     """Weights (the intercept's last), the slopes that stand for the dual, and how it ended.
 
     ``curve`` has the objective at the start and after each step, of methods that know it.
+    ``f`` are the values of the rows, where they are known.
     """
 
     theta: np.ndarray
@@ -45,6 +48,7 @@ class LinearSolution:
     status: Status
     certificate: RiskCertificate
     curve: list[float] | None = None
+    f: np.ndarray | None = None
 
 
 class LossModel(Protocol):
@@ -76,7 +80,14 @@ class Risk(ABC):
     penalty : Penalty
     penalised_intercept : bool
         Whether the intercept's weight is penalised like the others.
+
+    Attributes
+    ----------
+    rows : int array (n,) or None
+        Which rows of the data these are, where a machine does not see all of them.
     """
+
+    rows: np.ndarray | None = None
 
     def __init__(
         self, design: Design, cost: np.ndarray, penalty: Penalty, penalised_intercept: bool
@@ -128,7 +139,9 @@ class Risk(ABC):
 
     def times(self, factor: float) -> Any:
         """Return the problem at costs so many times as large."""
-        return self.with_cost(factor * self.cost)
+        other = self.with_cost(factor * self.cost)
+        other.rows = self.rows
+        return other
 
     # -- primal --------------------------------------------------------------------------------
 
@@ -208,6 +221,20 @@ class Risk(ABC):
         if excess > 1:
             dual = max(dual, -self.conjugates(s / excess, beta / excess))
         return dual
+
+    def pull(self, s: np.ndarray) -> tuple[float, float]:
+        """``||Z' beta||`` of slopes near these, and the sum of their conjugates.
+
+        Weights with ``||w|| <= r`` lose at least minus the sum of the second and r times the first
+        (:mod:`maxmargin.solvers.ivanov`). Infinite where the slopes prove nothing.
+        """
+        s = self.feasible(self.allowed(s))
+        beta = self.beta(s)
+        combined = self.design.combination(beta)
+        left = float(np.linalg.norm(combined[..., self.penalised == 0]))
+        if left > _LEFT * float(np.abs(beta).sum()) * abs(self.design.constant):
+            return np.inf, np.inf  # an intercept of any size could gain by it
+        return float(np.linalg.norm(self.penalised * combined)), self.conjugates(s, beta)
 
     def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
         """Lower bound on all objectives, from slopes of an answer with values f."""

@@ -100,10 +100,14 @@ class DirectRisk(Risk):
         lacks[self._own] = 0.0
         return lacks
 
+    def losses_at(self, f: np.ndarray) -> np.ndarray:
+        """Loss of every row at values f."""
+        lacks = self._lacks(f)
+        return lacks.sum(axis=1) if self.summed else lacks.max(axis=1)
+
     def empirical(self, f: np.ndarray) -> float:
         """Sum of the losses at values f, each times its cost."""
-        lacks = self._lacks(f)
-        return float(self.cost @ (lacks.sum(axis=1) if self.summed else lacks.max(axis=1)))
+        return float(self.cost @ self.losses_at(f))
 
     def slopes_at(self, f: np.ndarray) -> np.ndarray:
         """Slopes of the losses at values f, (n, K)."""

@@ -142,6 +142,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
         self._keep_margins(evaluations, tasks)
 
+        if self.norm_bound is not None:  # folds have the costs that were found
+            weights = [C * own for C, own in zip(self.C_, weights, strict=True)]
+
         def values(number: np.ndarray, everywhere: bool) -> tuple[Any, list[Found]]:
             folds = OutOfFold(self, gram, number, solver)
             solved = zip(tasks, weights, evaluations, strict=True)

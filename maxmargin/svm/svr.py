@@ -22,7 +22,7 @@ from maxmargin.gram import Gram
 from maxmargin.kernels import Kernel
 from maxmargin.linear import LinearSVR
 from maxmargin.progress import Monitor
-from maxmargin.risk import cost_per_weight
+from maxmargin.risk import cost_per_weight, refuse_two_forms
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.svm.approximation import APPROXIMATION, FeatureSpace, Posed
 from maxmargin.svm.base import SingleMachine
@@ -190,6 +190,10 @@ class SVR(KernelRegressor):
         Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
         ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``,
         ``"qp"``, ``"projected_gradient"``, ``"frank_wolfe"``.
+    norm_bound : float, optional
+        The form with a bound on ``||w||`` in feature space in place of C (Ivanov's), for each
+        output. ``certificate_`` is of this problem, with a relative duality gap of ``tol``;
+        ``C_`` and ``lam_`` are those that have the same answer.
     approximation : {"nystroem", "random_fourier"} or FeatureMap, optional
         Replace the kernel by products of features, ``k(x, z) ~ phi(x) . phi(z)``: the machine is
         then the linear one on phi, for millions of rows. ``tol`` bounds its relative duality gap,
@@ -200,7 +204,7 @@ class SVR(KernelRegressor):
 
     Attributes
     ----------
-    certificate_ : Certificate
+    certificate_ : DualCertificate, or KernelRiskCertificate with ``norm_bound``
         Primal and dual objective, gap, KKT violation, status; of several outputs the worst, with
         one of each in ``parts``.
     fit_status_ : int
@@ -229,6 +233,8 @@ class SVR(KernelRegressor):
     feature_map_, feature_coef_
         With ``approximation``, the fitted map, and w: a row for each output.
     n_iter_ : int or array of shape (n_outputs,)
+    C_, lam_ : arrays of shape (n_outputs,)
+        With ``norm_bound`` only: cost of a row of weight one, and what it is in the lambda form.
     solver_, solver_why_ : str
         Methods that were taken, and why.
 
@@ -247,6 +253,7 @@ class SVR(KernelRegressor):
         "C": [Interval(Real, 0.0, None, closed="right")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "lam": [POSITIVE, None],
+        "norm_bound": [POSITIVE, None],
         "approximation": APPROXIMATION,
     }
 
@@ -275,6 +282,7 @@ class SVR(KernelRegressor):
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
+        norm_bound: float | None = None,
         approximation: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -299,6 +307,7 @@ class SVR(KernelRegressor):
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.norm_bound = norm_bound
         self.approximation = approximation
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
@@ -316,6 +325,7 @@ class SVR(KernelRegressor):
     def _posed(
         self, gram: Gram, y: np.ndarray, weight: np.ndarray, solver: Auto
     ) -> duals.DualProblem:
+        refuse_two_forms(self)
         if np.isinf(self.C) and self.lam is None:
             return self._hard_tube(gram, y, (weight > 0).astype(np.float64), solver)
         return self._problem(y, weight)
