@@ -111,7 +111,11 @@ def page() -> str:
         if cells:
             title, said = _heading(EXAMPLES / topic / "README.rst")
             text += [f"## {title}\n", f"{said}\n", _table(cells)]
-    text += ["## Figures of the lecture\n", "| part | figure | script |\n|---|---|---|"]
+    text += [
+        "## Figures of the lecture\n",
+        "Parts as in [decision 0001](decisions/0001-where-the-seeds-err.md).\n",
+    ]
+    text += ["| part | figure | script |\n|---|---|---|"]
     drawn = sorted((part, figure, _link(one)) for one in found for part, figure in one.figures)
     return "\n".join([*text, *("| " + " | ".join(row) + " |" for row in drawn)]) + "\n"
 

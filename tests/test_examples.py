@@ -8,14 +8,21 @@ import pytest
 
 GALLERY = runpy.run_path(str(Path(__file__).parents[1] / "examples" / "gallery.py"))
 EXAMPLES = GALLERY["examples"]()
-SECONDS = 10.0  # of CPU; the first to run compiles what the others load
+SECONDS = 5.0  # of CPU, once all is compiled
+
+
+def run(example):
+    """Return the figures and how long they took."""
+    start = time.process_time()
+    return example.run(), time.process_time() - start
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.path.stem)
 def test_an_example(example):
-    start = time.process_time()
-    figures = example.run()
-    assert time.process_time() - start < SECONDS
+    figures, seconds = run(example)
+    if seconds > SECONDS:  # the first one compiles what the others load
+        figures, seconds = run(example)
+    assert seconds < SECONDS
     assert figures
     for figure in figures:
         assert any(ax.has_data() for ax in figure.axes)

@@ -9,6 +9,7 @@ Points on a line, one class between two parts of the other: no threshold separat
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import ListedColormap
 
 from maxmargin import SVC
 from maxmargin.kernels import Linear
@@ -23,14 +24,15 @@ model = SVC(kernel="linear", C=np.inf).fit(lifted, y)
 # Above the plane of features with its street; below the points where they are, and the classes that
 # the line above gives to every place.
 
-size = {"figsize": (6.4, 6.4), "height_ratios": (4, 1), "layout": "constrained", "sharex": True}
+size = {"figsize": (6.4, 6.2), "height_ratios": (5, 1), "layout": "constrained", "sharex": True}
 figure, (above, below) = plt.subplots(2, 1, **size)
 plot_street(model, lifted, y, above)
 curve = np.linspace(-2.8, 2.8, 300)
 above.plot(curve, curve**2, color="gray", linewidth=1, zorder=1)
-above.set(xlabel="", ylabel="x squared", aspect="auto", title="(x, x squared): a line separates")
+above.set(xlabel="x", ylabel="x squared", aspect="auto", title="(x, x squared): a line separates")
 classes = model.predict(np.column_stack([curve, curve**2]))
-below.imshow(classes[None], extent=(-2.8, 2.8, -1, 1), aspect="auto", cmap="cividis", alpha=0.35)
+sides = ListedColormap(["#0072b2", "#e69f00"])
+below.imshow(classes[None], extent=(-2.8, 2.8, -1, 1), aspect="auto", cmap=sides, alpha=0.25)
 for label, colour, marker in ((0, "#0072b2", "o"), (1, "#e69f00", "s")):
     below.plot(x[y == label], np.zeros((y == label).sum()), marker, color=colour)
 below.set(xlabel="x", yticks=[], title="x: no threshold does")

@@ -13,7 +13,7 @@ from matplotlib.ticker import FixedLocator
 from maxmargin.losses import Hinge, ZeroOne
 from maxmargin.plotting import LossDisplay
 
-figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(6.8, 3.3), layout="constrained", sharey=True)
 
 # %%
 # Below the margin 1 the loss of the hard margin is above every picture.

@@ -20,7 +20,7 @@ new, new_y = make_moons(2000, noise=0.35, random_state=3)
 # %%
 # The same kernel, without slack and with it. The hard margin has every training example right.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.8, 4.4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 4.0), layout="constrained")
 for ax, C in zip(axes, (np.inf, 1.0), strict=True):
     model = SVC(kernel="rbf", gamma=3.0, C=C).fit(X, y)
     plot_decision(model, X, y, ax, support=False, slack=False)

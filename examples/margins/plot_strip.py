@@ -41,7 +41,7 @@ def draw(ax, model, name):
 # On the left the strip of a line that a perceptron has found; on the right the widest strip that
 # any line has.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.4), layout="compressed")
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.9), layout="compressed")
 draw(axes[0], Perceptron(tol=None, random_state=0).fit(X, y), "perceptron")
 draw(axes[1], SVC(kernel="linear", C=np.inf).fit(X, y), "maximum margin")
 plt.show()

@@ -6,7 +6,7 @@ The multipliers of its constraints say which examples hold the street where it i
 edges. Without all the others it is the same.
 """
 
-# Lecture 000: the maximum-margin line, without support vectors; the same with support vectors
+# Lecture 000: the maximum-margin line, without support vectors; that line, with support vectors
 # Lecture 003: the widest street, with the examples on its edges
 # Lecture 004: the maximum-margin hyperplane
 

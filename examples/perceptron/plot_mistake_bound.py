@@ -27,7 +27,7 @@ def examples(gamma, n=150, seed=0):
 # %%
 # The examples leave a strip of half width gamma free. The perceptron stops somewhere in it.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.9), layout="constrained")
 gamma = 0.25
 X, y, w = examples(gamma)
 model = Perceptron(fit_intercept=False, tol=None)
@@ -36,8 +36,8 @@ for edge in (-gamma, gamma):
     left.axline(edge * w, slope=-w[0] / w[1], color="black", linestyle="--", linewidth=1)
 left.annotate("", gamma * w, (0, 0), arrowprops={"arrowstyle": "<->", "shrinkA": 0, "shrinkB": 0})
 left.text(0.12, 0.02, r"$\gamma$", fontsize=16)
-left.legend(loc="lower left", fontsize="small")
-left.set(aspect="equal", title=f"{model.n_updates_} mistakes on {len(X)} examples")
+left.get_legend().remove()
+left.set(aspect="equal", title=f"blue: where it stopped, after {model.n_updates_} mistakes")
 
 # %%
 # Mistakes of twenty orders for each gamma: the bound is safe, and here far from what happens.

@@ -24,7 +24,7 @@ print("separable:", bool(is_separable(apart, y)), bool(is_separable(mixed, y)))
 # its two sides would have this point on both. (The drawn line is the best that a perceptron has met
 # on its way: the pocket variant.)
 
-figure, axes = plt.subplots(1, 2, figsize=(8.4, 4.2), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.9), layout="constrained")
 plot_decision(Perceptron(tol=None).fit(apart, y), apart, y, axes[0])
 pocket = Perceptron(variant="pocket", max_iter=50, random_state=0).fit(mixed, y)
 plot_decision(pocket, mixed, y, axes[1])
@@ -38,5 +38,6 @@ except InseparableError as error:
     axes[1].plot(*meeting, "*", color="black", markersize=15, label="in both convex hulls")
 axes[0].set_title("separable")
 axes[1].set_title("not separable")
-axes[1].legend(loc="upper left", fontsize="small")
+handles, labels = axes[1].get_legend_handles_labels()
+axes[1].legend(handles[2:], labels[2:], loc="lower right", fontsize="x-small")
 plt.show()

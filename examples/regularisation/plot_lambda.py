@@ -5,7 +5,7 @@ The mean hinge loss plus ``lambda ||w||^2``: a smaller lambda allows a longer ``
 becomes narrower. Support vectors mostly become fewer, though this is no law.
 """
 
-# Lecture 003: panels of lambda for the linear kernel; the same for the squared exponential kernel
+# Lecture 003: panels of lambda, linear kernel; panels of lambda, squared exponential kernel
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons

@@ -17,7 +17,7 @@ from maxmargin.solvers import coordinate_ascent
 # %%
 # A function of two variables that goes up along a ridge.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.8, 4.4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.9), layout="constrained")
 
 
 def F(a):
@@ -34,4 +34,5 @@ plot_path(F, way.points, axes[0], title=f"{len(way.points) - 1} steps")
 X, y = [[1.0, 0.3], [0.7, 1.0]], [1, 0]
 model = SVC(kernel="linear", fit_intercept=False, C=3, solver="coordinate_ascent", trace=True)
 PathDisplay.from_estimator(model.fit(X, y), X, y, axes[1])
+axes[1].set_title("the dual of two examples")
 plt.show()
