@@ -3,7 +3,7 @@
 
 The weights ``w`` of a ridge regression are ``M`` unknowns, one for each feature; the coefficients
 ``a`` of its dual form are ``N``, one for each example. The answer is the same: ``w = X' a``. With
-few features the first is cheaper, with few examples the second, and with a kernel only it exists.
+few features the first is cheaper, with few examples the second; with a kernel only that exists.
 """
 
 # Lecture 001: M unknowns in the primal against N in the dual

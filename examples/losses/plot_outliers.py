@@ -28,7 +28,7 @@ X, test = random.normal(size=(200, 2)), random.normal(size=(2000, 2))
 counts = [0, 1, 2, 4, 8, 16]
 for name, machine, style in (
     ("logistic regression", LogisticRegression(), "o-"),
-    ("MCE", MCEClassifier(random_state=0, n_restarts=3), "s--"),
+    ("MCE", MCEClassifier(random_state=0, n_restarts=5), "s--"),
 ):
     errors = []
     for count in counts:

@@ -18,7 +18,7 @@ random = np.random.default_rng(8)
 x = np.sort(random.uniform(0, 6, 36))
 t = np.sin(x) + 0.25 * random.normal(size=36)
 X = x[:, None]
-model = SVR(C=3.0, epsilon=0.25, gamma=0.5, tol=1e-8).fit(X, t)
+model = SVR(C=3.0, epsilon=0.25, gamma=0.5, tol=1e-6).fit(X, t)
 display = TubeDisplay.from_estimator(model, X, t)
 
 # %%

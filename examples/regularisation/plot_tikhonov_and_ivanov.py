@@ -28,8 +28,8 @@ display = RegularisationDisplay.from_estimator(machine, X, y, lams=lams, norm_bo
 # A machine with the price that a bound came to has the same weights.
 
 for (lam, norm), bound in zip(display.bounds, display.asked, strict=True):
-    held = LinearSVC(norm_bound=bound, tol=1e-8).fit(X, y)
-    paid = LinearSVC(lam=lam, tol=1e-8).fit(X, y)
+    held = LinearSVC(norm_bound=bound, tol=1e-6).fit(X, y)
+    paid = LinearSVC(lam=lam, tol=1e-6).fit(X, y)
     apart = np.linalg.norm(held.coef_ - paid.coef_)
     print(f"||w|| <= {bound:g}: ||w|| = {norm:.4f}, lam = {lam:.4g}, weights {apart:.0e} apart")
 plt.show()
