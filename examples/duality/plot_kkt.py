@@ -21,7 +21,7 @@ def f(x1, x2):
 # %%
 # The same function twice, with the border in two places.
 
-axes = plt.subplots(1, 2, figsize=(8.6, 4.4), layout="constrained")[1]
+axes = plt.subplots(1, 2, figsize=(7.6, 4.1), layout="compressed")[1]
 plot_constraint(f, lambda x1, x2: 1.8 - x1 - x2, axes[0])
 plot_constraint(f, lambda x1, x2: -0.3 - x1 - x2, axes[1])
 

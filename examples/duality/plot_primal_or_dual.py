@@ -46,7 +46,7 @@ for M in features:
 # %%
 # The equations: ``M x M`` or ``N x N``. The cost of solving them grows with the cube.
 
-axes = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")[1]
+axes = plt.subplots(1, 2, figsize=(7.2, 3.3), layout="constrained")[1]
 axes[0].loglog(features, features, "o-", label="primal: M")
 axes[0].loglog(features, [N] * len(features), "s--", label="dual: N = 300")
 axes[0].set(xlabel="features M", ylabel="unknowns")

@@ -34,7 +34,7 @@ search = GridSearchCV(SVC(), {"C": [0.1, 1, 10], "kernel": kernels}, cv=5).fit(X
 # The best one is a straight line plus a bend along the first feature, which is how the data were
 # made. A guess at the structure is worth more than a search over a number.
 
-axes = plt.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained", width_ratios=[1.35, 1])[1]
+axes = plt.subplots(1, 2, figsize=(8.6, 3.6), layout="constrained", width_ratios=[1.35, 1])[1]
 plot_search(search, axes[0])
 axes[0].set_title("mean score of five folds")
 plot_decision(search.best_estimator_, X, y, axes[1], support=False, slack=False)

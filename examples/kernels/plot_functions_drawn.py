@@ -26,7 +26,7 @@ kernels = [
 # kernel makes them rough, Matern's lie in between; a linear kernel makes straight lines. A sum of
 # kernels makes sums of functions.
 
-axes = plt.subplots(2, 3, figsize=(9, 5), layout="constrained", sharex=True)[1]
+axes = plt.subplots(2, 3, figsize=(8, 4.6), layout="constrained", sharex=True)[1]
 for ax, kernel in zip(axes.flat, kernels, strict=True):
     plot_kernel_samples(kernel, ax, samples=4, grid_resolution=151)
     ax.set_title(ax.get_title(), fontsize="medium")

@@ -22,7 +22,7 @@ X, y = StandardScaler().fit_transform(iris.data), iris.target_names[iris.target]
 # A wide Gaussian finds everything alike, a narrow one nothing but an example and itself. In between
 # the classes are squares on the diagonal.
 
-axes = plt.subplots(1, 3, figsize=(10, 2.9), layout="constrained")[1]
+axes = plt.subplots(1, 3, figsize=(9, 2.7), layout="compressed")[1]
 kernels = RBF(gamma=0.01), RBF(gamma=0.3), RBF(gamma=20.0)
 for ax, kernel in zip(axes, kernels, strict=True):
     plot_kernel_matrix(kernel, X, y, ax)

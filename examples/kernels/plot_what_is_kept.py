@@ -33,7 +33,7 @@ kept = {
 # The line has no choice, the neighbours believe every example, noise and all. In the titles: errors
 # on new examples, and how many numbers are kept.
 
-axes = plt.subplots(1, 3, figsize=(9.4, 3.6), layout="constrained", sharey=True)[1]
+axes = plt.subplots(1, 3, figsize=(8, 3.3), layout="constrained", sharey=True)[1]
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     plot_decision(model, X, y, ax, slack=False, grid_resolution=150)
     if ax.get_legend():

@@ -17,7 +17,7 @@ from sklearn.preprocessing import scale
 
 from maxmargin import LogisticRegression, MCEClassifier
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")
 
 # %%
 # Outliers: some examples are thrown far to the wrong side, and both machines are tried on clean

@@ -19,7 +19,7 @@ from maxmargin import LogisticRegression
 # On its left it is what is missing to 1 on its right, ``sigma(-y) = 1 - sigma(y)``: probabilities
 # of the two classes add up to 1. Its slope, ``sigma (1 - sigma)``, is largest in the middle.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.5), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")
 value = np.linspace(-6, 6, 401)
 left.plot(value, expit(value), linewidth=2, label=r"$\sigma(y)$")
 left.plot(value, expit(-value), "--", linewidth=2, label=r"$\sigma(-y) = 1 - \sigma(y)$")

@@ -18,7 +18,7 @@ from maxmargin.plotting import LossDisplay, plot_separators
 # %%
 # Divided by ``ln 2``, the logistic loss goes through the same point, 1 at the margin 0.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.6), layout="constrained")
 margin = np.linspace(-2, 2.5, 901)
 drawn = {
     "zero-one": losses.ZeroOne(),

@@ -23,7 +23,7 @@ models = {
 # %%
 # The discs have the margin as their radius. No disc crosses its line.
 
-figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="compressed", sharey=True)
 margins = {}
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     margins[name] = np.min(np.abs(model.decision_function(X))) / np.linalg.norm(model.coef_)

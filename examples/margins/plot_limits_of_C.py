@@ -22,7 +22,7 @@ machine = SVC(kernel="linear", tol=1e-6)
 # Some streets. At ``C = 0`` itself there would be none: ``w = 0``, which ``SVC`` refuses.
 
 costs = [0.003, 0.03, 0.3, np.inf]
-axes = plt.subplots(2, 2, figsize=(7.6, 6), layout="constrained")[1]
+axes = plt.subplots(2, 2, figsize=(6.8, 5.6), layout="compressed")[1]
 display = StreetsDisplay.from_estimator(machine, X, y, values=costs, ax=axes)
 
 # %%

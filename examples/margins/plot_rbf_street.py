@@ -18,7 +18,7 @@ from maxmargin.plotting import plot_street
 # %%
 # Two moons with little noise: a hard margin, ``C = inf``, allows no slack.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.4, 4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="compressed")
 X, y = make_moons(60, noise=0.06, random_state=1)
 hard = SVC(kernel=RBF(gamma=1.0), C=np.inf).fit(X, y)
 plot_street(hard, X, y, axes[0])

@@ -24,7 +24,7 @@ models = {
 # Both lines have every example on its right side. The strip around each reaches as far as the
 # nearest example: ``min |w . x + b| / ||w||``.
 
-figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.7), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(7.6, 3.7), layout="compressed", sharey=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     w, b = model.coef_[0], model.intercept_[0]
     distance = np.abs(X @ w + b) / np.linalg.norm(w)

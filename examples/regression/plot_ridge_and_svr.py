@@ -31,7 +31,7 @@ print(f"lam a against the errors: {np.abs(0.1 * a - (t - ridge.predict(X))).max(
 # %%
 # Both curves, and below them the coefficients.
 
-axes = plt.subplots(2, 2, figsize=(8, 4.8), layout="constrained", height_ratios=[1.6, 1])[1]
+axes = plt.subplots(2, 2, figsize=(7.2, 4.8), layout="constrained", height_ratios=[1.6, 1])[1]
 places = np.linspace(-3, 3, 300)
 axes[0, 0].plot(places, ridge.predict(places[:, None]), color="black", linewidth=1.8)
 axes[0, 0].scatter(x, t, s=30, color="#0072b2")

@@ -18,7 +18,7 @@ from maxmargin.plotting import plot_scheme
 # A row is the word of a class, a column what one machine is to tell apart.
 
 scheme = ErrorCorrectingCode(5)
-figure, axes = plt.subplots(2, 1, figsize=(7, 5.4), layout="constrained", height_ratios=[1.3, 1])
+figure, axes = plt.subplots(2, 1, figsize=(6, 5), layout="constrained", height_ratios=[1.3, 1])
 plot_scheme(scheme, axes[0])
 
 # %%

@@ -18,7 +18,7 @@ from maxmargin.plotting import plot_decision, plot_scheme
 # %%
 # The graph.
 
-axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")[1]
+axes = plt.subplots(1, 2, figsize=(8, 3.7), layout="constrained")[1]
 plot_scheme(DAG(4), axes[0])
 
 # %%

@@ -29,7 +29,7 @@ pairs = SVC(kernel="linear").fit(X, y)
 # On the left the values along the row: at a place the highest curve wins, and those of the middle
 # classes are nearly flat, since their machines have nothing to go by. Pairs know no such trouble.
 
-figure, axes = plt.subplots(1, 3, figsize=(10, 3.3), layout="constrained")
+figure, axes = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
 line = np.column_stack([np.linspace(-1, 9, 300), np.full(300, 0.2)])
 for k, values in enumerate(rest.decision_function(line).T):
     style = "--" if k == 3 else "-"  # which would hide that of class 2
