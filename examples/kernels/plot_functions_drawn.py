@@ -18,7 +18,7 @@ kernels = [
     Laplacian(gamma=1.0),
     Matern(nu=1.5, length_scale=1.0),
     Linear() + 0.5,
-    0.2 * RBF(sigma=0.2) + Linear() ** 2,
+    RBF(sigma=0.5) + Linear(),
 ]
 
 # %%

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin.kernels import RBF
+from maxmargin.kernels import RBF, Linear
 from maxmargin.plotting import plot_kernel_matrix
 
 iris = load_iris()
@@ -22,17 +22,18 @@ X, y = StandardScaler().fit_transform(iris.data), iris.target_names[iris.target]
 # A wide Gaussian finds everything alike, a narrow one nothing but an example and itself. In between
 # the classes are squares on the diagonal.
 
-axes = plt.subplots(1, 3, figsize=(9, 2.7), layout="compressed")[1]
-kernels = RBF(gamma=0.01), RBF(gamma=0.3), RBF(gamma=20.0)
-for ax, kernel in zip(axes, kernels, strict=True):
+axes = plt.subplots(2, 2, figsize=(7, 5.4), layout="compressed")[1]
+kernels = Linear(), RBF(gamma=0.01), RBF(gamma=0.3), RBF(gamma=20.0)
+for ax, kernel in zip(axes.flat, kernels, strict=True):
     plot_kernel_matrix(kernel, X, y, ax)
     ax.tick_params(labelsize="x-small")
 
 # %%
 # The matrix is symmetric, and none of its eigenvalues is negative: that makes a function a kernel.
-# How fast they fall says how many directions the kernel really knows on these data.
+# How fast they fall says how many directions a kernel really knows on these data: few if it is
+# wide, nearly all if it is narrow.
 
-for kernel in kernels:
+for kernel in kernels[1:]:
     values = np.linalg.eigvalsh(kernel(X))[::-1].clip(0)
     most = np.searchsorted(values.cumsum() / values.sum(), 0.99) + 1
     print(f"{kernel}: {most} of {len(X)} directions hold 99 % of its trace")

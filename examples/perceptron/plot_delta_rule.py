@@ -39,7 +39,8 @@ for name, model in models.items():
 # The way of the delta rule, pass by pass, beside the mistakes of the perceptron.
 
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), layout="constrained")
-plot_separators(models, X, y, axes[0])
+plot_separators(models, X, y, axes[0]).set_ylim(-4.5, 6)
+axes[0].legend(loc="lower right", fontsize="small", edgecolor="none")
 mistakes = [step.mistakes for step in models["perceptron"].steps(X, y)][1:]
 axes[1].step(range(1, 1 + len(mistakes)), mistakes, where="post", label="perceptron, updates")
 trace = delta.trace_

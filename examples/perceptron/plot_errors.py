@@ -35,13 +35,13 @@ for step in model.steps(X, y):
 # first cannot pass the second, so that the updates come to an end.
 
 projection = np.array(w) @ w_star / np.linalg.norm(w_star)
-axes = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")[1]
+axes = plt.subplots(1, 2, figsize=(7.2, 3.4), layout="constrained")[1]
 axes[0].step(range(1, len(errors)), errors[1:], where="post")
 axes[0].set(xlabel="updates", title="examples wrong: up and down")
 axes[1].plot(projection, "--", label="projection of w on w*")
 axes[1].plot(np.linalg.norm(w, axis=1), label="length of w")
 axes[1].set(xlabel="updates", title="w: steadily up")
 axes[1].legend(edgecolor="none")
-plot_perceptron(model, X, y, axes[2])
+plot_perceptron(model, X, y)
 print(f"examples wrong after each update: {' '.join(map(str, errors))}")
 plt.show()

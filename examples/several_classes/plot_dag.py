@@ -19,7 +19,7 @@ from maxmargin.plotting import plot_decision, plot_scheme
 # The graph.
 
 axes = plt.subplots(1, 2, figsize=(8, 3.7), layout="constrained")[1]
-plot_scheme(DAG(4), axes[0])
+plot_scheme(DAG(4), axes[0]).set_title("3 of 6 machines are asked")
 
 # %%
 # At work. Training is that of one against one, and so are nearly all answers: they can differ only

@@ -26,22 +26,28 @@ rest = SVC(kernel="linear", multiclass="ovr").fit(X, y)
 pairs = SVC(kernel="linear").fit(X, y)
 
 # %%
-# On the left the values along the row: at a place the highest curve wins, and those of the middle
-# classes are nearly flat, since their machines have nothing to go by. Pairs know no such trouble.
+# Pairs know no such trouble.
 
-figure, axes = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
-line = np.column_stack([np.linspace(-1, 9, 300), np.full(300, 0.2)])
-for k, values in enumerate(rest.decision_function(line).T):
-    style = "--" if k == 3 else "-"  # which would hide that of class 2
-    axes[0].plot(line[:, 0], values, style, color=marks.colours(5)[k], label=f"{k} or not")
-axes[0].axhline(0, color="black", linewidth=0.8, linestyle=":")
-axes[0].set(xlabel="feature 0", ylabel="value", ylim=(-2.5, 5), title="five machines'\nvalues")
-axes[0].legend(fontsize="small", edgecolor="none", ncols=2)
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.5), layout="constrained", sharey=True)
 for ax, (name, model) in zip(
-    axes[1:], {"one against the rest": rest, "one against one": pairs}.items(), strict=True
+    axes, {"one against the rest": rest, "one against one": pairs}.items(), strict=True
 ):
     plot_decision(model, X, y, ax, support=False, slack=False)
     ax.set_title(f"{name}:\n{(model.predict(X) != y).sum()} of {len(X)} wrong")
+
+# %%
+# The values along the row: at a place the highest curve wins, and those of the middle classes are
+# nearly flat, since their machines have nothing to go by. Between 2 and 3 it is the last digits of
+# -1 that decide.
+
+figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+line = np.column_stack([np.linspace(-1, 9, 300), np.full(300, 0.2)])
+for k, values in enumerate(rest.decision_function(line).T):
+    style = "--" if k == 3 else "-"  # which would hide that of class 2
+    ax.plot(line[:, 0], values, style, color=marks.colours(5)[k], label=f"{k} or not")
+ax.axhline(0, color="black", linewidth=0.8, linestyle=":")
+ax.set(xlabel="feature 0", ylabel="value", ylim=(-2.5, 5), title="the values of five machines")
+ax.legend(fontsize="small", edgecolor="none", ncols=2)
 
 # %%
 # Each machine has 40 examples against 160. With both sides weighed alike no machine answers no
