@@ -372,8 +372,11 @@ def noticed(mutant: Mutant) -> str | None:
     """Name of the test that fails with the mistake, or None."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in ("maxmargin", "tests", "benchmarks", "docs"):
-            shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        # Compiled code is kept with its files, but what is compiled into other files is not renewed
+        left_out = ["__pycache__"] if mutant.file.startswith("backends") else []
+        for name in ("maxmargin", "tests", "benchmarks", "docs", "examples"):
+            ignored = shutil.ignore_patterns(*left_out)
+            shutil.copytree(ROOT / name, copy / name, ignore=ignored)
         for name in ("conftest.py", "pyproject.toml", "README.md", "CONTRIBUTING.md"):
             shutil.copy(ROOT / name, copy / name)
         path = copy / "maxmargin" / mutant.file
