@@ -96,6 +96,22 @@ def test_the_hard_margin(name):
         )
 
 
+@pytest.mark.parametrize("name", ["auto", "platt", "chunking", *NAMES])
+def test_the_hard_margin_in_any_unit(name):
+    random, y = np.random.default_rng(1), np.where(np.arange(40) % 2, 1.0, -1.0)
+    for _ in range(4):
+        X = 1e-6 * (random.normal(size=(40, 3)) + 3.0 * y[:, None])
+        model = SVC(kernel="linear", C=np.inf, solver=name, tol=1e-2).fit(X, y)
+        assert model.certificate_.converged  # with multipliers of 1e11, and sums of their rounding
+        assert (y * (X @ model.coef_[0] + model.intercept_)).min() >= 1 - 2e-2
+
+
+def test_programmes_see_which_wall_of_a_narrow_box_is_meant():
+    weight = np.where(np.arange(40) % 5, 1.0, 1e-8)
+    model = SVC(solver="qp", C=1.0, tol=1e-6).fit(blobs, of_blobs, sample_weight=weight)
+    assert model.certificate_.converged
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_stops_and_traces(method):
     problem = soft(kernel=RBF(1.0))

@@ -79,6 +79,9 @@ class Programme:
     q, b : float arrays
     equalities : int
         Rows of A that are equalities.
+    unit, value : float, default=1
+        Sizes of x and of the objective, in which they are handed over: the library's tolerances
+        are for numbers near one.
 
     Examples
     --------
@@ -95,6 +98,8 @@ class Programme:
     A: Any
     b: np.ndarray
     equalities: int = 0
+    unit: float = 1.0
+    value: float = 1.0
 
     def solve(
         self, tol: float = 1e-8, steps: int = _STEPS, look: Callable[[Any], bool] | None = None
@@ -111,8 +116,9 @@ class Programme:
         settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = tol
         rest = len(self.b) - self.equalities
         cones = [clarabel.ZeroConeT(self.equalities), clarabel.NonnegativeConeT(rest)]
-        P, A = sp.csc_matrix(self.P), sp.csc_matrix(self.A)
-        solver = clarabel.DefaultSolver(P, self.q, A, self.b, cones, settings)
+        slope = self.value / self.unit
+        P, A = sp.csc_matrix(self.P * (self.unit / slope)), sp.csc_matrix(self.A)
+        solver = clarabel.DefaultSolver(P, self.q / slope, A, self.b / self.unit, cones, settings)
         raised: list[BaseException] = []
 
         def ends(info: Any) -> bool:
@@ -131,7 +137,8 @@ class Programme:
             kinds.Solved: Status.CONVERGED,
             kinds.PrimalInfeasible: Status.INFEASIBLE,
         }.get(found.status, Status.MAX_ITER if found.iterations >= steps else Status.STALLED)
-        return Answer(np.array(found.x), np.array(found.z), status, found.iterations)
+        x, z = self.unit * np.array(found.x), slope * np.array(found.z)
+        return Answer(x, z, status, found.iterations)
 
 
 def _library() -> Any:
@@ -167,7 +174,8 @@ def _handed(run: Any, programme: Programme, sign: float) -> Generator[None, None
     tol = _SECOND if watch.spent else _FIRST
 
     def look(info: Any) -> bool:
-        ends = sorted((sign * info.cost_primal, sign * info.cost_dual))
+        size = sign * programme.value
+        ends = sorted((size * info.cost_primal, size * info.cost_dual))
         left = max(info.res_primal, info.res_dual, info.gap_rel)
         run.seen = Measure(left, ends[1], ends[0], ends[1] - ends[0])
         if watch.monitor.trace is not None:
@@ -259,9 +267,10 @@ class QuadraticProgrammeRun(DualRun):
         if len(groups):
             rows.insert(0, sp.csr_array((part.group == groups[:, None]).astype(np.float64)))
             b.insert(0, (sums(problem, problem.start) - sums(problem, still))[groups])
-        return Programme(
-            sp.csc_array(np.triu(K)), q, sp.vstack(rows), np.concatenate(b), len(groups)
-        )
+        ends = np.concatenate(b)
+        unit, value = _units(K, q, ends)
+        P = sp.csc_array(np.triu(K))
+        return Programme(P, q, sp.vstack(rows), ends, len(groups), unit, value)
 
     def steps(self) -> Generator[None, None, None]:
         """The library's loop."""
@@ -290,15 +299,26 @@ class QuadraticProgrammeRun(DualRun):
         beta, curvature = answer.x.copy(), problem.gram.diagonal[problem.gram_row[self.moving]]
         curvature = np.maximum(curvature, max(curvature.mean(), _TINY))  # rows of zeros have none
         of_walls = answer.z[len(answer.z) - len(below) - len(above) :]
-        for walls, multiplier, wall in (
-            (below, of_walls[: len(below)], problem.lower[self.moving]),
-            (above, of_walls[len(below) :], problem.upper[self.moving]),
-        ):
-            near = walls[np.abs(beta - wall)[walls] * curvature[walls] < multiplier]
-            beta[near] = wall[near]
+        pull = np.zeros(len(beta))  # a narrow box is near both its walls
+        pull[below] -= of_walls[: len(below)]
+        pull[above] += of_walls[len(below) :]
+        wall = np.where(pull > 0, problem.upper[self.moving], problem.lower[self.moving])
+        near = np.abs(beta - wall) * curvature < np.abs(pull)
+        beta[near] = wall[near]
         whole = problem.lower.copy()
         whole[self.moving] = beta
         return whole
+
+
+def _units(K: np.ndarray, q: np.ndarray, ends: np.ndarray) -> tuple[float, float]:
+    """Sizes of the variables and of the objective: a wall's, or between it and a parabola's foot.
+
+    Where walls are far beyond the foot ``|q| / K_ii``, variables of both sizes are to be expected.
+    """
+    curvature, slope = max(float(K.diagonal().max()), _TINY), float(np.abs(q).max())
+    wall = float(np.abs(ends).max(initial=0.0)) or 1.0
+    unit = min(wall, (wall * slope / curvature) ** 0.5) if slope else wall
+    return unit, unit * max(unit * curvature, slope)
 
 
 def _with_right_sums(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
