@@ -201,6 +201,14 @@ def test_the_primal_of_regressors(loss):
     assert model.certificate_.converged
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_primal_in_any_unit(unit):
+    for machine in (LinearSVC(loss="hinge"), LinearSVC(), LinearSVR(epsilon=0.1)):
+        for C in (1e-3, 1.0, 1e3):
+            machine.set_params(solver="qp", C=C).fit(unit * blobs, of_blobs)
+            assert machine.certificate_.converged
+
+
 def test_the_hard_margin_in_the_primal():
     """SVM1 has the weights of SVM2, and a proof where it has none."""
     X = np.where(of_blobs[:, None] > 0, blobs + 3.0, blobs - 3.0)

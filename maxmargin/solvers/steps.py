@@ -73,6 +73,8 @@ def check_step_size(step_size: Any, schedules: Collection[str] = ()) -> None:
 
 
 def _is_size(size: Any) -> bool:
+    if isinstance(size, float):  # as most are, and there may be millions
+        return 0 < size < np.inf
     size = np.asarray(size)
     return size.dtype.kind in "fiu" and size.ndim == 0 and bool(0 < size < np.inf)
 

@@ -80,8 +80,7 @@ class Programme:
     equalities : int
         Rows of A that are equalities.
     unit, value : float, default=1
-        Sizes of x and of the objective, in which they are handed over: the library's tolerances
-        are for numbers near one.
+        Sizes of x and of the objective: the library's tolerances are for numbers near one.
 
     Examples
     --------
@@ -174,8 +173,7 @@ def _handed(run: Any, programme: Programme, sign: float) -> Generator[None, None
     tol = _SECOND if watch.spent else _FIRST
 
     def look(info: Any) -> bool:
-        size = sign * programme.value
-        ends = sorted((size * info.cost_primal, size * info.cost_dual))
+        ends = sorted(sign * programme.value * np.array([info.cost_primal, info.cost_dual]))
         left = max(info.res_primal, info.res_dual, info.gap_rel)
         run.seen = Measure(left, ends[1], ends[0], ends[1] - ends[0])
         if watch.monitor.trace is not None:
@@ -267,10 +265,8 @@ class QuadraticProgrammeRun(DualRun):
         if len(groups):
             rows.insert(0, sp.csr_array((part.group == groups[:, None]).astype(np.float64)))
             b.insert(0, (sums(problem, problem.start) - sums(problem, still))[groups])
-        ends = np.concatenate(b)
-        unit, value = _units(K, q, ends)
-        P = sp.csc_array(np.triu(K))
-        return Programme(P, q, sp.vstack(rows), ends, len(groups), unit, value)
+        P, ends = sp.csc_array(np.triu(K)), np.concatenate(b)
+        return Programme(P, q, sp.vstack(rows), ends, len(groups), *_units(K, q, ends))
 
     def steps(self) -> Generator[None, None, None]:
         """The library's loop."""
@@ -348,7 +344,7 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
     def steps(self) -> Generator[None, None, None]:
         """The library's loop."""
         answer = yield from _handed(self, self.programme(), 1.0)
-        if answer.status is Status.INFEASIBLE:
+        if answer.status is Status.INFEASIBLE and _is_hard(self.risk):
             raise self._inseparable(answer)
         self.status = None if self.certificate.converged else Status.STALLED
 
@@ -362,9 +358,12 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
         self.rows = np.flatnonzero(risk.cost > 0)
         cost, width = risk.cost[self.rows], risk.design.width
         rows = sp.csr_array(risk.design.X)[self.rows]
+        self.scale = np.ones(width)  # weights are posed as those of features up to one
+        self.scale[: risk.design.features] = 1.0 / (np.abs(rows).max() or 1.0)
         if risk.design.constant:
             column = np.full((len(self.rows), 1), risk.design.constant)
             rows = sp.hstack([rows, sp.csr_array(column)], format="csr")
+        rows = rows @ sp.diags_array(self.scale)
         y, flat = risk.y[self.rows], shape.linear
         if risk.of_margins:
             rows, centre = rows.multiply(y[:, None]).tocsr(), np.full(len(y), flat)
@@ -372,7 +371,8 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
             centre = y + flat
         self.sides = [(sign, end) for sign, end in ((1.0, shape.high), (-1.0, shape.low)) if end]
         slack, soft = sp.eye_array(len(y), format="csr"), bool(np.isfinite(cost).all())
-        blocks, b, P, q = [], [], [risk.penalty.l2 * risk.penalised], [np.zeros(width)]
+        held = risk.penalty.l2 * risk.penalised * self.scale**2
+        blocks, b, P, q = [], [], [held], [np.zeros(width)]
         for k, (sign, end) in enumerate(self.sides):
             parts: list[Any] = [sign * rows, *[None] * (2 * len(self.sides))]
             if soft and np.isfinite(end):  # a slack with a price for each unit
@@ -388,18 +388,16 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
         used = [j for j in range(1 + 2 * len(self.sides)) if any(r[j] is not None for r in blocks)]
         A = sp.block_array([[parts[j] for j in used] for parts in blocks], format="csr")
         slacks = A.shape[1] - width
+        price = max(float(x.max()) for x in (*P[1:], *q)) or float(held.max())  # of a slack
         floor = sp.hstack([sp.csr_array((slacks, width)), -sp.eye_array(slacks)])
-        return Programme(
-            sp.diags_array(np.concatenate(P)),
-            np.concatenate(q),
-            sp.vstack([A, floor]),
-            np.concatenate([*b, np.zeros(slacks)]),
-        )
+        ends, value = np.concatenate([*b, np.zeros(slacks)]), (float(held.max()) * price) ** 0.5
+        diagonal = sp.diags_array(np.concatenate(P))
+        return Programme(diagonal, np.concatenate(q), sp.vstack([A, floor]), ends, value=value)
 
     def take(self, answer: Answer) -> None:
         """Stand at an iterate, with the slopes that its multipliers are."""
         risk, n = self.risk, len(self.rows)
-        multiplier, theta = np.zeros(risk.n), answer.x[: risk.design.width]
+        multiplier, theta = np.zeros(risk.n), self.scale * answer.x[: risk.design.width]
         for k, (sign, _) in enumerate(self.sides):
             multiplier[self.rows] += sign * answer.z[k * n : (k + 1) * n]
         if _is_hard(risk):
