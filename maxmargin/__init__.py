@@ -33,14 +33,14 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
-    "ExplicitFeatures": "maxmargin.kernel_methods",
+    "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelLogisticRegression": "maxmargin.kernel_methods",
     "KernelPCA": "maxmargin.kernel_methods",
     "KernelRidge": "maxmargin.kernel_methods",
     "KernelRidgeCV": "maxmargin.kernel_methods",
-    "Nystroem": "maxmargin.kernel_methods",
-    "RandomFourier": "maxmargin.kernel_methods",
+    "Nystroem": "maxmargin.feature_maps",
+    "RandomFourier": "maxmargin.feature_maps",
     "Ridge": "maxmargin.kernel_methods",
     "GridSearchCV": "maxmargin.selection",
     "HalvingGridSearchCV": "maxmargin.selection",
@@ -54,11 +54,13 @@ _HOME = {
     "compare_solvers": "maxmargin.solvers.compare",
     "Trace": "maxmargin.trace",
     "check_valid": "maxmargin.kernels",
+    "explain": "maxmargin.estimators.explanation",
     "read_fasta": "maxmargin.kernels",
 }
 _SUBMODULES = (
     "bounds",
     "duals",
+    "feature_maps",
     "kernel_methods",
     "kernels",
     "linear",
@@ -76,17 +78,16 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
+    from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError
+    from maxmargin.feature_maps import ExplicitFeatures, Nystroem, RandomFourier
     from maxmargin.gram import Gram
     from maxmargin.kernel_methods import (
-        ExplicitFeatures,
         GaussianProcessRegressor,
         KernelLogisticRegression,
         KernelPCA,
         KernelRidge,
         KernelRidgeCV,
-        Nystroem,
-        RandomFourier,
         Ridge,
     )
     from maxmargin.kernels import check_valid, read_fasta

@@ -9,6 +9,7 @@ certificate              of                                          compared wi
 =======================  ==========================================  ===========================
 `DualCertificate`        kernel machines                             violation of KKT conditions
 `RiskCertificate`        regularised risks: linear machines          relative duality gap
+`KernelRiskCertificate`  kernel machines with a bound on the norm    relative duality gap
 `GradientCertificate`    least squares, minimum classification       largest entry of a gradient
                          error
 `RidgeCertificate`       ridge regression (`solvers/ridge`)          relative residual
@@ -235,6 +236,9 @@ class RiskCertificate(Certificate):
         the rounding of the sum of losses, that rounding stands for them.
     status : Status
         ``"converged"`` when the relative gap is at most ``tol``; otherwise why it ended.
+    problem : str
+        What was minimised, where it is not the losses plus a penalty: then both objectives are of
+        that problem.
 
     Examples
     --------
@@ -258,6 +262,7 @@ class RiskCertificate(Certificate):
     dual: float
     gap: float
     relative_gap: float
+    problem: str = ""
 
     @property
     def violation(self) -> float:
@@ -267,9 +272,10 @@ class RiskCertificate(Certificate):
     @property
     def claim(self) -> str:
         """What the numbers prove."""
+        of = f"{self.problem}: " if self.problem else ""
         if self.converged:
-            return f"optimal to a relative gap of {self.relative_gap:.2g}"
-        return f"not optimal, the best objective may be lower by up to {self.gap:.3g}"
+            return f"{of}optimal to a relative gap of {self.relative_gap:.2g}"
+        return f"{of}not optimal, the best objective may be lower by up to {self.gap:.3g}"
 
     def numbers(self) -> dict[str, str]:
         """Both objectives and their gap."""
@@ -308,6 +314,44 @@ class RiskCertificate(Certificate):
         elif status is Status.CONVERGED:
             status = Status.STALLED
         return cls(primal=primal, dual=dual, gap=gap, relative_gap=relative, status=status, tol=tol)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class KernelRiskCertificate(RiskCertificate):
+    """The same of a kernel machine, whose bound rests on its Gram matrix.
+
+    Attributes
+    ----------
+    rounding : float
+        How much larger than ``gap`` the true one may be, since float64 rounds kernel values and
+        sums.
+    spectrum : Definiteness or Spectrum
+        What is known of the Gram matrix.
+    """
+
+    spectrum: Definiteness | Spectrum = field(compare=False)
+    rounding: float = 0.0
+
+    @property
+    def definiteness(self) -> Definiteness:
+        """What is known of the Gram matrix."""
+        return known_definiteness(self.spectrum)
+
+    @property
+    def claim(self) -> str:
+        """What the gap proves."""
+        if self.definiteness == Definiteness.UNKNOWN:
+            return (
+                f"{super().claim} if the kernel is positive semidefinite, which a sample of the "
+                "training points did not refute"
+            )
+        return super().claim
+
+    def numbers(self) -> dict[str, str]:
+        """Both objectives, their gap, and what is known of the kernel."""
+        said = super().numbers()
+        said["gap"] += f" (and {self.rounding:.2g} for rounding)"
+        return {**said, "kernel": str(self.definiteness)}
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
-import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -107,10 +105,12 @@ def _demo(data: str, output: Path | None) -> int:
         folder = output.absolute().parent
         print(f"maxmargin demo: cannot write the picture: no folder {folder}", file=sys.stderr)
         return 1
+    from maxmargin.estimators.explanation import in_lines
+
     trial = _train(data)
     _say(f"maxmargin {__version__}: a support vector machine on {data}\n")
     for name, text in _summary(trial).items():
-        _say(textwrap.fill(text, 96, initial_indent=f"{name:<18}", subsequent_indent=" " * 18))
+        _say(in_lines(name, text))
     if output is None:
         return 0
     try:
@@ -152,8 +152,7 @@ def _train(data: str) -> _Trial:
     seconds: dict[str, float] = {}
     with _timed(seconds, "first"):
         clone(model).fit(X, y).predict(X_held_out)
-    with _timed(seconds, "fit"):
-        model.fit(X, y)
+    model.fit(X, y)
     with _timed(seconds, "prediction"):
         predicted = model.predict(X_held_out)
     names = [str(name) for name in bunch.target_names]
@@ -172,73 +171,27 @@ def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def _summary(trial: _Trial) -> dict[str, str]:
+    from maxmargin import explain
+    from maxmargin.estimators.explanation import in_seconds
+
     (X, y), (_, y_held_out) = trial.train, trial.held_out
-    machine, certificate, seconds = trial.machine, trial.machine.certificate_, trial.seconds
-    fitted = trial.model.predict(X) == y
-    n_pairs = len(certificate.parts)
-    worst = f", the worst of {n_pairs} pairs" if n_pairs else ""
+    seconds, sections = trial.seconds, explain(trial.model).sections()
+    accuracy = f"held out {_share(trial.predicted == y_held_out)}"
+    sections["data"] = (
+        f"{len(y) + len(y_held_out)} points, {X.shape[1]} features, "
+        f"{len(trial.class_names)} classes; {len(y)} for training, {len(y_held_out)} held out"
+    )
     return {
-        "data": f"{len(y) + len(y_held_out)} points, {X.shape[1]} features, "
-        f"{len(trial.class_names)} classes; {len(y)} for training, {len(y_held_out)} held out",
-        "machine": f"StandardScaler, then SVC with C = {machine.C:g}, kernel "
-        + re.sub(r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.5g}", repr(machine.kernel_)),
-        "accuracy": f"held out {_share(trial.predicted == y_held_out)}, training {_share(fitted)}",
-        "support vectors": _support(machine, len(y)),
-        "margin": _margin(machine),
-        "slack": _slack(machine, ~fitted),
-        "certificate": f"{certificate.status}: {certificate.claim}{worst}",
-        "duality gap": f"{certificate.gap:.3g}, relative {certificate.relative_gap:.2g}: primal "
-        f"{certificate.primal:.8g}, dual {certificate.dual:.8g}{worst}",
-        "KKT violation": f"{certificate.kkt_violation:.3g} (tol {certificate.tol:g}){worst}",
-        "fit time": _milliseconds(seconds["fit"]),
-        "prediction time": f"{_milliseconds(seconds['prediction'])} for {len(y_held_out)} points",
-        "first time": f"{_milliseconds(seconds['first'])} for the same fit and prediction, done "
+        **sections,
+        "accuracy": f"{accuracy}, training {_share(trial.model.predict(X) == y)}",
+        "prediction time": f"{in_seconds(seconds['prediction'])} for {len(y_held_out)} points",
+        "first time": f"{in_seconds(seconds['first'])} for the same fit and prediction, done "
         "first: that compiles the code after a fresh installation, and loads it from then on",
     }
 
 
 def _share(right: np.ndarray) -> str:
     return f"{100 * right.mean():.2f} % ({right.sum()} of {len(right)})"
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
-
-
-def _support(machine: Any, n: int) -> str:
-    import numpy as np
-
-    text = f"{len(machine.support_)} of {n}"
-    if len(machine.classes_) > 2:
-        return f"{text}, each in at least one of the {len(machine.margin_)} pairs of classes"
-    bound = np.sum(np.abs(machine.dual_coef_) >= machine.C)
-    return (
-        f"{text}: {len(machine.support_) - bound} free (on the edge of the street) and {bound} at "
-        "the bound alpha = C"
-    )
-
-
-def _margin(machine: Any) -> str:
-    if len(machine.classes_) == 2:
-        margin = machine.margin_
-        return f"1 / ||w|| = {margin:.4g}: the street is {2 * margin:.4g} wide in feature space"
-    narrow, wide = machine.margin_.min(), machine.margin_.max()
-    return (
-        f"1 / ||w|| from {narrow:.4g} to {wide:.4g} over the pairs: streets {2 * narrow:.4g} to "
-        f"{2 * wide:.4g} wide in feature space"
-    )
-
-
-def _slack(machine: Any, wrong: np.ndarray) -> str:
-    import numpy as np
-
-    largest = np.nanmax(np.atleast_2d(machine.slack_), axis=0)
-    has_slack = largest > machine.tol
-    text = f"{has_slack.sum()} of {len(wrong)} training points"
-    if len(machine.classes_) > 2:
-        return f"{text} in some pair; {wrong.sum()} misclassified by the vote"
-    inside = (has_slack & ~wrong).sum()
-    return f"{text}: {inside} inside the street, {wrong.sum()} on the wrong side"
 
 
 # -- what it draws -------------------------------------------------------------------------------

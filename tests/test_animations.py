@@ -369,6 +369,16 @@ def test_the_street_ends_where_the_machine_is(machine, ax):
         )
 
 
+def test_its_legend_is_below_in_every_state(smo):
+    """In a corner it would lie on points, or go from corner to corner as it grows."""
+    ax = Figure(layout="constrained").subplots()
+    display = plotting.MovingStreetDisplay.from_estimator(smo, X, Y, ax, grid_resolution=10)
+    for state in (0, 5, -1):
+        display.plot(ax, state)
+        ax.figure.draw_without_rendering()
+        assert ax.get_legend().get_window_extent().y1 < ax.bbox.y0
+
+
 def test_a_start_is_a_problem_of_its_own(ax):
     model = MCEClassifier(n_restarts=3, random_state=0, trace=True).fit(BLOBS, SIDES)
     ends = []

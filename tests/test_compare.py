@@ -1,13 +1,14 @@
 """Comparing solvers: the same problem to the same gap, refusals in words, a trace for each."""
 
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-import maxmargin
 from maxmargin import (
     SVC,
     Gram,
@@ -24,7 +25,8 @@ from maxmargin.backends.cpu.linear import Design
 from maxmargin.kernels import RBF
 from maxmargin.losses import Hinge, SquaredHinge
 from maxmargin.risk import RegularisedRisk
-from maxmargin.solvers import SMO, DualDescent, Pegasos, WorkingSet
+from maxmargin.solvers import SMO, DualDescent, WorkingSet
+from maxmargin.solvers.select import DUAL_METHODS, RISK_METHODS
 
 X, y = load_breast_cancer(return_X_y=True)
 X, y = StandardScaler().fit_transform(X)[:200, :10], y[:200]
@@ -153,5 +155,16 @@ def test_what_cannot_be_compared_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match="pip install pandas"):
         comparison.to_frame()
-    assert maxmargin.compare_solvers is compare_solvers
-    assert Pegasos in maxmargin.solvers.select.RISK_METHODS.values()
+
+
+def test_the_page_on_solvers_runs_and_names_all_of_them(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "solvers.md").read_text(encoding="utf-8")
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "solvers.md", "exec"), {})
+    printed, (promised,) = (
+        capsys.readouterr().out,
+        re.findall(r"```text\n(.*?)```", page, re.DOTALL),
+    )
+    assert printed.startswith(promised)
+    for name in DUAL_METHODS | RISK_METHODS:
+        assert f'| `"{name}"` |' in page

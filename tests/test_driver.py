@@ -7,7 +7,19 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 
-from maxmargin import SVC, SVR, Gram, LinearSVC, NuSVC, NuSVR, OneClassSVM, Trace, duals
+from maxmargin import (
+    SVC,
+    SVR,
+    Gram,
+    KernelLogisticRegression,
+    KernelRidge,
+    LinearSVC,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    Trace,
+    duals,
+)
 from maxmargin.kernels import RBF
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
@@ -214,3 +226,7 @@ def test_a_fitted_machine_says_which_methods_it_took_and_why():
     auto = LinearSVC(loss="hinge").fit(tall, label)
     assert auto.solver_why_.startswith("multipliers: the loss has kinks")
     assert LinearSVC(solver="newton").fit(tall, label).solver_why_ == "newton: it was asked for"
+    smooth = KernelLogisticRegression().fit(two, sign)
+    assert smooth.solver_why_ == "newton-cholesky: no more than 500 rows"
+    ridge = KernelRidge(solver="cg").fit(two, sign)
+    assert (ridge.solver_, ridge.solver_why_) == ("cg", "cg: it was asked for")

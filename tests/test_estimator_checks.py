@@ -43,6 +43,7 @@ def expected_failures(estimator):
         SVC(probability=True, random_state=0),
         SVC(probability="consistent", random_state=0, multiclass="ovr"),
         SVC(lam=0.01),
+        SVC(norm_bound=1.0, tol=1e-9),
         SVC(fit_intercept=False),
         SVC(gamma=0.5, multiclass="ovr"),
         SVR(fit_intercept=False),

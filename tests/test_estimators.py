@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 import maxmargin
-from maxmargin import SVC, SVR, LinearSVC, MCEClassifier, NuSVC, OneClassSVM, Perceptron
+from maxmargin import SVC, SVR, LinearSVC, LinearSVR, MCEClassifier, NuSVC, OneClassSVM, Perceptron
 from maxmargin.estimators import base
 from maxmargin.estimators.expansion import KernelExpansion
 from maxmargin.estimators.kernel import KernelEstimator
@@ -153,3 +153,88 @@ def test_a_kernel_estimator_is_what_its_coefficients_say():
     theirs = KernelRidge(alpha=0.5, kernel="rbf", gamma=0.3).fit(X, y)
     np.testing.assert_allclose(ours.predict(X[:9] + 0.1), theirs.predict(X[:9] + 0.1), rtol=1e-9)
     assert ours.kernel_ == RBF(gamma=0.3)
+
+
+# -- a bound on the norm, in feature space --------------------------------------------------------
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+@pytest.mark.parametrize("bound", [0.05, 0.5, 50.0])
+def test_a_bound_on_the_norm_is_certified(tol, bound, random):
+    weight, numbers = random.uniform(0.5, 2.0, size=len(X)), X[:, 3]
+    how = {"norm_bound": bound, "tol": tol}
+    machines = [
+        SVC(kernel="linear", **how),
+        LinearSVC(loss="hinge", **how),
+        SVC(kernel="linear", fit_intercept=False, class_weight={1: 3.0}, **how),
+        LinearSVC(loss="hinge", fit_intercept=False, class_weight={1: 3.0}, **how),
+        SVR(kernel="linear", **how),
+        LinearSVR(epsilon=0.1, **how),
+        SVC(gamma=2.0, **how),
+        SVR(gamma=2.0, **how),
+    ]
+    for machine in machines:
+        target = numbers if isinstance(machine, RegressorMixin) else y
+        model = machine.fit(X[:, :3], target, weight)
+        certificate = model.certificate_
+        assert certificate.converged
+        assert certificate.claim.startswith(f"least loss with ||w|| <= {bound:g}: optimal")
+        assert certificate.gap <= tol * certificate.primal
+        tripled = model.get_params().get("class_weight") is not None
+        factors = weight * np.where((target == 1) & tripled, 3.0, 1.0)
+        assert certificate.primal == pytest.approx(factors @ model.slack_, rel=1e-9)
+        assert 1 / model.margin_ <= bound * (1 + 1e-12)
+        assert model.lam_ == pytest.approx(0.5 / (factors.sum() * model.C_))
+    for kernel, linear in zip(machines[0:6:2], machines[1:6:2], strict=True):  # neither is above
+        assert kernel.certificate_.dual <= linear.certificate_.primal * (1 + 1e-12)
+        assert linear.certificate_.dual <= kernel.certificate_.primal * (1 + 1e-12)
+
+
+def test_a_bound_on_the_norm_with_all_else():
+    data, labels = load_iris(return_X_y=True)
+    for scheme in ("ovo", "ovr", "dag", "ecoc"):
+        model = SVC(norm_bound=3.0, multiclass=scheme, probability=True, random_state=0)
+        model.fit(data, labels)
+        assert len(model.certificate_.parts) == len(model.C_) == 3
+        assert (1 / model.margin_ <= 3.0 * (1 + 1e-12)).all()
+        assert model.predict_proba(data).argmax(axis=1).tolist().count(0) == 50
+        assert model.score(data, labels) > 0.9
+    warm = SVC(norm_bound=3.0, warm_start=True).fit(data, labels)
+    steps = warm.n_iter_.sum()
+    assert warm.fit(data, labels).n_iter_.sum() < 0.5 * steps
+    several = SVR(norm_bound=1.0).fit(data[:, :2], data[:, 2:])
+    assert several.C_.shape == (2,)
+    search = maxmargin.GridSearchCV(SVC(), {"norm_bound": [0.1, 1.0]}, cv=2).fit(data, labels)
+    assert "norm_bound=0.1 is for a fit of its own" in search.sharing_.why(0)
+    assert search.best_estimator_.C_.shape == (3,)
+    assert not hasattr(warm.set_params(norm_bound=None).fit(data, labels), "C_")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": 2.0}, "Give one of C, lam and norm_bound"),
+        ({"C": np.inf}, "Give one of C, lam and norm_bound"),
+        ({"lam": 2.0}, "Give one of C, lam and norm_bound"),
+        ({"checkpoint": "a.file"}, "keeps no checkpoint"),
+        ({"kernel": "sigmoid", "coef0": -5.0}, "is indefinite on these data"),
+        ({"multiclass": "crammer_singer"}, "is for machines for two classes"),
+        ({"norm_bound": 0.0}, "The 'norm_bound' parameter"),
+    ],
+)
+def test_what_does_not_go_with_a_bound_is_refused(parameters, message):
+    three = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        SVC(**{"norm_bound": 1.0, **parameters}).fit(*three)
+    if parameters.keys() <= {"C", "lam"}:
+        with pytest.raises(ValueError, match=message):
+            SVR(norm_bound=1.0, **parameters).fit(*three)
+    fitted = SVC(norm_bound=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="norm_bound does not"):
+        maxmargin.bounds.leave_one_out(fitted)
+
+
+def test_a_bound_that_is_not_reached_in_time_says_so():
+    with pytest.warns(ConvergenceWarning, match="The relative duality gap is"):
+        model = SVC(norm_bound=10.0, tol=1e-8, max_iter=3).fit(X, y)
+    assert model.certificate_.claim.startswith("least loss with ||w|| <= 10: not optimal")

@@ -18,6 +18,7 @@ from maxmargin import (
     RandomFourier,
     Ridge,
 )
+from maxmargin.feature_maps import nystroem
 from maxmargin.kernels import (
     RBF,
     GaussianBasis,
@@ -196,3 +197,21 @@ def test_the_page_runs(capsys):
     for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(example, "features.md", "exec"), {})
     assert "Nystroem" in capsys.readouterr().out
+
+
+def test_pivots_among_many_rows_are_drawn_from_some(monkeypatch):
+    monkeypatch.setattr(nystroem, "_POOL", 100)
+    seen = []
+    original = nystroem.RandomPivots
+
+    def recorded(rows, diagonal, *options):
+        seen.append(len(diagonal))
+        return original(rows, diagonal, *options)
+
+    monkeypatch.setattr(nystroem, "RandomPivots", recorded)
+    digits = load_digits().data[:700] / 16
+    landmarks = Nystroem(gamma=0.02, n_components=8, random_state=0).fit(digits)
+    assert seen == [100]
+    np.testing.assert_array_equal(landmarks.components_, digits[landmarks.component_indices_])
+    assert landmarks.component_indices_.max() > 100
+    assert landmarks.approximation_error_ < 0.3

@@ -335,6 +335,14 @@ def test_nonsense_is_refused(kernel):
         kernel(X)
 
 
+def test_a_quadratic_form_is_judged_by_its_matrix():
+    for wrong in (-np.eye(2), [[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [0.0, 1.0]]):
+        assert QuadraticForm(wrong).validity is Validity.INVALID
+        assert (QuadraticForm(wrong) + Linear()).validity is Validity.UNPROVEN
+    for right in (np.eye(2), [[1.0, 1.0], [1.0, 1.0]], np.zeros((2, 2))):
+        assert QuadraticForm(right).validity is Validity.VALID
+
+
 def test_what_is_no_kernel_yet_is_shown_the_way():
     with pytest.raises(TypeError, match=r"FunctionKernel\(doubled\)"):
         RBF(1.0) + doubled

@@ -14,7 +14,7 @@ import sklearn.linear_model
 import sklearn.svm
 from scipy.special import expit, softmax
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_class_weight
@@ -27,6 +27,7 @@ import maxmargin.solvers.select
 from maxmargin import (
     SVC,
     SVR,
+    InseparableError,
     LeastSquaresClassifier,
     LinearSVC,
     LinearSVR,
@@ -330,6 +331,11 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"C": 2.0, "lam": 0.1}, "Give C or lam, not both"),
         ({"C": 2.0, "norm_bound": 1.0}, "Give one of C, lam and norm_bound"),
         ({"lam": 0.1, "norm_bound": 1.0}, "Give one of C, lam and norm_bound"),
+        ({"C": np.inf, "norm_bound": 1.0}, "Give one of C, lam and norm_bound"),
+        ({"C": np.inf, "lam": 1.0}, "Give C or lam, not both"),
+        ({"C": np.inf, "penalty": "l1"}, "is the shortest w"),
+        ({"C": np.inf, "loss": SquaredHinge()}, "is the shortest w"),
+        ({"C": np.inf, "solver": "sgd"}, "has no slack to step by"),
     ],
 )
 def test_what_does_not_go_together_is_refused(parameters, message):
@@ -350,7 +356,6 @@ def test_what_does_not_go_together_is_refused(parameters, message):
             "leave step_size=None",
         ),
         ({"solver": "gradient_descent", "l1_ratio": 0.5}, TWO, "supports only 'l2' or None"),
-        ({"norm_bound": 1.0}, THREE, "are for machines for two classes"),
         ({"dual": True}, THREE, "are for machines for two classes"),
         ({"norm_bound": 1.0, "l1_ratio": 0.5}, TWO, "goes with penalty='l2'"),
         ({"solver": "liblinear"}, THREE, "'liblinear' solver does not support multiclass"),
@@ -656,7 +661,9 @@ def test_lambda_is_another_way_to_say_C(machine, y, random):
         (LinearSVC(), THREE),
         (LinearSVC(intercept_scaling=1.0), TWO),
         (LinearSVR(epsilon=0.1), NUMBERS),
+        (LinearSVC(loss="hinge", fit_intercept=False, class_weight={1: 3.0}), TWO),
         (LogisticRegression(), TWO),
+        (LogisticRegression(), THREE),
     ]
 )
 @pytest.mark.parametrize("bound", [0.02, 0.2])
@@ -666,13 +673,34 @@ def test_a_bound_on_the_norm_is_met(machine, y, bound, random):
     W = np.atleast_2d(model.coef_)
     if penalises_its_intercept(machine):
         W = np.column_stack([W, model.intercept_])
-    np.testing.assert_allclose(np.linalg.norm(W, axis=1), bound, rtol=1e-3)
+    W = W if len(W) == len(model.C_) else W.reshape(1, -1)  # of a softmax, all in one
+    np.testing.assert_allclose(np.linalg.norm(W, axis=1), bound, rtol=1e-7)
     assert (np.linalg.norm(W, axis=1) <= bound).all()
+    for part in model.certificate_.parts or [model.certificate_]:
+        assert part.converged
+        assert part.claim.startswith(f"least loss with ||w|| <= {bound:g}: optimal")
+        assert 0 <= part.primal - part.dual <= 1e-7 * part.primal
     for k, C in enumerate(model.C_):
         same = clone(machine).set_params(C=C, tol=1e-7).fit(X, y, weight)
         np.testing.assert_allclose(
             np.atleast_2d(same.coef_)[k], np.atleast_2d(model.coef_)[k], atol=2e-3 * bound
         )
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-8])
+def test_a_bound_on_the_norm_is_certified_for_its_own_problem(tol, random):
+    blobs, two = make_blobs(60, centers=2, random_state=0, cluster_std=2.0)
+    sign = np.where(two, 1, -1)
+    model = LinearSVC(loss="hinge", norm_bound=0.3, tol=tol).fit(blobs, two)
+    loss = np.maximum(1 - sign * model.decision_function(blobs), 0).sum()
+    assert model.certificate_.primal == pytest.approx(loss, rel=1e-12)
+    assert loss / 60 == pytest.approx(0.6430744285642596, rel=tol)
+    assert model.certificate_.dual <= 60 * 0.6430744285642596 * (1 + 1e-14)
+    for k in range(300):  # no weights within the bound are better than the certificate allows
+        w = model.coef_[0] + random.normal(size=2) * 10.0 ** -(k % 6)
+        w *= min(1.0, 0.3 / np.linalg.norm(w))
+        b = model.intercept_ + random.normal() * 10.0 ** -(k % 6)
+        assert np.maximum(1 - sign * (blobs @ w + b), 0).sum() >= model.certificate_.dual
 
 
 def test_a_bound_that_does_not_bind(random):
@@ -686,6 +714,92 @@ def test_a_bound_that_does_not_bind(random):
     for bound in (0.2, 0.4, 0.8, 5.0):
         model = LinearSVC(loss="hinge", norm_bound=bound).fit(line, sign)
         assert abs(model.coef_[0, 0]) == pytest.approx(min(bound, 1.0), rel=2e-3)
+
+
+# -- streets --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["auto", "dual_descent"])
+def test_a_street_is_that_of_the_kernel_machine(solver):
+    weight = np.ones(N)
+    weight[:4] = 0.0
+    C_and_tol = {"C": 0.3, "tol": 1e-9}
+    machines = {
+        ("ovo", "hinge"): LinearSVC("l2", "hinge", multiclass="ovo", solver=solver, max_iter=-1),
+        ("ovo", "squared"): LinearSVC(multiclass="ovo", solver=solver, max_iter=-1),
+    }
+    for (scheme, loss), machine in machines.items():
+        model = machine.set_params(**C_and_tol).fit(X, THREE, weight)
+        values = model._values(X)
+        inside = np.full((3, N), False)
+        for k, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
+            seen = np.isin(THREE, [a, b]) & (weight > 0)
+            margin = model.scheme_.code[k][THREE] * values[:, k]
+            slack = np.where(seen, np.maximum(1 - margin, 0), np.nan)
+            np.testing.assert_allclose(model.slack_[k], slack, atol=1e-12)
+            inside[k] = seen & (margin < 1 + 1e-7)
+        np.testing.assert_allclose(model.margin_, 1 / np.linalg.norm(model.coef_, axis=1))
+        if loss == "hinge":
+            kernel = SVC(kernel="linear", multiclass=scheme, **C_and_tol).fit(X, THREE, weight)
+            np.testing.assert_allclose(model.margin_, kernel.margin_, rtol=1e-5)
+            assert set(model.support_) == set(kernel.support_)
+        assert set(model.support_) == set(np.flatnonzero(inside.any(axis=0)))
+    tube = LinearSVR(epsilon=0.3, **C_and_tol).fit(X, np.column_stack([NUMBERS, -NUMBERS]), weight)
+    kernel = SVR(kernel="linear", epsilon=0.3, **C_and_tol).fit(X, NUMBERS, weight)
+    assert tube.slack_.shape == (N, 2)
+    np.testing.assert_allclose(tube.slack_[4:, 1], kernel.slack_[4:], atol=1e-5)
+    assert np.isnan(tube.slack_[:4]).all()
+    assert set(tube.support_) == set(kernel.support_)
+    np.testing.assert_allclose(tube.margin_, kernel.margin_, rtol=1e-5)
+    direct = LinearSVC(multiclass="crammer_singer", tol=1e-8, max_iter=-1).fit(X, THREE)
+    values = direct.decision_function(X)
+    own = values[np.arange(N), THREE]
+    others = np.where(np.arange(3) == THREE[:, None], -np.inf, values).max(axis=1)
+    np.testing.assert_allclose(direct.slack_, np.maximum(0, 1 + others - own), atol=1e-9)
+    stream = LinearSVC(lam=0.1).partial_fit(X, TWO, classes=[-1, 1])
+    assert stream.margin_ > 0
+    with pytest.raises(AttributeError, match="not after partial_fit"):
+        _ = stream.slack_
+
+
+@pytest.mark.parametrize("how", [{}, {"loss": "hinge", "solver": "dual_descent"}])
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e3])
+def test_without_slack_the_street_is_the_widest(how, scale, random):
+    blobs, two = make_blobs(60, centers=[[0, 0], [6, 6]], random_state=0)
+    blobs = scale * (blobs - 3.0)
+    for fit_intercept in (True, False):
+        model = LinearSVC(C=np.inf, tol=1e-7, fit_intercept=fit_intercept, **how)
+        model.fit(blobs, two, random.choice([0.5, 2.0], size=60))
+        kernel = SVC(kernel="linear", C=np.inf, tol=1e-6, fit_intercept=fit_intercept)
+        kernel.fit(blobs, two)
+        assert model.certificate_.converged
+        assert str(model.certificate_).startswith("converged: widest street without slack")
+        assert model.margin_ == pytest.approx(kernel.margin_, rel=1e-6)
+        assert set(model.support_) == set(kernel.support_)
+        assert (np.where(two, 1, -1) * model.decision_function(blobs)).min() > 1 - 1e-9
+        assert model.slack_.max() < 1e-9
+        assert np.isinf(model.C_).all()
+        assert not model.lam_.any()
+    penalised = LinearSVC(C=np.inf, intercept_scaling=2.0, **how).fit(blobs, two)
+    soft = LinearSVC(loss="hinge", C=1e3 / scale**2, intercept_scaling=2.0, max_iter=-1)
+    np.testing.assert_allclose(penalised.coef_, soft.fit(blobs, two).coef_, rtol=1e-2)
+
+
+def test_no_street_without_slack():
+    weight = np.ones(N)
+    weight[::7] = 0.0
+    with pytest.raises(InseparableError, match="Classes 1 and -1: The hard margin") as caught:
+        LinearSVC(C=np.inf).fit(X, TWO, weight)
+    (plus, p), (minus, q) = caught.value.positive, caught.value.negative
+    assert (TWO[plus] == 1).all()
+    assert (TWO[minus] == -1).all()
+    assert weight[plus].all()
+    np.testing.assert_allclose([p.sum(), q.sum()], 1.0)
+    np.testing.assert_allclose(p @ X[plus], q @ X[minus], atol=1e-9)
+    with pytest.raises(ValueError, match="needs a finite C"):
+        LinearSVC(C=np.inf, multiclass="crammer_singer").fit(X, THREE)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        LinearSVC(C=np.inf, time_limit=1e-9).fit(X, TWO)
 
 
 # -- nasty data -----------------------------------------------------------------------------------

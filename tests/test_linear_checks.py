@@ -31,7 +31,7 @@ def expected_failures(estimator):
         LinearSVC(penalty="l1", tol=1e-10),
         LinearSVC(solver="dual_descent", random_state=0),
         LinearSVC(intercept_scaling=1.0, tol=1e-10),
-        LinearSVC(norm_bound=0.5, tol=1e-10),
+        LinearSVC(loss="hinge", norm_bound=0.3, tol=1e-10),
         LinearSVC(multiclass="ovo", tol=1e-10, lam=0.01),
         LinearSVC(multiclass="crammer_singer", tol=1e-10, max_iter=-1, random_state=0),
         LinearSVR(tol=1e-10, lam=0.01),

@@ -22,7 +22,7 @@ LAYERS = [
     {"trace"},
     {"solvers"},
     {"estimators"},
-    {"multiclass"},
+    {"feature_maps", "multiclass"},
     {"bounds"},
     {"linear"},
     {"kernel_methods", "svm"},

@@ -436,7 +436,7 @@ def test_tube_tells_above_from_below(machine, ax):
         model.predict(drawn[:, 0, :1]) + np.sign(drawn[:, 1, 1] - drawn[:, 0, 1]) * display.epsilon
     )
     np.testing.assert_allclose(drawn[:, 0, 1], edge)
-    if hasattr(machine, "support_"):
+    if hasattr(machine, "dual_coef_"):
         np.testing.assert_allclose(display.alpha, np.ravel(model.dual_coef_))
         # a is of those above, a-hat of those below
         np.testing.assert_array_equal(above[display.support], display.alpha > 0)

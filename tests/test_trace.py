@@ -6,7 +6,9 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -201,6 +203,8 @@ TRACED = [  # machine, targets, whether w and b are known
 def weights_of(model):
     """Weights and intercepts that the attributes of a fitted machine say, a row for each."""
     coef = getattr(model, "coef_", None)
+    if sp.issparse(coef):
+        coef = coef.toarray()
     if coef is None:
         dual = model._expansion if hasattr(model, "_expansion") else model.dual_coef_
         coef = np.atleast_2d(dual) @ model.support_vectors_
@@ -269,6 +273,21 @@ def test_a_callback_and_a_frame_see_the_same_as_the_arrays():
     (weights, intercept), *_ = seen
     assert weights.shape == (D,)
     assert np.ndim(intercept) == 0
+
+
+@pytest.mark.parametrize("container", [sp.csr_array, np.float32, pd.DataFrame])
+@pytest.mark.parametrize(
+    "machine",
+    [SVC(**L), NuSVR(**L), LinearSVC(), Ridge(solver="dual"), KernelLogisticRegression(**L)],
+)
+def test_weights_do_not_depend_on_the_container(machine, container):
+    weight = np.where(np.arange(N) % 7 == 0, 0.0, 1.0)
+    machine = clone(machine).set_params(trace=True)
+    model = machine.fit(container(OWN), TWO, sample_weight=weight)
+    coef, intercept = weights_of(model)
+    last = np.atleast_2d(model.trace_.weights()[-1])
+    np.testing.assert_allclose(last, coef, atol=1e-5 * np.abs(coef).max())
+    assert model.trace_.intercepts()[-1] == pytest.approx(intercept[0], abs=1e-4)
 
 
 def test_a_trace_of_ones_own_is_filled_anew_by_every_fit():

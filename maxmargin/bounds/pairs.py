@@ -148,6 +148,11 @@ def refuse_other_machines(machine: Any) -> None:
             "classes with slack is the SVC with C = abs(dual_coef_).max(): fit that.)"
         )
     check_is_fitted(machine, "certificate_")
+    if machine.norm_bound is not None:
+        raise ValueError(
+            "The leave-one-out bounds hold C where a row is left out, and norm_bound does not: fit "
+            "the SVC with the C that it came to, C_."
+        )
     if not machine.scheme_.unanimous:
         raise ValueError(
             "The leave-one-out bounds count the rows that some machine for two is wrong about, and "

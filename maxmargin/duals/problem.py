@@ -189,6 +189,14 @@ class DualProblem:
         end = np.where(score > 0, upper, np.where(score < 0, lower, beta))  # zero times infinity
         return float(np.maximum(score * (end - beta), 0.0).sum())
 
+    def times(self, factor: float) -> DualProblem:
+        """Return the problem at costs so many times as large, where these are all of its box."""
+        if self.losses is None:
+            raise ValueError("This problem has no costs of losses, that its box would grow with.")
+        losses = self.losses._replace(cost=factor * self.losses.cost)
+        box = {"lower": factor * self.lower, "upper": factor * self.upper}
+        return self._changed(losses=losses, **box)
+
     def started_from(self, beta: np.ndarray, decision: np.ndarray | None = None) -> DualProblem:
         """Return the same problem with another feasible start, and its ``K coef`` if known."""
         return self._changed(start=beta, known_decision=decision)

@@ -20,6 +20,7 @@ from maxmargin.estimators.data import (
     seems_finite,
     validate_data,
 )
+from maxmargin.estimators.explanation import explained_html
 from maxmargin.estimators.parameters import POSITIVE, CheckedParameters
 from maxmargin.kernels import Input, Kernel
 from maxmargin.progress import Monitor, watched
@@ -43,6 +44,7 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """
 
     n_jobs: int | None = None  # where it is no parameter
+    fit_time_: float  # seconds
     time_limit: float | None = None
     callback: Any = None
     trace: Any = False
@@ -116,6 +118,16 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         refuse_extreme_weights(weight)
         return weight
+
+    def _repr_html_inner(self) -> str:
+        """Show scikit-learn's diagram and, of a fitted machine, the explanation below it."""
+        return super()._repr_html_inner() + explained_html(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] += explained_html(self)
+        return bundle
 
     def _watched(self, problems: int = 1) -> AbstractContextManager[Monitor]:
         """Have someone between a fit and its solvers, for so many problems."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from time import perf_counter
 from typing import Any
 
 from maxmargin.progress import Listener, Progress, raising_interrupts
@@ -26,7 +27,7 @@ except ImportError:  # scikit-learn before 1.9
 
 
 def observed(fit: Any) -> Any:
-    """Let scikit-learn's callbacks see a fit begin and end; raise Ctrl-C after its end."""
+    """Let scikit-learn's callbacks see a fit begin and end, and time it; raise Ctrl-C after it."""
 
     @with_callbacks
     def told(machine: Any, X: Any, y: Any, *args: Any, **options: Any) -> Any:
@@ -41,8 +42,11 @@ def observed(fit: Any) -> Any:
     @wraps(fit)
     def observed_fit(machine: Any, X: Any, y: Any = None, *args: Any, **options: Any) -> Any:
         listening = getattr(machine, "_skl_callbacks", None)
+        began = perf_counter()
         with raising_interrupts():
-            return (told if listening else fit)(machine, X, y, *args, **options)
+            (told if listening else fit)(machine, X, y, *args, **options)
+            machine.fit_time_ = perf_counter() - began
+        return machine
 
     return observed_fit
 

@@ -1,6 +1,5 @@
 """Kernel methods beside the support vector machines: the dual representation as such."""
 
-from maxmargin.kernel_methods.feature_maps import ExplicitFeatures, Nystroem, RandomFourier
 from maxmargin.kernel_methods.gaussian_process import GaussianProcessRegressor
 from maxmargin.kernel_methods.kernel_logistic import KernelLogisticRegression
 from maxmargin.kernel_methods.kernel_pca import KernelPCA
@@ -9,13 +8,10 @@ from maxmargin.kernel_methods.kernel_ridge_cv import KernelRidgeCV
 from maxmargin.kernel_methods.ridge import Ridge
 
 __all__ = [
-    "ExplicitFeatures",
     "GaussianProcessRegressor",
     "KernelLogisticRegression",
     "KernelPCA",
     "KernelRidge",
     "KernelRidgeCV",
-    "Nystroem",
-    "RandomFourier",
     "Ridge",
 ]

@@ -24,10 +24,11 @@ from maxmargin.kernels import Linear
 from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk.penalty import cost_per_weight
-from maxmargin.solvers import KernelNewton, Method, Watch, select_solver
+from maxmargin.solvers import KernelNewton, Method, Watch
 from maxmargin.solvers.logistic.likelihood import Likelihood
 from maxmargin.solvers.logistic.newton import LogisticSolution
 from maxmargin.solvers.logistic.problem import LogisticCertificate, LogisticProblem
+from maxmargin.solvers.select import choice_of, in_words
 
 _METHODS = {"newton-cholesky": KernelNewton(factorised=True), "newton-cg": KernelNewton()}
 
@@ -112,6 +113,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         Newton steps of the slowest machine.
     classes_, class_weight_, kernel_, device_, support_, support_vectors_
         As in :class:`~maxmargin.SVC`; the expansion has all rows that have a weight.
+    solver_, solver_why_ : str
+        Method that was taken, and why.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -240,6 +243,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
                 said = f"{certificate.status}: {certificate.claim}"
                 monitor.end(said, certificate.converged)
         self.n_iter_ = max(one.n_iter for one in found)
+        self.solver_, self.solver_why_ = in_words(monitor.chosen, _METHODS)
         self.dual_coef_ = coefficients
         self._keep_support_vectors(X, np.flatnonzero(weight))
         self._expansion = np.ascontiguousarray(coefficients[:, self.support_])
@@ -317,9 +321,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         problem = LogisticProblem(gram, likelihood, self.fit_intercept, begun)
         if gram.diagonal.min() < 0 or gram.definiteness is Definiteness.INDEFINITE:
             raise ValueError(problem.refusal())
-        method = self.solver
-        if isinstance(method, str):
-            method = select_solver(problem).method if method == "auto" else _METHODS[method]
+        choice = choice_of(self.solver, problem, _METHODS)
+        monitor.chosen.append(choice)
         count = 1 if gram.program.calls_python else thread_count(self.n_jobs)
         if isinstance(self.kernel_, Linear):
             zeros = np.zeros(likelihood.m)
@@ -327,7 +330,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
                 X, rows, lambda _, values: problem.intercept(values, zeros)
             )
         watch = Watch(self.tol, self.max_iter, ProblemMonitor(monitor, number), Workers(count))
-        return method.solve(problem, watch)
+        return choice.method.solve(problem, watch)
 
     def _warn_unfinished(self, certificate: LogisticCertificate) -> None:
         if certificate.converged:

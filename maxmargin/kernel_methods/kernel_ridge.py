@@ -26,11 +26,12 @@ from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.kernel_methods.base import RidgeMachine
 from maxmargin.kernels import Linear
 from maxmargin.progress import ProblemMonitor
-from maxmargin.solvers import Method, Watch, select_solver
+from maxmargin.solvers import Method, Watch
 from maxmargin.solvers.ridge.certificate import RidgeCertificate
 from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
 from maxmargin.solvers.ridge.problem import RidgeProblem, RidgeSolution
+from maxmargin.solvers.select import choice_of, in_words
 
 _METHODS: dict[str, Method] = {"cholesky": Cholesky(), "cg": PreconditionedCG()}
 
@@ -103,6 +104,8 @@ class KernelRidge(RidgeMachine):
         kernel).
     n_iter_ : int
         Blocks of columns, or steps of conjugate gradients, of the slowest output.
+    solver_, solver_why_ : str
+        Method that was taken, and why.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -209,16 +212,16 @@ class KernelRidge(RidgeMachine):
                 said = f"{certificate.status}: {certificate.claim}"
                 monitor.end(said, certificate.converged)
         self.n_iter_ = max(steps)
+        self.solver_, self.solver_why_ = in_words(monitor.chosen, _METHODS)
         self._keep(X, coefficients, certificate)
         return self
 
     def _solved(self, problem: RidgeProblem, monitor: ProblemMonitor) -> RidgeSolution:
         """Solve the system of one alpha."""
-        method = self.solver
-        if isinstance(method, str):
-            method = select_solver(problem).method if method == "auto" else _METHODS[method]
+        choice = choice_of(self.solver, problem, _METHODS)
+        monitor.fit.chosen.append(choice)
         watch = Watch(self.tol, self.max_iter, monitor, self._threads(problem))
-        return method.solve(problem, watch)
+        return choice.method.solve(problem, watch)
 
 
 def _per_output(alpha: Any, outputs: int) -> np.ndarray:

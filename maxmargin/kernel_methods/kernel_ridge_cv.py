@@ -29,10 +29,13 @@ from maxmargin.solvers.ridge.problem import RidgeProblem
 class KernelRidgeCV(RidgeMachine):
     """Kernel ridge regression with lambda chosen by leave-one-out errors, which are exact.
 
-    A machine that was fitted without row i is off at it by ``a_i / ((K + alpha S^-1)^-1)_ii``. One
-    reduction of the Gram matrix to a narrow band, about ``8/3 n^3`` operations, gives these for
-    every alpha and row; scikit-learn's search refits for each alpha and fold. For the machine that
-    is chosen see :class:`~maxmargin.KernelRidge`; kernels are compared by a search over this one.
+        minimise  1/2 sum_i s_i (f(x_i) - t_i)^2 + alpha/2 |w|^2,    f(x) = sum_i a_i k(x, x_i)
+
+    for the best of several alphas. A machine that was fitted without row i is off at it by ``a_i /
+    ((K + alpha S^-1)^-1)_ii``. One reduction of the Gram matrix to a narrow band, about ``8/3 n^3``
+    operations, gives these for every alpha and row; scikit-learn's search refits for each alpha and
+    fold. For the machine that is chosen see :class:`~maxmargin.KernelRidge`; kernels are compared
+    by a search over this one.
 
     Parameters
     ----------

@@ -168,7 +168,11 @@ class QuadraticForm(Kernel):
 
     @property
     def validity(self) -> Validity:
-        """Valid: A is checked when the kernel meets data."""
+        """Valid where A is symmetric and has no negative eigenvalue; no data are needed."""
+        try:
+            _square_root(np.asarray(self.A, dtype=np.float64))
+        except (ValueError, TypeError):
+            return Validity.INVALID
         return Validity.VALID
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:

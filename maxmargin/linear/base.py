@@ -94,6 +94,11 @@ def growth(machine: Any) -> str:
     return ""
 
 
+def solver_names(*names: str) -> list:
+    """Constraint on the parameter ``solver``: a name or a method."""
+    return [StrOptions({"auto", *names}), Method]
+
+
 def with_weight(X: Any, weight: np.ndarray, *arrays: np.ndarray) -> tuple:
     """Rows of X, of their weights and of other arrays, without those of weight zero."""
     used = np.flatnonzero(weight)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.linear.base import MULTICLASS
-from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine, solver_names
+from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.evaluation import InseparableError
+from maxmargin.linear.base import MULTICLASS, solver_names
+from maxmargin.linear.hard_margin import hard_margin, hinged
+from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine
+from maxmargin.linear.street import Street
 from maxmargin.losses import Hinge, Loss, MarginLoss, SquaredHinge
 from maxmargin.multiclass import Scheme
-from maxmargin.risk import L1, L2, DirectRisk, Penalty
+from maxmargin.risk import L1, L2, DirectRisk, LinearSolution, Penalty
+from maxmargin.solvers import Watch
 
 _LOSSES: dict[str, Loss] = {"hinge": Hinge(), "squared_hinge": SquaredHinge()}
 
 
-class LinearSVC(RiskClassifier):
+class LinearSVC(Street, RiskClassifier):
     """Linear support vector classification.
 
     For labels ``y_i`` of -1 or +1 and sample weights ``s_i``,
@@ -26,7 +32,8 @@ class LinearSVC(RiskClassifier):
     with the hinge or its square for V; for several classes, each against the rest or as
     ``multiclass`` says. The intercept is not penalised unless ``intercept_scaling`` is given.
     ``lam`` states the same problem as mean loss plus ``lam ||w||^2``, ``norm_bound`` as least loss
-    with ``||w|| <= norm_bound``.
+    with ``||w|| <= norm_bound``. ``C=numpy.inf`` is the hard margin, of both losses: the shortest
+    w that leaves no row any slack.
 
     The direct forms for K classes, ``"crammer_singer"`` and ``"weston_watkins"``, are one problem
     for all functions ``f_k(x) = w_k . x + b_k``: with ``r_ik = 1 + f_k(x_i) - f_y(x_i)``, y being
@@ -52,7 +59,9 @@ class LinearSVC(RiskClassifier):
     tol : float, default=1e-4
         Relative duality gap of an answer that counts as converged.
     C : float, default=1.0
-        Cost of slack.
+        Cost of slack. With ``numpy.inf`` no slack is allowed, weights of rows play no part unless
+        they are zero, and data that cannot be separated raise
+        :class:`~maxmargin.InseparableError` with a witness.
     multi_class : {"ovr", "crammer_singer"}, default="ovr"
         scikit-learn's word for these two values of ``multiclass``.
     fit_intercept : bool, default=True
@@ -77,8 +86,9 @@ class LinearSVC(RiskClassifier):
         The lambda form in place of C. ``partial_fit`` is there only where it is given: a stream has
         no number of rows for C to be weighed against.
     norm_bound : float, optional
-        The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to.
-        An intercept that is penalised counts in the norm.
+        The form with a bound on ``||w||`` in place of C (Ivanov's); ``C_`` is the one it comes to,
+        and ``certificate_`` is of this problem: the sum of the losses, and a bound on it. An
+        intercept that is penalised counts in the norm.
     solver : str or Method, default="auto"
         One of ``"auto"``, ``"newton"``, ``"multipliers"``, ``"dual_descent"``, ``"l1_descent"``,
         ``"sgd"`` and, for the direct forms, ``"class_descent"``, or a method of
@@ -119,6 +129,14 @@ class LinearSVC(RiskClassifier):
         Passes over the data, the most of any machine.
     C_, lam_ : arrays of shape (1,) or (n_machines,)
         Cost of a row of weight one, and what it is in the lambda form.
+    margin_ : float, or array of shape (n_machines,)
+        ``1 / ||w||``: the street is twice as wide.
+    slack_ : array of shape (n_samples,) or (n_machines, n_samples)
+        ``max(0, 1 - y_i f(x_i))`` of the training rows, of the direct forms their loss; nan for
+        rows that a machine does not see, or of weight zero.
+    support_ : int array of shape (n_SV,)
+        Training rows beyond the street's edge or, of the hinge, on it: those that have a dual
+        variable, in any machine.
     solver_, solver_why_ : str
         Methods that were taken, and why.
     t_ : int
@@ -141,6 +159,7 @@ class LinearSVC(RiskClassifier):
 
     _parameter_constraints: dict = {
         **RiskMachine._parameter_constraints,
+        "C": [Interval(Real, 0.0, None, closed="right")],
         "penalty": [StrOptions({"l2", "l1"})],
         "loss": [StrOptions(set(_LOSSES)), MarginLoss],
         "dual": ["boolean", StrOptions({"auto"})],
@@ -218,6 +237,34 @@ class LinearSVC(RiskClassifier):
         return L1 if self.penalty == "l1" else L2
 
     @property
+    def _hard(self) -> bool:
+        """Whether no slack is allowed."""
+        return bool(np.isinf(self.C)) and self.lam is None and self.norm_bound is None
+
+    @property
+    def _cost(self) -> float:
+        return 1.0 if self._hard else self.C
+
+    def _solved(self, risk: Any, k: int, monitor: Any, cache: Any) -> tuple[Any, LinearSolution]:
+        if not self._hard:
+            return super()._solved(risk, k, monitor, cache)
+        choice = self._choice(hinged(risk))
+        monitor.fit.chosen.append(choice)
+        watch = Watch(self.tol, self.max_iter, monitor)
+        try:
+            return risk, on_one_blas_thread(hard_margin)(risk, choice.method, watch)
+        except InseparableError as error:
+            sides = [self.classes_[self.scheme_.code[k] * side > 0] for side in (1, -1)]
+            names = " and ".join(" or ".join(map(str, side)) for side in sides)
+            sides_and_distance = error.positive, error.negative, error.distance
+            raise InseparableError(f"Classes {names}: {error}", *sides_and_distance) from None
+
+    def _minimise(self, problems: list, caches: Any = None) -> None:
+        super()._minimise(problems, caches)
+        if self._hard:
+            self.C_, self.lam_ = np.full(len(self.C_), np.inf), np.zeros(len(self.C_))
+
+    @property
     def _asked(self) -> Any:
         return self.multi_class if self.multiclass is None else self.multiclass
 
@@ -230,6 +277,11 @@ class LinearSVC(RiskClassifier):
         """Refuse what a direct form does not have."""
         if not scheme.direct:
             return
+        if self._hard:
+            raise ValueError(
+                f"C=inf, the hard margin, is for machines for two classes; {scheme!r} needs a "
+                "finite C: one so large that no slack is left says the same."
+            )
         wants = {
             "penalty": self.penalty != "l2",
             "loss": not (isinstance(self.loss, str)),
@@ -258,5 +310,15 @@ class LinearSVC(RiskClassifier):
         if self.penalty == "l1" and not self._loss.smooth:
             raise ValueError(
                 f"penalty='l1' goes with loss='squared_hinge': the {self._loss.name} is not smooth."
+            )
+        if self._hard and (self.penalty == "l1" or not isinstance(self.loss, str)):
+            raise ValueError(
+                "C=inf, the hard margin, is the shortest w (penalty='l2') that leaves no slack to "
+                f"the hinge or its square; got penalty={self.penalty!r} and loss={self.loss!r}."
+            )
+        if self._hard and self._inexact:
+            raise ValueError(
+                "C=inf has no slack to step by, and is found through exact answers: use "
+                f"solver='auto'; got solver={self.solver!r}."
             )
         super()._refuse_contradictions()

@@ -12,8 +12,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.estimators.data import is_table
 from maxmargin.estimators.parameters import available_where
-from maxmargin.linear.base import LinearRegressor, with_weight
-from maxmargin.linear.risk_machine import RiskMachine, solver_names, takes_streams
+from maxmargin.linear.base import LinearRegressor, solver_names, with_weight
+from maxmargin.linear.risk_machine import RiskMachine, takes_streams
+from maxmargin.linear.street import Street, of_rows
 from maxmargin.losses import (
     EpsilonInsensitive,
     Loss,
@@ -27,7 +28,7 @@ _LOSSES = {
 }
 
 
-class LinearSVR(RiskMachine, LinearRegressor):
+class LinearSVR(Street, RiskMachine, LinearRegressor):
     """Linear support vector regression.
 
     With sample weights ``s_i``,
@@ -69,6 +70,13 @@ class LinearSVR(RiskMachine, LinearRegressor):
         ``parts``. Not there after ``partial_fit``.
     n_iter_ : int
     C_, lam_ : arrays of shape (n_outputs,)
+    margin_ : float or array of shape (n_outputs,)
+        ``1 / ||w||``.
+    slack_ : array of shape (n_samples,) or (n_samples, n_outputs)
+        By how much each training row lies outside the tube; nan for rows of weight zero.
+    support_ : int array of shape (n_SV,)
+        Training rows outside the tube or, of the plain loss, on its edge: those that have a dual
+        variable, in any output.
     solver_, solver_why_ : str
         Methods that were taken, and why.
     t_ : int
@@ -86,6 +94,7 @@ class LinearSVR(RiskMachine, LinearRegressor):
     (array([3.]), array([1.]))
     """
 
+    _in_columns = True
     _parameter_constraints: dict = {
         **RiskMachine._parameter_constraints,
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
@@ -180,8 +189,9 @@ class LinearSVR(RiskMachine, LinearRegressor):
 
     def _pose(self, X: Any, y: Any, sample_weight: Any) -> list:
         X, y, weight = self._checked(X, y, sample_weight)
+        used, self._n_rows = np.flatnonzero(weight), len(weight)
         X, weight, y = with_weight(X, weight, y)
-        return self._posed(X, y, weight)
+        return of_rows(self._posed(X, y, weight), used, self._n_rows)
 
     def _posed(self, X: Any, y: np.ndarray, weight: np.ndarray) -> list:
         """Problems of the outputs y (n, t), over one design."""

@@ -98,7 +98,8 @@ class LogisticRegression(RiskClassifier):
         The lambda form in place of C: ``C = 1 / (2 N lam)``, N the sum of the weights; for the l2
         penalty that is mean loss plus ``lam ||w||^2``. ``partial_fit`` needs it.
     norm_bound : float, optional
-        For machines for two classes, least loss with ``||w|| <= norm_bound`` in place of C.
+        The form with a bound on ``||w||`` in place of C (Ivanov's), of a softmax on the norm of all
+        its weights; ``C_`` is the one it comes to, ``certificate_`` that of this problem.
     time_limit : float, optional
         Seconds after which the solver stops where it is.
     callback : callable, optional
@@ -294,10 +295,10 @@ class LogisticRegression(RiskClassifier):
                 "3). Either use another solver or wrap the estimator in a OneVsRestClassifier to "
                 "keep applying a one-versus-rest scheme."
             )
-        if self.norm_bound is not None or self.dual:
+        if self.dual:
             raise ValueError(
-                "norm_bound and dual=True are for machines for two classes. For several, use "
-                "multiclass='ovr', or solver='auto' and C or lam."
+                "dual=True goes row by row, which a softmax has no method for: such methods "
+                "are for machines for two classes: use multiclass='ovr', or dual=False."
             )
         cost = weight * factors[index]
         return [SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self._penalty)]

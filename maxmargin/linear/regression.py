@@ -357,6 +357,10 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
 class LeastSquaresClassifier(LinearClassifier, _LeastSquaresMachine):
     """The sign of a linear regression on labels -1 and +1.
 
+    With weights ``s_i`` of the rows,
+
+        minimise  E(w, b) = sum_i s_i (w . x_i + b - y_i)^2
+
     With more than two classes, one regression for each class against the rest, the largest value
     wins, or one for each task of a code that sees all classes. It is quick and has no parameter to
     choose, but a point far on the right side of the boundary costs as much as one on the wrong.

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
@@ -31,6 +31,7 @@ from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier, LinearMachine, growth, with_weight
 from maxmargin.linear.norm_bound import within
+from maxmargin.linear.street import Street, of_rows
 from maxmargin.losses import Loss
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk import (
@@ -40,6 +41,7 @@ from maxmargin.risk import (
     Penalty,
     RegularisedRisk,
     cost_per_weight,
+    refuse_two_forms,
 )
 from maxmargin.solution import Status
 from maxmargin.solvers import (
@@ -62,7 +64,7 @@ from maxmargin.solvers.select import RISK_METHODS, in_words, select_primal
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
 _OF_A_FIT = (
     *("certificate_", "C_", "lam_", "solver_", "solver_why_", "trace_", "loss_curve_"),
-    "_answers",
+    *("_answers", "_street"),
 )
 _OF_A_STREAM = ("_streams", "t_")
 
@@ -102,6 +104,7 @@ class RiskMachine(LinearMachine):
     n_jobs: int | None
     warm_start: bool
     random_state: Any
+    _n_rows: int
 
     _parameter_constraints: dict = {
         "C": [POSITIVE],
@@ -157,19 +160,20 @@ class RiskMachine(LinearMachine):
             )
         self._refuse_two_forms()
 
+    @property
+    def _inexact(self) -> bool:
+        """Whether the solver that was asked for never ends with an exact answer."""
+        steps = isinstance(self.solver, Pegasos | StochasticDescent | Subgradient)
+        return steps or self.solver in ("sgd", "subgradient")
+
     def _refuse_two_forms(self) -> None:
         """Refuse more than one of C, lam and norm_bound, and a bound that cannot be looked for."""
         if self.norm_bound is None:
             return
-        if self.lam is not None or self.C != 1.0:
-            raise ValueError(
-                "Give one of C, lam and norm_bound: each states how much the weights are held "
-                f"back; got C={self.C!r}, lam={self.lam!r} and norm_bound={self.norm_bound!r}."
-            )
+        refuse_two_forms(self)
         if self._penalty != L2:
             raise ValueError("norm_bound bounds ||w||: it goes with penalty='l2'.")
-        inexact = isinstance(self.solver, Pegasos | StochasticDescent | Subgradient)
-        if inexact or self.solver in ("sgd", "subgradient"):
+        if self._inexact:
             raise ValueError(
                 "norm_bound is found through exact answers, which stochastic and subgradient steps "
                 f"do not give: use solver='auto', or lam; got solver={self.solver!r}."
@@ -219,6 +223,8 @@ class RiskMachine(LinearMachine):
             totals = np.array([risk.total_cost for risk, _ in answers])
             self.C_, self.lam_ = totals / weights, 0.5 / totals
             self.certificate_ = RiskCertificate.worst([found.certificate for _, found in answers])
+            if isinstance(self, Street):
+                self._keep_rows(self._n_rows, problems, [found for _, found in answers])
 
     def _learn(self, risks: list, rows: int) -> None:
         """Go over so many rows of a stream once, in the order in which they came; sets the weights.
@@ -410,8 +416,9 @@ class RiskClassifier(RiskMachine, LinearClassifier):
         X, y = self._validated(X, y)
         index = self._classes_of(y)
         weight, factors = self._weights_and_factors(sample_weight, X, index)
+        used, self._n_rows = np.flatnonzero(weight), len(weight)
         X, weight, index = with_weight(X, weight, index)
-        return self._problems(X, index, weight, factors)
+        return of_rows(self._problems(X, index, weight, factors), used, self._n_rows)
 
     def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray, factors: np.ndarray) -> list:
         """Problems of some rows, at C = 1; the factors are those of the classes.
@@ -424,17 +431,13 @@ class RiskClassifier(RiskMachine, LinearClassifier):
             rows = np.flatnonzero(signs)
             part = design if len(rows) == len(signs) else design.take(rows)
             risks.append(self._risk(part, signs[rows], own[rows]))
+            risks[-1].rows = rows if len(rows) < len(signs) else None
         return risks
 
 
 def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     """Return what a later fit may start from: without need, not one number for each row."""
-    return replace(solution, s=solution.s if whole else np.empty(0), curve=None)
-
-
-def solver_names(*names: str) -> list:
-    """Constraint on the parameter ``solver``: a name or a method."""
-    return [StrOptions({"auto", *names}), Method]
+    return replace(solution, s=solution.s if whole else np.empty(0), curve=None, f=None)
 
 
 def C_path(
@@ -443,7 +446,8 @@ def C_path(
     """Fit a machine for every C of a list, in less time than each on its own.
 
     The data are checked once. From the lowest C to the highest, each fit begins where the one
-    before has ended; the answers are those of fits of their own, to ``tol``.
+    before has ended; the answers are those of fits of their own, to ``tol``. The norms of ``coef_``
+    over ``lam_`` are the curve of all bounds on the norm (``norm_bound``) that have these answers.
 
     Parameters
     ----------

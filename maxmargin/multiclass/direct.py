@@ -12,6 +12,10 @@ from maxmargin.multiclass.one_vs_rest import OneVsRest
 class CrammerSinger(OneVsRest):
     """A row loses by the one class that comes closest to its own: Crammer and Singer's machine.
 
+    With functions ``f_k(x) = w_k . phi(x) + b_k``, y being the class of row i and k another,
+
+        minimise  1/2 sum_k (||w_k||^2 + b_k^2) + C sum_i s_i max_k max(0, 1 + f_k(x_i) - f_y(x_i))
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -34,6 +38,11 @@ class CrammerSinger(OneVsRest):
 
 
 class WestonWatkins(CrammerSinger):
-    """A row loses by every class that comes close to its own: Weston and Watkins' machine."""
+    """A row loses by every class that comes close to its own: Weston and Watkins' machine.
+
+    As :class:`CrammerSinger`, but
+
+        minimise  1/2 sum_k (||w_k||^2 + b_k^2) + C sum_i s_i sum_k max(0, 1 + f_k(x_i) - f_y(x_i))
+    """
 
     summed = True

@@ -201,10 +201,15 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     }
     emptiest = min(crowd, key=lambda corner: crowd[corner])
     if crowd[emptiest] and ax.figure.get_layout_engine() is not None:
-        from matplotlib.transforms import ScaledTranslation
-
-        lower = ScaledTranslation(0, -_BELOW, ax.figure.dpi_scale_trans)
-        place = {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + lower}
-        ax.legend(loc="upper center", ncols=2, frameon=False, **place, **options)
+        legend_below(ax, ncols=2, **options)
     else:
         ax.legend(loc=emptiest, framealpha=0.85, **options)
+
+
+def legend_below(ax: Axes, **options: Any) -> None:
+    """Put the legend below the picture, in a figure whose layout makes room for it."""
+    from matplotlib.transforms import ScaledTranslation
+
+    lower = ScaledTranslation(0, -_BELOW, ax.figure.dpi_scale_trans)
+    place = {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + lower}
+    ax.legend(loc="upper center", frameon=False, **place, **options)

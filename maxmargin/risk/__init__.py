@@ -2,7 +2,7 @@
 
 from maxmargin.risk.base import LinearSolution, Risk
 from maxmargin.risk.direct import DirectRisk
-from maxmargin.risk.penalty import L1, L2, NO_PENALTY, Penalty, cost_per_weight
+from maxmargin.risk.penalty import L1, L2, NO_PENALTY, Penalty, cost_per_weight, refuse_two_forms
 from maxmargin.risk.regularised import Losses, RegularisedRisk, RiskEvaluation
 from maxmargin.risk.softmax import SoftmaxRisk
 
@@ -19,4 +19,5 @@ __all__ = [
     "RiskEvaluation",
     "SoftmaxRisk",
     "cost_per_weight",
+    "refuse_two_forms",
 ]

@@ -31,12 +31,15 @@ from maxmargin.certificate import ROUNDING, RiskCertificate
 from maxmargin.risk.penalty import Penalty
 from maxmargin.solution import Status
 
+_LEFT = 1e-12  # of the condition of an intercept, that rounding leaves
+
 
 @dataclass(frozen=True)
 class LinearSolution:
     """Weights (the intercept's last), the slopes that stand for the dual, and how it ended.
 
     ``curve`` has the objective at the start and after each step, of methods that know it.
+    ``f`` are the values of the rows, where they are known.
     """
 
     theta: np.ndarray
@@ -45,6 +48,7 @@ class LinearSolution:
     status: Status
     certificate: RiskCertificate
     curve: list[float] | None = None
+    f: np.ndarray | None = None
 
 
 class LossModel(Protocol):
@@ -76,7 +80,14 @@ class Risk(ABC):
     penalty : Penalty
     penalised_intercept : bool
         Whether the intercept's weight is penalised like the others.
+
+    Attributes
+    ----------
+    rows : int array (n,) or None
+        Which rows of the data these are, where a machine does not see all of them.
     """
+
+    rows: np.ndarray | None = None
 
     def __init__(
         self, design: Design, cost: np.ndarray, penalty: Penalty, penalised_intercept: bool
@@ -128,7 +139,9 @@ class Risk(ABC):
 
     def times(self, factor: float) -> Any:
         """Return the problem at costs so many times as large."""
-        return self.with_cost(factor * self.cost)
+        other = self.with_cost(factor * self.cost)
+        other.rows = self.rows
+        return other
 
     # -- primal --------------------------------------------------------------------------------
 
@@ -209,6 +222,20 @@ class Risk(ABC):
             dual = max(dual, -self.conjugates(s / excess, beta / excess))
         return dual
 
+    def pull(self, s: np.ndarray) -> tuple[float, float]:
+        """``||Z' beta||`` of slopes near these, and the sum of their conjugates.
+
+        Weights with ``||w|| <= r`` lose at least minus the sum of the second and r times the first
+        (:mod:`maxmargin.solvers.ivanov`). Infinite where the slopes prove nothing.
+        """
+        s = self.feasible(self.allowed(s))
+        beta = self.beta(s)
+        combined = self.design.combination(beta)
+        left = float(np.linalg.norm(combined[..., self.penalised == 0]))
+        if left > _LEFT * float(np.abs(beta).sum()) * abs(self.design.constant):
+            return np.inf, np.inf  # an intercept of any size could gain by it
+        return float(np.linalg.norm(self.penalised * combined)), self.conjugates(s, beta)
+
     def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
         """Lower bound on all objectives, from slopes of an answer with values f."""
         return self._free_bound(theta, f) if self.penalty.none else self.dual(self.feasible(s))
@@ -247,3 +274,43 @@ class Risk(ABC):
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
             return RiskCertificate.unattained(max(primal, 0.0), status, tol)
         return RiskCertificate.of(primal, self.bound(theta, f, s), self.rounding, status, tol)
+
+
+class ClassesRisk(Risk):
+    """A risk with a value for every class: weights, slopes and ``beta`` have a row or column each.
+
+    Parameters
+    ----------
+    design : Design
+    index : int array (n,)
+        Class of each row.
+    n_classes : int
+    cost : float array (n,)
+    penalty : Penalty
+    penalised_intercept : bool
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        index: np.ndarray,
+        n_classes: int,
+        cost: np.ndarray,
+        penalty: Penalty,
+        penalised_intercept: bool,
+    ) -> None:
+        super().__init__(design, cost, penalty, penalised_intercept)
+        self.index, self.n_classes = index, n_classes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (self.n_classes, self.design.width)
+
+    def beta(self, s: np.ndarray) -> np.ndarray:
+        """``-c_i s_ik``."""
+        return -self.cost[:, None] * s
+
+    def slopes(self, beta: np.ndarray) -> np.ndarray:
+        """Slopes of given ``beta``; zero where a row costs nothing."""
+        return -beta / np.where(self.cost > 0, self.cost, np.inf)[:, None]

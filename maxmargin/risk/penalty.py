@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -66,3 +67,13 @@ def cost_per_weight(C: float, lam: float | None, weight: float) -> float:
             f"Give C or lam, not both (lam means C = 1 / (2 N lam)); got C={C!r} and lam={lam!r}."
         )
     return 1.0 / (2.0 * weight * lam)
+
+
+def refuse_two_forms(machine: Any) -> None:
+    """Refuse a machine with ``norm_bound`` that has C or lam as well."""
+    C, lam, bound = machine.C, machine.lam, machine.norm_bound
+    if bound is not None and (lam is not None or C != 1.0):
+        raise ValueError(
+            "Give one of C, lam and norm_bound: each states how much the weights are held back; "
+            f"got C={C!r}, lam={lam!r} and norm_bound={bound!r}."
+        )

@@ -55,8 +55,9 @@ class Result:
         Whether the relative gap of the answer is what was asked for.
     steps : int
         What a step is, the method says: two variables, a pass over the data, a Newton step.
-    seconds : float
-        Wall time of a run without a trace; of short ones, the least of five.
+    seconds, cpu_seconds : float
+        Time of a run without a trace, on the clock and by all threads; of short runs, the least of
+        five.
     peak_bytes : int
         Largest size of what Python and NumPy had allocated during a run, beyond what was there
         before; -1 where nobody measured it.
@@ -75,6 +76,7 @@ class Result:
     reached: bool = False
     steps: int = 0
     seconds: float = np.nan
+    cpu_seconds: float = np.nan
     peak_bytes: int = -1
     objective: float = np.nan
     dual: float = np.nan
@@ -275,8 +277,11 @@ class _Problem(_Subject):
         if isinstance(problem, DualProblem):
             own = problem.renumbered().over(problem.gram.take(problem.rows))
             found = found[0] if isinstance(found, list) else found  # of a method for many
-            judged = evaluate(own, replace(found, decision=None), tol, problem.gram.spectrum)
+            whole = replace(found, decision=None, status=Status.CONVERGED)  # also after a stop
+            judged = evaluate(own, whole, tol, problem.gram.spectrum)
             certificate = judged.certificate
+            if found.status is not Status.CONVERGED:
+                certificate = replace(certificate, status=found.status)
             return _Answer(certificate, found.n_iter, int(np.count_nonzero(judged.coefficients)))
         slopes = np.count_nonzero(found.s) if found.s.ndim == 1 else (found.s != 0).any(1).sum()
         return _Answer(found.certificate, found.n_iter, int(slopes) if found.s.size else -1)
@@ -297,7 +302,7 @@ class _Machine(_Subject):
         self.options = {"random_state": seed} if "random_state" in known else {}
         options = [o for o in machine._parameter_constraints["solver"] if isinstance(o, StrOptions)]
         self.known = sorted(set().union(*(option.options for option in options)) - {"auto"})
-        if set(self.known) & set(DUAL_METHODS):
+        if set(DUAL_METHODS) <= set(self.known):  # of a kernel machine: tol is KKT's
             self.first = _FIRST
 
     @property
@@ -380,7 +385,7 @@ def _tried(
     own = tol if subject.first is None else subject.first
     try:
         for k in range(_RUNS):
-            found, seconds = _timed(subject, solver, own, time_limit)
+            found, spent = _timed(subject, solver, own, time_limit)
             left = found.certificate.relative_gap
             if not k and left > tol and found.certificate.status is Status.TIME_LIMIT:
                 continue  # it may have been compiling
@@ -391,8 +396,8 @@ def _tried(
             own = known
     except ValueError as error:
         return Result(name, REFUSED, why=str(error))
-    taken = [] if left <= tol else [seconds]  # the first run compiles
-    while len(taken) < _REPEATS and sum(taken) < _ENOUGH:
+    taken = [] if left <= tol else [spent]  # the first run compiles
+    while len(taken) < _REPEATS and sum(seconds for seconds, _ in taken) < _ENOUGH:
         taken.append(_timed(subject, solver, own, time_limit)[1])
     certificate = found.certificate
     return Result(
@@ -400,7 +405,8 @@ def _tried(
         str(certificate.status),
         bool(left <= tol),
         found.steps,
-        min(taken),
+        min(seconds for seconds, _ in taken),
+        min(working for _, working in taken),
         _peak(subject, solver, own, time_limit) if memory else -1,
         certificate.primal,
         certificate.dual,
@@ -413,9 +419,11 @@ def _tried(
 
 def _timed(
     subject: _Subject, solver: str | Method, tol: float, time_limit: float | None
-) -> tuple[_Answer, float]:
-    began = time.perf_counter()
-    return subject.run(solver, tol, time_limit), time.perf_counter() - began
+) -> tuple[_Answer, tuple[float, float]]:
+    """Solve once; returns the answer, and the time on the clock and of the processor."""
+    began, working = time.perf_counter(), time.process_time()
+    answer = subject.run(solver, tol, time_limit)
+    return answer, (time.perf_counter() - began, time.process_time() - working)
 
 
 def _peak(subject: _Subject, solver: str | Method, tol: float, time_limit: float | None) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import singledispatch
 from typing import Any
 
@@ -20,7 +20,7 @@ from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedC
 from maxmargin.solvers.classical.projected_gradient import ProjectedGradient
 from maxmargin.solvers.classical.qp import PrimalProgramme, QuadraticProgramme
 from maxmargin.solvers.classical.subgradient import Subgradient
-from maxmargin.solvers.driver import Choice, Method
+from maxmargin.solvers.driver import ASKED, Choice, Method
 from maxmargin.solvers.dual.certified import Auto
 from maxmargin.solvers.dual.method import DualMethod
 from maxmargin.solvers.dual.smo import SMO
@@ -149,11 +149,21 @@ def select_primal(problem: RegularisedRisk) -> Choice:
     return Choice(Multipliers(), "the loss has kinks, which become smooth ones near its slopes")
 
 
-def in_words(choices: Iterable[Choice]) -> tuple[str, str]:
+def choice_of(solver: str | Method, problem: Any, named: Mapping[str, Method]) -> Choice:
+    """Return the method that was asked for, as such or by name, or the one for the problem."""
+    if solver == "auto":
+        return select_solver(problem)
+    return Choice(named[solver] if isinstance(solver, str) else solver, ASKED)
+
+
+def in_words(
+    choices: Iterable[Choice], named: Mapping[str, Method] | None = None
+) -> tuple[str, str]:
     """Names of the methods that were chosen for a fit, and why each of them was the first time."""
     reasons: dict[str, str] = {}
     for choice in choices:
-        reasons.setdefault(method_name(choice.method), choice.why)
+        own = [name for name, method in (named or {}).items() if method == choice.method]
+        reasons.setdefault(own[0] if own else method_name(choice.method), choice.why)
     return ", ".join(reasons), "; ".join(f"{name}: {why}" for name, why in reasons.items())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.certificate import DualCertificate
+from maxmargin.certificate import Certificate
 from maxmargin.duals import DualProblem
 from maxmargin.estimators import readings
 from maxmargin.estimators.base import WATCHED
@@ -29,7 +29,8 @@ from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import SMO, Auto, DualMethod, solve_certified
 from maxmargin.solvers.select import DUAL_METHODS, in_words
-from maxmargin.svm import primal_start
+from maxmargin.svm import approximation, primal_start
+from maxmargin.svm.norm_bound import within
 
 
 class KernelMachine(KernelEstimator):
@@ -46,6 +47,11 @@ class KernelMachine(KernelEstimator):
     checkpoint: Any
     checkpoint_interval: float
     solver: Any
+    norm_bound: float | None = None  # of the machines that have one
+    C_: np.ndarray
+    lam_: np.ndarray
+    approximation: Any = None  # where it is no parameter
+    feature_map_: Any = None  # in place of an expansion
 
     _parameter_constraints: dict = {
         **KernelEstimator._parameter_constraints,
@@ -82,25 +88,33 @@ class KernelMachine(KernelEstimator):
         monitor.problems = len(problems)
         checkpoint = None
         if self.checkpoint is not None:
+            if self.norm_bound is not None:
+                raise ValueError("A fit with norm_bound keeps no checkpoint: use warm_start=True.")
             checkpoint = Checkpoint(
                 self.checkpoint, X, self.kernel_, problems, self.checkpoint_interval
             )
             monitor.listeners.append(checkpoint)
-        if isinstance(self.kernel_, Linear):
+        if isinstance(self.kernel_, Linear) and self.norm_bound is None:  # whose box changes
             monitor.readings |= {
                 k: readings.of_dual(problem, X, self._sign) for k, problem in enumerate(problems)
             }
         with monitor.watching(self.verbose):
-            problems = self._started(problems, checkpoint)
-            if not self.device_.on_gpu and solver.method is None and monitor.trace is None:
-                problems = [
-                    self._begun(problem, X, ProblemMonitor(monitor, k))
-                    for k, problem in enumerate(problems)
-                ]
-            evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
-            certificate = DualCertificate.worst([e.certificate for e in evaluations])
-            self._keep_certificate(certificate, steps, monitor)
+            if self.norm_bound is not None:
+                evaluations, steps = self._solved_within(gram, problems, solver, self.norm_bound)
+            else:
+                for name in ("C_", "lam_"):  # of another fit
+                    self.__dict__.pop(name, None)
+                problems = self._started(problems, checkpoint)
+                if not self.device_.on_gpu and solver.method is None and monitor.trace is None:
+                    problems = [
+                        self._begun(problem, X, ProblemMonitor(monitor, k))
+                        for k, problem in enumerate(problems)
+                    ]
+                evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
+            parts: list[Any] = [e.certificate for e in evaluations]
+            self._keep_certificate(type(parts[0]).worst(parts), steps, monitor)
         self._betas = [_nonzero(e.solution.beta) for e in evaluations]
+        self._free_and_bounded = [_free_and_bounded(e) for e in evaluations]
         if checkpoint is not None:
             if self.certificate_.converged:
                 checkpoint.remove()
@@ -109,8 +123,24 @@ class KernelMachine(KernelEstimator):
         self._warn_unfinished(self.certificate_)
         return evaluations
 
+    def _solved_within(
+        self, gram: Gram, problems: list[DualProblem], solver: Auto, norm_bound: float
+    ) -> tuple[list[Evaluation], list[int]]:
+        """Solve problems that are posed at C = 1 under a bound on the norm; sets their costs."""
+        betas = self._known_betas(problems) if hasattr(self, "C_") else None
+        found = []
+        for k, problem in enumerate(problems):
+            known = None if betas is None else (float(self.C_[k]), betas[k])
+            how = solver, self.tol, self._workers(), k, known
+            found.append(within(gram, problem, norm_bound, *how))
+        evaluations, costs, steps = map(list, zip(*found, strict=True))
+        weights = np.array([problem.losses.cost.sum() for problem in problems if problem.losses])
+        self.C_ = np.array(costs)
+        self.lam_ = 0.5 / (weights * self.C_)
+        return evaluations, steps
+
     def _keep_certificate(
-        self, certificate: DualCertificate, steps: list[int], monitor: Monitor
+        self, certificate: Certificate, steps: list[int], monitor: Monitor
     ) -> None:
         """Set what a fit says of its answer."""
         self.certificate_, self.fit_status_ = certificate, int(not certificate.converged)
@@ -131,10 +161,7 @@ class KernelMachine(KernelEstimator):
     ) -> list[DualProblem]:
         """Start where a checkpoint or, with ``warm_start``, the last fit has left off."""
         betas = None if checkpoint is None else checkpoint.read()
-        sizes = [len(problem) for problem in problems]
-        if betas is None and self.warm_start and hasattr(self, "_betas"):
-            known = [size for size, _, _ in self._betas]
-            betas = [_scattered(*part) for part in self._betas] if known == sizes else None
+        betas = self._known_betas(problems) if betas is None else betas
         if betas is None:
             return problems
         return [
@@ -142,20 +169,28 @@ class KernelMachine(KernelEstimator):
             for problem, beta in zip(problems, betas, strict=True)
         ]
 
-    def _warn_unfinished(self, certificate: DualCertificate, where: str = "") -> None:
+    def _known_betas(self, problems: list[DualProblem]) -> list[np.ndarray] | None:
+        """Variables of the last fit, with ``warm_start`` and for problems of the same size."""
+        if not self.warm_start or not hasattr(self, "_betas"):
+            return None
+        same = [size for size, _, _ in self._betas] == [len(problem) for problem in problems]
+        return [_scattered(*part) for part in self._betas] if same else None
+
+    def _warn_unfinished(self, certificate: Certificate, where: str = "") -> None:
         """Warn when a problem did not converge: why, how far it is, and what to do."""
         if not certificate.converged:
-            self._warn_stopped(certificate.status, certificate.kkt_violation, where)
+            self._warn_stopped(certificate.status, certificate.violation, where)
 
     def _warn_stopped(self, status: Status, violation: float, where: str = "") -> None:
         advice = status.advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
-        warn(
-            f"{where}{advice} The KKT violation is {violation:.3g} (tol {self.tol:g}). See "
-            "certificate_."
-        )
+        by_gap = self.feature_map_ is not None or (self.norm_bound is not None and not where)
+        what = "relative duality gap" if by_gap else "KKT violation"
+        warn(f"{where}{advice} The {what} is {violation:.3g} (tol {self.tol:g}). See certificate_.")
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
         """Set the attributes of the expansion, sparse where X is sparse, as scikit-learn does."""
+        for name in approximation.OF_FEATURES:
+            self.__dict__.pop(name, None)
         self.shape_fit_ = tuple(X.shape) if hasattr(X, "shape") else (_num_samples(X),)
         self._keep_support_vectors(X, support)
         if sp.issparse(X):
@@ -169,7 +204,16 @@ class KernelMachine(KernelEstimator):
     def _expansion(self, X: Any, **grouping: Any) -> np.ndarray:
         """Values of the machine's expansions at new points; grouped as by `KernelExpansion.at`."""
         self._check_is_fitted()
+        if self.feature_map_ is not None:
+            return approximation.values_at(self, self._validated_points(X, self.kernel_))
         return self._expansion_at(X, self.dual_coef_, **grouping)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if self.feature_map_ is not None and name in approximation.OF_EXPANSION:
+                raise AttributeError(approximation.no_expansion(self, name))
+            return object.__getattribute__(self, name)  # raises once more, with its own words
 
     def _check_is_fitted(self) -> None:
         """Refuse a machine that is not fitted, as scikit-learn does; to be sure of one is quick."""
@@ -222,6 +266,14 @@ def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
     """Length, places and values of a sparse vector."""
     places = beta.nonzero()[0]
     return len(beta), places, beta[places]
+
+
+def _free_and_bounded(evaluation: Evaluation) -> tuple[int, int]:
+    """How many of the variables are between their bounds, and how many at one that is not zero."""
+    problem, beta = evaluation.problem, evaluation.solution.beta
+    used = beta != 0
+    bounded = used & ((beta <= problem.lower) | (beta >= problem.upper))
+    return int(used.sum() - bounded.sum()), int(bounded.sum())
 
 
 def _scattered(size: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:

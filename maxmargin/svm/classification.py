@@ -22,12 +22,14 @@ from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.evaluation import InseparableError
 from maxmargin.gram import Gram
-from maxmargin.kernels import Linear
+from maxmargin.kernels import Kernel, Linear
+from maxmargin.linear import LinearSVC
 from maxmargin.multiclass import NAMED, Scheme, as_scheme, read_class_weights, read_labels
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
-from maxmargin.solvers import Auto, Choice, RowDescent, Watch
+from maxmargin.solvers import Choice, RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
+from maxmargin.svm.approximation import FeatureSpace, Posed
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.out_of_fold import Found, OutOfFold, Task, deal
 from maxmargin.svm.probability import (
@@ -117,6 +119,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.class_weight_ = read_class_weights(self.class_weight, self.classes_, index, weight)
         weight = weight * self.class_weight_[index]
         self.scheme_ = scheme = as_scheme(self.multiclass, len(self.classes_))
+        if self.approximation is not None:
+            return self._fit_features(X, index, weight, kernel, counts)
         gram = self._gram(X, kernel)
         if scheme.direct:
             return self._fit_directly(X, index, weight, gram, counts)
@@ -138,12 +142,17 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
         self._keep_margins(evaluations, tasks)
 
-        def values(folds: OutOfFold, everywhere: bool) -> list[Found]:
+        if self.norm_bound is not None:  # folds have the costs that were found
+            weights = [C * own for C, own in zip(self.C_, weights, strict=True)]
+
+        def values(number: np.ndarray, everywhere: bool) -> tuple[Any, list[Found]]:
+            folds = OutOfFold(self, gram, number, solver)
             solved = zip(tasks, weights, evaluations, strict=True)
             parts = [Task(*task, own, evaluation) for task, own, evaluation in solved]
-            return [(rows, scheme.sign * f) for rows, f in folds.of_tasks(parts, everywhere)]
+            found = folds.of_tasks(parts, everywhere)
+            return folds, [(rows, scheme.sign * f) for rows, f in found]
 
-        self._calibrate(gram, solver, values, index, np.where(weight > 0, counts, 0.0))
+        self._calibrate(values, index, np.where(weight > 0, counts, 0.0))
         return self
 
     def _fit_directly(
@@ -168,24 +177,62 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             self._keep_certificate(found.certificate, [found.n_iter], monitor)
         self._warn_unfinished(found.certificate)
         self._direct_start = sp.csr_array(found.b)
+        self.__dict__.pop("_free_and_bounded", None)
         rows = np.arange(len(index))
         support, n_support, dual_coef = scheme.pack([(rows, b) for b in found.b.T], index)
         self._keep_support(X, support, dual_coef)
         self.n_support_ = n_support.astype(np.int32)
         self.intercept_ = found.b.sum(axis=0) * float(self.fit_intercept)
-        cost = np.where(problem.cost > 0, problem.cost, 1.0)
-        self._slack = [(rows, problem.losses(found.values) / cost)]
+        self._slack = [(rows, self._direct_losses(index, found.values))]
         functions = found.values - self.intercept_
         norms = np.sqrt(np.maximum((found.b * functions).sum(axis=0), 0.0))
         self.margin_ = np.divide(1.0, norms, out=np.full_like(norms, np.inf), where=norms > 0)
-        self._calibrate(
-            gram,
-            solver,
-            lambda folds, _: folds.of_direct(problem, found.b, method),
-            index,
-            np.where(weight > 0, counts, 0.0),
-        )
+
+        def values(number: np.ndarray, everywhere: bool) -> tuple[Any, list[Found]]:
+            folds = OutOfFold(self, gram, number, solver)
+            return folds, folds.of_direct(problem, found.b, method)
+
+        self._calibrate(values, index, np.where(weight > 0, counts, 0.0))
         return self
+
+    def _fit_features(
+        self, X: Any, index: np.ndarray, weight: np.ndarray, kernel: Kernel, counts: np.ndarray
+    ) -> KernelClassifier:
+        """Find the machines on features that stand in for the kernel."""
+        scheme, paying = self.scheme_, weight > 0
+        space = FeatureSpace(self, X, kernel, LinearSVC(loss="hinge"))
+        if scheme.direct:
+            problems = [Posed(np.flatnonzero(paying), index, self._direct_cost(weight))]
+        else:
+            problems = [
+                self._posed_on_features(signs, np.where(signs != 0, weight, 0.0))
+                for signs in scheme.signs(index)
+            ]
+        values = space.fit(problems)
+        margins = space.margins()
+        self.margin_ = float(margins[0]) if len(margins) == 1 else margins
+        if scheme.direct:
+            self._slack = [(np.arange(len(index)), self._direct_losses(index, values))]
+        else:
+            self._slack = [
+                (rows, np.maximum(0.0, 1.0 - signs[rows] * f[rows]))
+                for signs, f in zip(scheme.signs(index), values.T, strict=True)
+                for rows in [np.flatnonzero(signs)]
+            ]
+
+        def held_out(number: np.ndarray, everywhere: bool) -> tuple[Any, list[Found]]:
+            folds = space.folds(problems, number)
+            return folds, folds.values(everywhere)
+
+        self._calibrate(held_out, index, np.where(paying, counts, 0.0))
+        return self
+
+    def _posed_on_features(self, signs: np.ndarray, weight: np.ndarray) -> Posed:
+        """Problem of one machine, whose rows have a weight."""
+        rows = np.flatnonzero(weight)
+        cost = np.zeros(len(weight))
+        cost[rows] = self._direct_cost(self.scheme_.weigh(signs[rows], weight[rows]))
+        return Posed(rows, signs, cost)
 
     def _direct_problem(self, index: np.ndarray, weight: np.ndarray) -> DirectProblem:
         """State the one problem of a direct form, or refuse parameters that it does not have."""
@@ -199,6 +246,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             )
         cost = self._direct_cost(weight)
         return DirectProblem(index, scheme.n_classes, cost, scheme.summed, self.fit_intercept)
+
+    def _direct_losses(self, index: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Loss of every row in a direct form, whatever it weighs."""
+        scheme, ones = self.scheme_, np.ones(len(index))
+        return DirectProblem(index, scheme.n_classes, ones, scheme.summed, False).losses(values)
 
     def _direct_cost(self, weight: np.ndarray) -> np.ndarray:
         """Cost of each row in a direct form."""
@@ -236,15 +288,15 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _calibrate(
         self,
-        gram: Gram,
-        solver: Auto,
-        values: Callable[[OutOfFold, bool], list[Found]],
+        values: Callable[[np.ndarray, bool], tuple[Any, list[Found]]],
         index: np.ndarray,
         counts: np.ndarray,
     ) -> None:
         """Fit what makes probabilities of values, to values of rows that were held out.
 
-        ``counts`` is what rows count in the likelihood: their weights, without those of classes.
+        ``values`` makes them of each row's fold, and says in ``status`` and ``violation`` how that
+        has ended; ``counts`` is what rows count in the likelihood: their weights, without those of
+        classes.
         """
         self.calibration_: Calibration | None = None
         self.probA_, self.probB_ = np.empty(0), np.empty(0)
@@ -254,8 +306,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         part = np.flatnonzero(counts > 0)
         number = np.full(len(counts), -1)
         number[part] = deal(index[part], check_random_state(self.random_state))
-        folds = OutOfFold(self, gram, number, solver)
-        found = values(folds, needs_all(kind, scheme))
+        folds, found = values(number, needs_all(kind, scheme))
         if folds.status is not Status.CONVERGED:
             where = f"in the folds for probability={self.probability!r}: "
             self._warn_stopped(folds.status, folds.violation, where)
@@ -340,7 +391,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """Whether to ask for the values of few machines, and not of all."""
         scheme, machines = self.scheme_, len(self.scheme_.code)
         few = scheme.n_asked < machines and not self.break_ties
-        return few and _num_samples(X) * machines >= _ASKED
+        return few and self.feature_map_ is None and _num_samples(X) * machines >= _ASKED
 
     def _decoded(self, values: np.ndarray) -> np.ndarray:
         """Index of each row's class, from the values of all machines."""
@@ -351,7 +402,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def _machine_values(self, X: Any) -> np.ndarray:
         """Values of the machines, (n_samples, n_machines)."""
         self._check_is_fitted()
-        counts = self.n_support_ if self.scheme_.by_class else None
+        by_class = self.scheme_.by_class and self.feature_map_ is None
+        counts = self.n_support_ if by_class else None
         return self._expansion(X, counts=counts, finish=self.scheme_.combine) + self.intercept_
 
     def _expansion_coefficients(self) -> np.ndarray:

@@ -11,7 +11,8 @@ from sklearn.utils._param_validation import Interval
 from maxmargin import duals
 from maxmargin.duals import DualProblem
 from maxmargin.estimators.parameters import POSITIVE
-from maxmargin.risk import cost_per_weight
+from maxmargin.risk import cost_per_weight, refuse_two_forms
+from maxmargin.svm.approximation import APPROXIMATION
 from maxmargin.svm.classification import KernelClassifier
 
 
@@ -24,7 +25,8 @@ class SVC(KernelClassifier):
         minimise  1/2 ||w||^2 + C sum_i s_i max(0, 1 - y_i (w . phi(x_i) + b))
 
     through its dual. ``C=numpy.inf`` is the hard margin; ``lam`` states the same problem as mean
-    loss plus ``lam ||w||^2``, that is ``C = 1 / (2 N lam)``, N the sum of its weights.
+    loss plus ``lam ||w||^2``, that is ``C = 1 / (2 N lam)``, N the sum of its weights;
+    ``norm_bound`` as least loss with ``||w|| <= norm_bound``.
 
     Parameters
     ----------
@@ -101,15 +103,29 @@ class SVC(KernelClassifier):
         Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
         ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``,
         ``"qp"``, ``"projected_gradient"``, ``"frank_wolfe"``.
+    norm_bound : float, optional
+        The form with a bound on ``||w||`` in feature space in place of C (Ivanov's), for each
+        machine for two classes. ``certificate_`` is of this problem, with a relative duality gap
+        of ``tol``; ``C_`` and ``lam_`` are those that have the same answer, and that the folds for
+        ``probability`` are fitted with.
+    approximation : {"nystroem", "random_fourier"} or FeatureMap, optional
+        Replace the kernel by products of features, ``k(x, z) ~ phi(x) . phi(z)``: the machine is
+        then the linear one on phi, for millions of rows. ``tol`` bounds its relative duality gap,
+        and ``certificate_`` is of the approximated kernel, with its error on held-out pairs. A map
+        of :mod:`maxmargin.feature_maps`, such as ``Nystroem(n_components=500)``, takes the kernel
+        from the machine; a name is one with 100 components and ``random_state``. In place of an
+        expansion (``dual_coef_``, ``support_``...) there are ``feature_map_``, ``feature_coef_``.
 
     Attributes
     ----------
-    certificate_ : Certificate
+    certificate_ : DualCertificate, or KernelRiskCertificate with ``norm_bound``
         Primal and dual objective, gap, KKT violation, status.
     fit_status_ : int
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
+    fit_time_ : float
+        Seconds.
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
@@ -131,7 +147,11 @@ class SVC(KernelClassifier):
         ``1 / ||w||``: the street is twice as wide.
     slack_ : array of shape (n_samples,) or (n_machines, n_samples)
         ``max(0, 1 - y_i f(x_i))`` of the training rows; nan for rows that are not in the pair.
+    feature_map_, feature_coef_
+        With ``approximation``, the fitted map, and w: a row for each machine.
     n_iter_ : int array of shape (n_machines,)
+    C_, lam_ : arrays of shape (n_machines,)
+        With ``norm_bound`` only: cost of a row of weight one, and what it is in the lambda form.
     solver_, solver_why_ : str
         Methods that were taken, and why.
     calibration_ : Calibration or None
@@ -156,6 +176,8 @@ class SVC(KernelClassifier):
         **KernelClassifier._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
         "lam": [POSITIVE, None],
+        "norm_bound": [POSITIVE, None],
+        "approximation": APPROXIMATION,
     }
 
     def __init__(
@@ -188,6 +210,8 @@ class SVC(KernelClassifier):
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
+        norm_bound: float | None = None,
+        approximation: Any = None,
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -216,11 +240,18 @@ class SVC(KernelClassifier):
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.norm_bound = norm_bound
+        self.approximation = approximation
 
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
         return self._part_of_problem(rows, y, weight, weight)
 
     def _direct_cost(self, weight: np.ndarray) -> np.ndarray:
+        if self.norm_bound is not None:
+            raise ValueError(
+                f"norm_bound is for machines for two classes; {self.scheme_!r} is one problem for "
+                "all: use C or lam, another multiclass, or LinearSVC, which has a bound for it."
+            )
         if self.lam is None and np.isinf(self.C):
             raise ValueError(
                 f"C=inf, the hard margin, is for machines for two classes; {self.scheme_!r} needs "
@@ -231,7 +262,8 @@ class SVC(KernelClassifier):
     def _part_of_problem(
         self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
     ) -> DualProblem:
-        if self.lam is None and np.isinf(self.C):
+        if self.lam is None and np.isinf(self.C) and self.norm_bound is None:
             return duals.hard_margin(rows, y, weight, bias=self.fit_intercept)
+        refuse_two_forms(self)
         cost = cost_per_weight(self.C, self.lam, float(whole.sum()))
         return duals.c_svc(rows, y, cost * weight, bias=self.fit_intercept)

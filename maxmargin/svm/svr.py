@@ -19,9 +19,12 @@ from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
+from maxmargin.kernels import Kernel
+from maxmargin.linear import LinearSVR
 from maxmargin.progress import Monitor
-from maxmargin.risk import cost_per_weight
+from maxmargin.risk import cost_per_weight, refuse_two_forms
 from maxmargin.solvers import Auto, solve_certified
+from maxmargin.svm.approximation import APPROXIMATION, FeatureSpace, Posed
 from maxmargin.svm.base import SingleMachine
 
 _COSTS = 30.0 ** np.arange(0, 10)  # of a hard tube, over the targets' spread and the kernel's size
@@ -66,16 +69,17 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         X, y = self._validated(X, y, kernel, y_numeric=True, **several)
         y = _targets(y)
         weight = self._validated_weight(sample_weight, X)
-        gram = self._gram(X, kernel)
-        solver = self._solver()
-        outputs = np.atleast_2d(y.T)
-        problems = [self._posed(gram, target, weight, solver) for target in outputs]
-        found = self._solved(gram, problems, solver, X)
-        self._keep_expansions(X, found)
-        values = np.array([e.decision + e.bias for e in found])
-        tubes = np.array([e.levels.tube for e in found])
-        margins = np.array([e.margin for e in found])
-        one = y.ndim == 1
+        outputs, one = np.atleast_2d(y.T), y.ndim == 1
+        if self.approximation is not None:
+            values, tubes, margins = self._fit_features(X, outputs, weight, kernel)
+        else:
+            gram, solver = self._gram(X, kernel), self._solver()
+            problems = [self._posed(gram, target, weight, solver) for target in outputs]
+            found = self._solved(gram, problems, solver, X)
+            self._keep_expansions(X, found)
+            values = np.array([e.decision + e.bias for e in found])
+            tubes = np.array([e.levels.tube for e in found])
+            margins = np.array([e.margin for e in found])
         tube = self._tube(tubes[0] if one else tubes)
         slack = np.maximum(0.0, np.abs(values - outputs) - np.reshape(tube, (-1, 1)))
         self.slack_ = slack[0] if one else slack.T
@@ -88,6 +92,12 @@ class KernelRegressor(RegressorMixin, SingleMachine):
     ) -> duals.DualProblem:
         """Return the dual problem, for which others may have to be solved first."""
         return self._problem(y, weight)
+
+    def _fit_features(
+        self, X: Any, outputs: np.ndarray, weight: np.ndarray, kernel: Kernel
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Fit the outputs (k, n) on features: their values, tubes and margins."""
+        raise NotImplementedError  # of machines without the parameter
 
     @abstractmethod
     def _tube(self, found: Any) -> Any:
@@ -180,16 +190,29 @@ class SVR(KernelRegressor):
         Textbook methods, to compare and to watch: ``"platt"``, ``"coordinate_ascent"``,
         ``"chunking"``, ``"projected_conjugate_gradients"``, ``"decomposition"``,
         ``"qp"``, ``"projected_gradient"``, ``"frank_wolfe"``.
+    norm_bound : float, optional
+        The form with a bound on ``||w||`` in feature space in place of C (Ivanov's), for each
+        output. ``certificate_`` is of this problem, with a relative duality gap of ``tol``;
+        ``C_`` and ``lam_`` are those that have the same answer.
+    approximation : {"nystroem", "random_fourier"} or FeatureMap, optional
+        Replace the kernel by products of features, ``k(x, z) ~ phi(x) . phi(z)``: the machine is
+        then the linear one on phi, for millions of rows. ``tol`` bounds its relative duality gap,
+        and ``certificate_`` is of the approximated kernel, with its error on held-out pairs. A map
+        of :mod:`maxmargin.feature_maps`, such as ``Nystroem(n_components=500)``, takes the kernel
+        from the machine; a name is one with 100 components and ``random_state=0``. In place of an
+        expansion (``dual_coef_``, ``support_``...) there are ``feature_map_``, ``feature_coef_``.
 
     Attributes
     ----------
-    certificate_ : Certificate
+    certificate_ : DualCertificate, or KernelRiskCertificate with ``norm_bound``
         Primal and dual objective, gap, KKT violation, status; of several outputs the worst, with
         one of each in ``parts``.
     fit_status_ : int
         0 if converged, 1 otherwise (with a warning).
     kernel_ : Kernel
         The kernel with all its parameters as numbers.
+    fit_time_ : float
+        Seconds.
     device_ : Placement
         Where the fit ran, and why there.
     support_ : int array of shape (n_SV,)
@@ -207,7 +230,11 @@ class SVR(KernelRegressor):
         ``1 / ||w||``.
     slack_ : array of shape (n_samples,) or (n_samples, n_outputs)
         By how much each training row lies outside the tube.
+    feature_map_, feature_coef_
+        With ``approximation``, the fitted map, and w: a row for each output.
     n_iter_ : int or array of shape (n_outputs,)
+    C_, lam_ : arrays of shape (n_outputs,)
+        With ``norm_bound`` only: cost of a row of weight one, and what it is in the lambda form.
     solver_, solver_why_ : str
         Methods that were taken, and why.
 
@@ -226,6 +253,8 @@ class SVR(KernelRegressor):
         "C": [Interval(Real, 0.0, None, closed="right")],
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
         "lam": [POSITIVE, None],
+        "norm_bound": [POSITIVE, None],
+        "approximation": APPROXIMATION,
     }
 
     def __init__(
@@ -253,6 +282,8 @@ class SVR(KernelRegressor):
         lam: float | None = None,
         fit_intercept: bool = True,
         solver: Any = "auto",
+        norm_bound: float | None = None,
+        approximation: Any = None,
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -276,6 +307,8 @@ class SVR(KernelRegressor):
         self.lam = lam
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.norm_bound = norm_bound
+        self.approximation = approximation
 
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         if np.isinf(self.C):
@@ -292,9 +325,19 @@ class SVR(KernelRegressor):
     def _posed(
         self, gram: Gram, y: np.ndarray, weight: np.ndarray, solver: Auto
     ) -> duals.DualProblem:
+        refuse_two_forms(self)
         if np.isinf(self.C) and self.lam is None:
             return self._hard_tube(gram, y, (weight > 0).astype(np.float64), solver)
         return self._problem(y, weight)
+
+    def _fit_features(
+        self, X: Any, outputs: np.ndarray, weight: np.ndarray, kernel: Kernel
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        space = FeatureSpace(self, X, kernel, LinearSVR(epsilon=self.epsilon))
+        cost = cost_per_weight(self.C, self.lam, float(weight.sum())) * weight
+        rows = np.flatnonzero(weight)
+        values = space.fit([Posed(rows, target, cost) for target in outputs])
+        return values.T, np.full(len(outputs), self.epsilon), space.margins()
 
     def _hard_tube(
         self, gram: Gram, y: np.ndarray, counted: np.ndarray, solver: Auto

@@ -65,7 +65,7 @@ class TubeDisplay(Display):
             raise ValueError("plot_tube draws one curve: fit a machine to one of the outputs.")
         checks.check_drawable(model, 1, "plot_tube", "Fit one on a single column to see its curve.")
         check_consistent_length(X, y)
-        with_support = hasattr(machine, "support_")
+        with_support = all(hasattr(machine, name) for name in ("support_", "shape_fit_"))
         if with_support:
             checks.check_training_rows(model, X, y, "plot_tube")
         points = np.column_stack([checks.dense(X), np.asarray(y, dtype=np.float64)])

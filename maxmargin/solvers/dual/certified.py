@@ -102,8 +102,11 @@ def solve_certified(
     solver: DualMethod | Auto,
     tol: float,
     workers: Workers = ALONE,
+    first: int = 0,
 ) -> tuple[list[Evaluation], list[int]]:
     """Solve problems over one Gram matrix; returns an evaluation and a step count for each.
+
+    Who looks on counts them from ``first``.
 
     Small problems take their first round together in compiled code, and most are done then. Every
     other works on the Gram matrix of its own rows, which shares the data: a few large ones come
@@ -132,7 +135,7 @@ def solve_certified(
         )
     workers = ALONE if gram.program.calls_python else workers
     attempts = [
-        _Attempt(problem.over(gram), k, tol, spectrum) for k, problem in enumerate(problems)
+        _Attempt(problem.over(gram), k, tol, spectrum) for k, problem in enumerate(problems, first)
     ]
     _solve_together(attempts, solver, workers)
     _solve_each(gram, [attempt for attempt in attempts if not attempt.done], solver, workers)

@@ -22,15 +22,14 @@ Journal of Computational and Graphical Statistics 14, 2005.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from maxmargin.backends.systems import solved
 from maxmargin.backends.threads import Workers
-from maxmargin.certificate import RiskCertificate
-from maxmargin.gram import Definiteness, Gram, Spectrum
-from maxmargin.gram.spectrum import known_definiteness
+from maxmargin.certificate import KernelRiskCertificate, RiskCertificate
+from maxmargin.gram import Definiteness, Gram
 from maxmargin.solution import Status
 from maxmargin.solvers.logistic.likelihood import Likelihood
 
@@ -43,7 +42,7 @@ _SMALL = 0.5  # change of a probability's logarithm that a correction may make
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class LogisticCertificate(RiskCertificate):
+class LogisticCertificate(KernelRiskCertificate):
     """How exact a kernel logistic regression is: both objectives in float64 from the problem.
 
     Attributes
@@ -74,30 +73,13 @@ class LogisticCertificate(RiskCertificate):
       kernel          positive semidefinite by construction
     """
 
-    rounding: float
     solver: str
-    spectrum: Definiteness | Spectrum = field(compare=False)
-
-    @property
-    def definiteness(self) -> Definiteness:
-        """What is known of the Gram matrix."""
-        return known_definiteness(self.spectrum)
-
-    @property
-    def claim(self) -> str:
-        """What the gap proves."""
-        if self.definiteness == Definiteness.UNKNOWN:
-            return (
-                f"{super().claim} if the kernel is positive semidefinite, which a sample of the "
-                "training points did not refute"
-            )
-        return super().claim
 
     def numbers(self) -> dict[str, str]:
-        """Both objectives, their gap, the method, and what is known of the kernel."""
+        """Both objectives, their gap, what is known of the kernel, and the method."""
         said = super().numbers()
-        said["gap"] += f" (and {self.rounding:.2g} for rounding)"
-        return {**said, "solver": self.solver, "kernel": str(self.definiteness)}
+        kernel = said.pop("kernel")
+        return {**said, "solver": self.solver, "kernel": kernel}
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,9 @@ class RiskCache:
 
     def values(self, risk: Risk, theta: np.ndarray) -> np.ndarray:
         """``Z theta``, or what is known of it."""
-        known = self.known_values
+        known, evaluated = self.known_values, self.known_evaluation
+        if evaluated is not None and np.array_equal(evaluated[1].theta, theta):
+            return evaluated[1].f
         if known is None or not (known[0] is theta or np.array_equal(known[0], theta)):
             self.known_values = known = theta.copy(), risk.values(theta)
         return known[1]
@@ -140,8 +142,9 @@ class RiskRun(Run, Generic[AnyRisk]):
         if status is not Status.CONVERGED:
             certificate = certificate.ended(status)
         s = np.empty(0) if self.s is None else self.s
+        f = self.cache.values(self.risk, self.theta)
         theta = self.risk.same_for_all(self.theta)
-        return LinearSolution(theta, s, self.n_iter, certificate.status, certificate)
+        return LinearSolution(theta, s, self.n_iter, certificate.status, certificate, f=f)
 
     def follow(self, inner: RiskRun) -> Generator[None, None, None]:
         """Let a run on a smaller problem go on to its end, and have its weights meanwhile."""
