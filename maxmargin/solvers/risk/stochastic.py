@@ -54,7 +54,13 @@ from maxmargin.solution import Status
 from maxmargin.solvers.driver import Method, Watch
 from maxmargin.solvers.risk.descent import Descent, DescentRun, GapRun, diverged
 from maxmargin.solvers.risk.run import RiskCache
-from maxmargin.solvers.steps import StepSize, in_data_units, step_sizes
+from maxmargin.solvers.steps import (
+    SCHEDULES,
+    StepSize,
+    check_step_size,
+    in_data_units,
+    step_sizes,
+)
 
 _SLICE = 1 << 22  # products in one call: less than a tenth of a second
 _RANGE = 1e-9, 1e9  # factors of the weights at which they are multiplied out
@@ -93,6 +99,10 @@ class StochasticDescent(Method[Any, Any]):
     step_size: StepSize | None = None
     units: str = "auto"
     shuffle: bool = True
+
+    def __post_init__(self) -> None:
+        if self.step_size is not None:
+            check_step_size(self.step_size, SCHEDULES)
 
     def accepts(self, problem: Any) -> str | None:
         """None for a sum over rows; else why not."""
