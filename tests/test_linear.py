@@ -336,6 +336,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"C": np.inf, "penalty": "l1"}, "is the shortest w"),
         ({"C": np.inf, "loss": SquaredHinge()}, "is the shortest w"),
         ({"C": np.inf, "solver": "sgd"}, "has no slack to step by"),
+        ({"C": np.inf, "solver": "newton"}, "through the hinge, for any loss. Newton's method"),
     ],
 )
 def test_what_does_not_go_together_is_refused(parameters, message):

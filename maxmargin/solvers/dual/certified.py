@@ -408,7 +408,7 @@ def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
     """
     violation = evaluation.certificate.kkt_violation
     if evaluation.problem.hard:
-        return wanted * max(0.5 * tol / max(violation, tol), 1e-3)
+        return wanted * max(1e-3, 0.5 * tol / max(violation, tol))  # a violation may be inf
     if not evaluation.resolved:
         return min(0.5 * wanted, max(0.05 * abs(evaluation.levels.margin), 1e-3 * wanted))
     return max(0.75 * wanted, tol / 8)
