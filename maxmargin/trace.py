@@ -255,7 +255,8 @@ def _read(records: list[Progress], wanted: bool) -> list[Progress]:
     for first in range(0, len(lazy) if wanted else 0, size):
         some = slice(first, first + size)
         read: Any = records[lazy[first]].reading
-        weights, intercepts = read(np.array(variables[some]))
+        with np.errstate(over="ignore", invalid="ignore"):  # of steps that have diverged
+            weights, intercepts = read(np.array(variables[some]))
         made.update(zip(lazy[some], map(_Known, weights, intercepts), strict=True))
     unknown = {k: None for k, record in enumerate(records) if record.variables is None}
     return [

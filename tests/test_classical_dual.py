@@ -407,6 +407,27 @@ def test_subgradients(method):
     assert known.dual <= certificate.primal <= known.primal / (1 - 0.02)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_strong_subgradient_steps_have_the_best_intercept():
+    """Where the columns are makes no difference then; squares are held back by their curvature."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    options = {"solver": Subgradient(), "tol": 1e-9, "max_iter": 1000}
+    here, there = (
+        LinearSVC(loss="hinge", **options).fit(data, y).certificate_ for data in (X, X + 3.0)
+    )
+    assert max(here.relative_gap, there.relative_gap) < 0.05
+    known = LinearSVC(loss="hinge").fit(X, y).certificate_
+    assert max(here.dual, there.dual) <= known.primal * (1 + 1e-12)
+    assert LinearSVC(C=0.01, **options).fit(X, y).certificate_.relative_gap < 0.01
+    street = LinearSVR(loss="squared_epsilon_insensitive", C=0.01, **options).fit(X, y)
+    assert street.certificate_.relative_gap < 0.01
+    one = LinearSVC(loss="hinge", **{**options, "max_iter": 1}, trace=True)
+    given = one.set_params(solver=Subgradient(0.02)).fit(blobs + 1.0, of_blobs)
+    by_hand = 0.02 * of_blobs @ np.column_stack([blobs + 1.0, np.ones(40)])
+    np.testing.assert_allclose(given.trace_.records[0][1].variables, by_hand)
+
+
 def test_subgradients_say_that_they_have_not_arrived():
     trace = Trace()
     model = LinearSVC(loss="hinge", tol=1e-6, max_iter=200, solver="subgradient", callback=trace)
