@@ -234,12 +234,19 @@ def _path(options: argparse.Namespace) -> Iterator[tuple[str, dict]]:
         )
 
 
+def _wide(options: argparse.Namespace) -> Iterator[tuple[str, dict]]:
+    mnist = load("mnist", options.data, 250, scaling="standardised", labels="signs")
+    for loss in ("squared_hinge", "hinge"):
+        yield _svc_row(options, "mnist, 250 rows", mnist, loss)
+
+
 WORKLOADS = {
     "svc": _svc,
     "covtype": _covtype,
     "svr": _svr,
     "logistic": _logistic,
     "path": _path,
+    "wide": _wide,
 }
 
 

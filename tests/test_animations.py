@@ -26,6 +26,7 @@ from maxmargin.kernels import RBF, GaussianBasis, Laplacian, Linear, Matern, Pol
 from maxmargin.solvers import coordinate_ascent, two_variable_step
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
+to_hex = pytest.importorskip("matplotlib.colors").to_hex
 
 from maxmargin import plotting  # noqa: E402
 from maxmargin.plotting import animate  # noqa: E402
@@ -332,6 +333,8 @@ def test_several_solutions_by_order(ax):
         ends = line(ax, f"order {k}")
         np.testing.assert_allclose(fitted.decision_function(ends), 0, atol=1e-9)
     assert len({tuple(w / np.hypot(*w)) for w in display.coef}) > 1
+    points = {to_hex(c.get_facecolor()[0]) for c in ax.collections if len(c.get_facecolor())}
+    assert not points & {to_hex(drawn.get_color()) for drawn in ax.lines}  # lines of no class
     with pytest.raises(ValueError, match="no line in the plane"):
         plotting.plot_separators({"kernel": SVC().fit(BLOBS, SIDES)}, BLOBS, SIDES)
     with pytest.raises(TypeError, match="by their names"):
@@ -367,6 +370,16 @@ def test_the_street_ends_where_the_machine_is(machine, ax):
         np.testing.assert_array_equal(
             np.flatnonzero(display.support[last]), np.sort(found.support_)
         )
+
+
+def test_its_legend_is_below_in_every_state(smo):
+    """In a corner it would lie on points, or go from corner to corner as it grows."""
+    ax = Figure(layout="constrained").subplots()
+    display = plotting.MovingStreetDisplay.from_estimator(smo, X, Y, ax, grid_resolution=10)
+    for state in (0, 5, -1):
+        display.plot(ax, state)
+        ax.figure.draw_without_rendering()
+        assert ax.get_legend().get_window_extent().y1 < ax.bbox.y0
 
 
 def test_a_start_is_a_problem_of_its_own(ax):

@@ -53,7 +53,8 @@ class LinearSVC(Street, RiskClassifier):
         By name, or a convex loss of the margin from :mod:`maxmargin.losses` or of your own, if it
         has a ``shape``.
     dual : "auto" or bool, default="auto"
-        Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features.
+        Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features,
+        where there are more rows than features or few features.
         Where rows crawl and features are few, the primal takes over for the last half of
         ``max_iter``.
     tol : float, default=1e-4
@@ -248,7 +249,10 @@ class LinearSVC(Street, RiskClassifier):
     def _solved(self, risk: Any, k: int, monitor: Any, cache: Any) -> tuple[Any, LinearSolution]:
         if not self._hard:
             return super()._solved(risk, k, monitor, cache)
-        choice = self._choice(hinged(risk))
+        try:
+            choice = self._choice(hinged(risk))
+        except ValueError as error:
+            raise ValueError(f"C=inf is found through the hinge, for any loss. {error}") from None
         monitor.fit.chosen.append(choice)
         watch = Watch(self.tol, self.max_iter, monitor)
         try:

@@ -52,7 +52,8 @@ class LinearSVR(Street, RiskMachine, LinearRegressor):
         By default the intercept has no penalty. A number is LIBLINEAR's problem: the intercept is
         a weight on a column of this number, penalised like the others.
     dual : "auto" or bool, default="auto"
-        Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features.
+        Solve the dual, row by row, or the primal; ``"auto"`` takes the primal up to 1,500 features,
+        and beyond where dense rows are few.
     verbose : bool or int, default=0
     random_state : int, RandomState or None, default=None
         Of the order of rows in ``"dual_descent"``.

@@ -285,3 +285,43 @@ class Risk(ABC):
         if self.penalty.none and primal <= np.finfo(np.float64).tiny:
             return RiskCertificate.unattained(max(primal, 0.0), status, tol)
         return RiskCertificate.of(primal, self.bound(theta, f, s), self.rounding, status, tol)
+
+
+class ClassesRisk(Risk):
+    """A risk with a value for every class: weights, slopes and ``beta`` have a row or column each.
+
+    Parameters
+    ----------
+    design : Design
+    index : int array (n,)
+        Class of each row.
+    n_classes : int
+    cost : float array (n,)
+    penalty : Penalty
+    penalised_intercept : bool
+    """
+
+    def __init__(
+        self,
+        design: Design,
+        index: np.ndarray,
+        n_classes: int,
+        cost: np.ndarray,
+        penalty: Penalty,
+        penalised_intercept: bool,
+    ) -> None:
+        super().__init__(design, cost, penalty, penalised_intercept)
+        self.index, self.n_classes = index, n_classes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return (self.n_classes, self.design.width)
+
+    def beta(self, s: np.ndarray) -> np.ndarray:
+        """``-c_i s_ik``."""
+        return -self.cost[:, None] * s
+
+    def slopes(self, beta: np.ndarray) -> np.ndarray:
+        """Slopes of given ``beta``; zero where a row costs nothing."""
+        return -beta / np.where(self.cost > 0, self.cost, np.inf)[:, None]

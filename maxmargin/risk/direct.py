@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from maxmargin.backends.cpu.linear import Design
-from maxmargin.risk.base import Risk
+from maxmargin.risk.base import ClassesRisk
 from maxmargin.risk.penalty import L2
 
 _OUTSIDE = 1e-9  # of a cost: how far rounding may bring a slope out of its box
@@ -38,7 +38,7 @@ class MulticlassHinge:
     shape: ClassVar[None] = None  # its conjugate is not that of one number
 
 
-class DirectRisk(Risk):
+class DirectRisk(ClassesRisk):
     """Hinges of all classes plus the l2 penalty, intercepts included.
 
     Parameters
@@ -68,15 +68,10 @@ class DirectRisk(Risk):
     def __init__(
         self, design: Design, index: np.ndarray, n_classes: int, cost: np.ndarray, summed: bool
     ) -> None:
-        super().__init__(design, cost, L2, penalised_intercept=True)
-        self.index, self.n_classes, self.summed = index, n_classes, summed
+        super().__init__(design, index, n_classes, cost, L2, penalised_intercept=True)
+        self.summed = summed
         self.loss = MulticlassHinge(summed)
         self._own = np.arange(design.n), index
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the weights."""
-        return (self.n_classes, self.design.width)
 
     @property
     def most(self) -> int:
@@ -122,14 +117,6 @@ class DirectRisk(Risk):
         return s
 
     # -- dual ----------------------------------------------------------------------------------
-
-    def beta(self, s: np.ndarray) -> np.ndarray:
-        """``-c_i s_ik``."""
-        return -self.cost[:, None] * s
-
-    def slopes(self, beta: np.ndarray) -> np.ndarray:
-        """Slopes of given ``beta``; zero where a row costs nothing."""
-        return -beta / np.where(self.cost > 0, self.cost, np.inf)[:, None]
 
     def allowed(self, s: np.ndarray) -> np.ndarray:
         """Return slopes near these in their box and of sum zero; those of the own class follow."""

@@ -21,7 +21,7 @@ from scipy.special import xlogy
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import solved
 from maxmargin.backends.threads import StoppedError
-from maxmargin.risk.base import Risk
+from maxmargin.risk.base import ClassesRisk
 from maxmargin.risk.penalty import L2, Penalty
 
 
@@ -65,7 +65,7 @@ def tangent(P: np.ndarray, along: np.ndarray) -> np.ndarray:
     return P * (along - (P * along).sum(axis=1)[:, None])
 
 
-class SoftmaxRisk(Risk):
+class SoftmaxRisk(ClassesRisk):
     """Softmax losses of some rows plus the penalty; the intercepts have none.
 
     Parameters
@@ -97,15 +97,9 @@ class SoftmaxRisk(Risk):
         cost: np.ndarray,
         penalty: Penalty = L2,
     ) -> None:
-        super().__init__(design, cost, penalty, penalised_intercept=False)
-        self.index, self.n_classes = index, n_classes
+        super().__init__(design, index, n_classes, cost, penalty, penalised_intercept=False)
         self.truth = np.equal.outer(np.arange(n_classes), index).T * 1.0  # laid out as values
         self._seen: tuple[np.ndarray, np.ndarray, float] | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the weights."""
-        return (self.n_classes, self.design.width)
 
     @property
     def nothing(self) -> float:
@@ -152,14 +146,6 @@ class SoftmaxRisk(Risk):
         return theta
 
     # -- dual ----------------------------------------------------------------------------------
-
-    def beta(self, s: np.ndarray) -> np.ndarray:
-        """``-c_i s_ik``."""
-        return -self.cost[:, None] * s
-
-    def slopes(self, beta: np.ndarray) -> np.ndarray:
-        """Slopes of given ``beta``; zero where a row costs nothing."""
-        return -beta / np.where(self.cost > 0, self.cost, np.inf)[:, None]
 
     def allowed(self, s: np.ndarray) -> np.ndarray:
         """Return slopes of probabilities, none of them negative and of sum one."""

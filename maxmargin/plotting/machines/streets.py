@@ -74,7 +74,7 @@ class StreetsDisplay(PanelDisplay):
 
             rows, columns = self.shape
             size = 3.6 * max(columns, 2), 3.4 * rows + 1.2  # with room for a legend below
-            ax = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+            ax = plt.subplots(rows, columns, figsize=size, layout="compressed", squeeze=False)[1]
         return super()._axes(ax)
 
     def _draw(self, ax: Any) -> None:
@@ -94,6 +94,7 @@ class StreetsDisplay(PanelDisplay):
         if len(self.figure_.axes) == ax.size and self.figure_.get_layout_engine() is not None:
             place = {"loc": "outside lower center", "ncols": 4, "frameon": False}
             self.figure_.legend(names.values(), names.keys(), fontsize="small", **place)
+            self.figure_.get_layout_engine().execute(self.figure_)  # equal scales take two rounds
 
 
 def plot_street_path(
