@@ -449,7 +449,11 @@ def test_the_choice_of_a_method_says_why():
         (risk_of(Logistic(), L1), solvers.L1Descent()),
         (wide, solvers.DualDescent()),
         (SOFTMAX, solvers.Newton()),
-        (SoftmaxRisk(Design(np.ones((2, 400))), np.arange(2), 2, np.ones(2)), solvers.LBFGS()),
+        (SoftmaxRisk(Design(np.ones((2, 400))), np.arange(2), 2, np.ones(2)), solvers.Newton()),
+        (
+            SoftmaxRisk(Design(np.ones((402, 400))), np.arange(402) % 2, 2, np.ones(402)),
+            solvers.LBFGS(),
+        ),
     ]:
         choice = solvers.select_solver(risk)
         assert choice.method == method

@@ -77,12 +77,13 @@ class LogisticRegression(RiskClassifier):
     solver : str or Method, default="auto"
         A way to the optimum, which is the same for all: a name, or a method of
         :mod:`maxmargin.solvers`. ``"newton"`` makes the matrix of second
-        derivatives up to 1,500 features, and uses conjugate gradients beyond; ``"lbfgs"`` needs
-        gradients only; ``"gradient_descent"`` and ``"sgd"`` are the lecture's (see ``step_size``),
-        and ``"sgd"`` is never exact. ``"auto"`` is Newton for two
-        classes, by coordinates where there is an l1 penalty, and for several up to 400 weights in
-        all, then ``"lbfgs"``. scikit-learn's other names are taken, too: ``"newton-cg"`` and
-        ``"newton-cholesky"`` are ``"newton"``, ``"sag"`` and ``"saga"`` are ``"auto"``, and
+        derivatives up to 1,500 features, or 300 where rows are fewer than features, and uses
+        conjugate gradients beyond; ``"lbfgs"`` needs gradients only; ``"gradient_descent"`` and
+        ``"sgd"`` are the lecture's (see ``step_size``), and ``"sgd"`` is never exact. ``"auto"`` is
+        Newton for two classes, by coordinates where there is an l1 penalty, and for several up to
+        400 weights in all or where rows are fewer than features, else ``"lbfgs"``. scikit-learn's
+        other names are taken, too: ``"newton-cg"`` and ``"newton-cholesky"`` are
+        ``"newton"``, ``"sag"`` and ``"saga"`` are ``"auto"``, and
         ``"liblinear"`` is LIBLINEAR's problem, with a penalised intercept and for two classes.
         ``solver_`` says which it was.
     max_iter : int, default=100
