@@ -450,6 +450,9 @@ def noticed(mutant: Mutant) -> str | None:
             raise SystemExit(f"mutant {mutant.number}: no tests ran:\n{found.stdout[-2000:]}")
         name = failed[0].split(" ")[1]
         path.write_text(text)
+        if left_out:
+            for kept in list(copy.rglob("__pycache__")):
+                shutil.rmtree(kept)
         if tested(copy, [name.split("[")[0]]).returncode != 0:
             raise SystemExit(f"mutant {mutant.number}: {name} fails without the mistake, too.")
     return name

@@ -121,8 +121,9 @@ _ADVICE = {
     ),
     (Status.DIVERGED, ""): (
         "The steps are too large: they have diverged, to more than a hundred times the objective "
-        "of the start (step_size={step_size}). Take smaller ones, or a schedule that falls. Leave "
-        "step_size=None for steps that fit the data. The weights are the best on the way."
+        "of the start, or to rest on a plateau above it (step_size={step_size}). Take smaller "
+        "ones, or a schedule that falls. Leave step_size=None, or take another solver, for steps "
+        "that fit the data. The weights are the best on the way."
     ),
     (Status.MAX_ITER, "ridge"): (
         "Conjugate gradients have not converged in max_iter={max_iter} steps. Raise max_iter, "

@@ -42,7 +42,7 @@ from maxmargin.losses import Absolute, EpsilonInsensitive, Hinge, SquaredHinge, 
 from maxmargin.progress import Monitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers import Newton, Watch
+from maxmargin.solvers import SMO, Newton, Watch
 from maxmargin.solvers.risk import subsampled_newton
 
 RANDOM = np.random.default_rng(11)
@@ -336,6 +336,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"solver": "multipliers"}, "is for losses with kinks"),
         ({"solver": "l1_descent"}, "is for penalty='l1'"),
         ({"solver": "newton", "dual": True}, "contradict each other"),
+        ({"solver": SMO()}, r"duals of kernel machines: use SVC.*Got solver=SMO\("),
         ({"solver": "dual_descent", "dual": False}, "contradict each other"),
         ({"penalty": "l1", "loss": "hinge"}, "goes with loss='squared_hinge'"),
         ({"penalty": "l1", "solver": "newton"}, "has a kink at zero: use solver='l1_descent'"),
@@ -350,6 +351,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"C": np.inf, "penalty": "l1"}, "is the shortest w"),
         ({"C": np.inf, "loss": SquaredHinge()}, "is the shortest w"),
         ({"C": np.inf, "solver": "sgd"}, "has no slack to step by"),
+        ({"C": np.inf, "solver": "newton"}, "through the hinge, for any loss. Newton's method"),
     ],
 )
 def test_what_does_not_go_together_is_refused(parameters, message):

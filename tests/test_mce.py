@@ -219,6 +219,16 @@ def test_steps_of_a_given_size_are_the_lectures_by_hand(solver, random):
     assert not np.allclose(other.fit(X, label, s).coef_, model.coef_, rtol=1e-3)
 
 
+@pytest.mark.parametrize("solver", ["gradient_descent", "sgd"])
+def test_steps_that_end_on_a_plateau_have_diverged(solver):
+    X, y = load_iris(return_X_y=True)
+    model = MCEClassifier(solver=solver, step_size=1e3, n_restarts=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="rest on a plateau above it"):
+        model.fit(X[50:], y[50:])
+    assert model.certificate_.status == "diverged"
+    assert model.score(X[50:], y[50:]) > 0.9  # as at the start: the plateau has a half
+
+
 def test_a_penalty_is_the_same_in_either_units(random):
     X = random.normal(size=(60, 2)) * [1.0, 4.0] + 2.0
     label = X @ [1.0, 0.5] + random.normal(size=60) > 3

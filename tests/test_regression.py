@@ -230,6 +230,9 @@ def test_a_step_that_is_too_long_diverges_and_says_so(solver, random):
     for method in (GradientDescent, StochasticDescent):
         with pytest.raises(ValueError, match="no schedule 'fast'"):
             LinearRegression(solver=method(step_size="fast")).fit(X, y)
+        for size in (0.0, -1.0, np.nan, np.inf, [0.1]):
+            with pytest.raises(ValueError, match="step_size is a positive number"):
+                method(step_size=size)
         with pytest.raises(ValueError, match="no units 'mine'"):
             LinearRegression(solver=method(units="mine")).fit(X, y)
     with pytest.raises(ValueError, match="size of step 2 is -0"):

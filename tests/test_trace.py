@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import (
@@ -376,6 +377,22 @@ def test_the_last_record_is_where_a_fit_was_stopped():
         model.fit(rows, y)
     assert model.trace_.curve("steps")[-1] == model.n_iter_[0] >= seen[-1]
     np.testing.assert_allclose(model.trace_.weights()[-1], model.coef_[0])
+
+
+@pytest.mark.parametrize("max_bytes", [0, 20_000, 100_000])
+def test_many_problems_share_the_memory(max_bytes):
+    X, y = load_digits(return_X_y=True)
+    trace = SVC(trace=Trace(max_bytes=max_bytes)).fit(X[:300], y[:300]).trace_
+    arrays = [r.variables for records in trace.records.values() for r in records]
+    assert sum(a.nbytes for a in arrays if a is not None) <= max_bytes
+    assert ("records have no variables" in trace.thinned) == any(a is None for a in arrays)
+    assert len(trace.records) == 45
+    for records in trace.records.values():  # both ends of each, if nothing else
+        assert records[0].steps == 0
+        assert records[-1].violation <= 1e-3
+    assert all(trace.steps_until_next(k) <= 4 * r[-1].steps for k, r in trace.records.items())
+    assert len(trace.to_frame()) == len(trace)
+    assert list(Trace().to_frame().columns[:3]) == ["problem", "method", "steps"]
 
 
 def test_what_was_thinned_out_is_said(monkeypatch):

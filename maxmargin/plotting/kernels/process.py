@@ -88,7 +88,7 @@ def plot_process(
     random = check_random_state(random_state)
     for drawn in random.multivariate_normal(mean, covariance, samples, check_valid="ignore"):
         ax.plot(x, drawn, color=marks.BLUE, linewidth=0.8, alpha=0.7)
-    ax.plot(x, mean, color=marks.INK, linewidth=1.8, label="mean")
+    ax.plot(x, mean, color=marks.ink(), linewidth=1.8, label="mean")
     marks.scatter(ax, points, points, marks.BLUE, label=f"targets ({len(points)})")
     ax.set(xlabel=checks.column_name(X, 0), ylabel=getattr(y, "name", None) or "target")
     value = machine.log_marginal_likelihood_value_

@@ -50,7 +50,7 @@ def plot_words(model: Any, ax: Axes | None = None, *, count: int = 20) -> Axes:
     colours = [marks.ORANGE if weight > 0 else marks.BLUE for weight in weights]
     places = np.arange(len(names))
     ax.barh(places, weights, color=colours, height=0.7)
-    ax.axvline(0.0, color=marks.INK, linewidth=1.0)
+    ax.axvline(0.0, color=marks.ink(), linewidth=1.0)
     ax.set_yticks(places, names, family="monospace")
     ax.invert_yaxis()
     ax.set(xlabel=f"weight{_sides(machine)}", title=f"The {len(names)} words that weigh most")
@@ -180,11 +180,11 @@ def plot_logo(model: Any, X: Any, ax: Axes | None = None) -> Axes:
             fitted = Affine2D().translate(-box.x0, -box.y0)
             fitted = fitted.scale(0.9 / box.width, abs(height) / box.height)
             fitted = fitted.translate(place - 0.45, floor[side] + min(height, 0.0))
-            colour = _BASES.get(letter, marks.INK)
+            colour = _BASES.get(letter, marks.ink())
             ax.add_patch(PathPatch(fitted.transform_path(outline), color=colour, linewidth=0))
             floor[side] += height
         reach = [min(reach[0], floor[0]), max(reach[1], floor[1])]
-    ax.axhline(0.0, color=marks.INK, linewidth=1.0)
+    ax.axhline(0.0, color=marks.ink(), linewidth=1.0)
     margin = 0.05 * (reach[1] - reach[0])
     ax.set(xlim=(-0.6, values.shape[1] - 0.4), ylim=(reach[0] - margin, reach[1] + margin))
     ax.set(xlabel="place in the sequence", ylabel=f"mean part of f(x)\n{_sides(machine)[2:]}")

@@ -40,6 +40,7 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Run, Watch
 from maxmargin.solvers.risk.run import RiskCache, RiskMethod, RiskRun
+from maxmargin.solvers.steps import check_step_size, step_sizes
 
 _STEPS = 100_000  # after which a digit more would take a million
 _DIVERGED = 1e50  # weights beyond which there is no way back
@@ -79,11 +80,7 @@ class Subgradient(RiskMethod):
     average: bool = False
 
     def __post_init__(self) -> None:
-        size = self.step_size
-        if not (callable(size) or size == "strong" or (not isinstance(size, str) and size > 0)):
-            raise ValueError(
-                f"step_size is 'strong', a positive number or a function; got {size!r}."
-            )
+        check_step_size(self.step_size, ["strong"])
 
     def accepts(self, problem: Any) -> str | None:
         """Take one function of the weights, with the l2 penalty and a convex loss."""
@@ -130,6 +127,8 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
         """Against a subgradient, on and on; the gap is looked at ever more seldom."""
         risk, mean = self.risk, self.theta
         held, look_at = risk.penalty.l2 * risk.penalised, 1
+        if self._best().converged:  # the start may be the best of all
+            return
         theta, s = self._with_slopes(self.theta)
         while self.n_iter < _STEPS:
             t = self.n_iter + 1
@@ -138,7 +137,8 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
             slope = held * theta - risk.design.combination(risk.beta(s))
             theta = theta - self._length(t) * slope
             if not np.abs(theta).max(initial=0.0) < _DIVERGED:
-                break
+                self.status = Status.DIVERGED
+                return
             theta, s = self._with_slopes(theta)
             mean = mean + share * (theta - mean)
             self.stand(mean if self.method.average else theta)
@@ -184,7 +184,7 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
     def _length(self, t: int) -> float:
         size = self.method.step_size
         if callable(size):
-            return float(size(t))
+            return float(step_sizes(size, 0.0, t - 1, 1)[0])
         if isinstance(size, str):
             return 1.0 / (self.risk.penalty.l2 * t + self.bent)
         return size / t**0.5

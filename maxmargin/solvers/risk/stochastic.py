@@ -43,7 +43,7 @@ from maxmargin.solvers.driver import Method, Watch
 from maxmargin.solvers.risk.descent import Descent, DescentRun, GapRun, diverged
 from maxmargin.solvers.risk.run import RiskCache, RowByRow
 from maxmargin.solvers.risk.walk import Walk
-from maxmargin.solvers.steps import StepSize, in_data_units
+from maxmargin.solvers.steps import SCHEDULES, StepSize, check_step_size, in_data_units
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,10 @@ class StochasticDescent(Method[Any, Any]):
     step_size: StepSize | None = None
     units: str = "auto"
     shuffle: bool = True
+
+    def __post_init__(self) -> None:
+        if self.step_size is not None:
+            check_step_size(self.step_size, SCHEDULES)
 
     def accepts(self, problem: Any) -> str | None:
         """None for a sum over rows; else why not."""
