@@ -122,8 +122,7 @@ class Walk:
 
     def point(self) -> np.ndarray:
         """Where it is, or the average of where it was."""
-        with np.errstate(over="ignore", invalid="ignore"):  # given steps may be far too large
-            return self.state.last(self.rows) if self.given else self.state.average(self.rows)
+        return self.state.last(self.rows) if self.given else self.state.average(self.rows)
 
 
 def _power_of_two(number: int) -> bool:
