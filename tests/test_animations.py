@@ -428,6 +428,48 @@ def test_what_a_street_cannot_show(smo, ax):
         street(together, BLOBS, np.arange(40) % 3, ax)
 
 
+def cut(figure):
+    """How many inches of what is drawn first are outside of the figure."""
+    figure.canvas.draw()
+    box, size = figure.get_tightbbox(), figure.get_size_inches()
+    return max(*-box.min, *(box.max - size))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_nothing_is_cut_where_scales_are_equal(smo, own):
+    step = two_variable_step((1, -1), (0.2, 0.5), errors=(-3, 3), K=(1, 1, 0), C=1.0)
+    iris = load_iris()
+    pictures = [
+        lambda ax: plotting.StreetDisplay.from_estimator(smo, X, Y, ax=ax),
+        lambda ax: plotting.SMOBoxDisplay.from_steps(step, ax),
+        lambda ax: plotting.KernelMatrixDisplay.from_kernel(
+            "rbf", iris.data, iris.target_names[iris.target], ax
+        ),
+    ]
+    for draw in pictures:
+        if own:
+            figure = draw(None).figure_
+        else:
+            figure = Figure(figsize=(9, 5), layout="constrained")
+            left, right = figure.subplots(1, 2)
+            draw(left)
+            draw(right)
+        assert cut(figure) < 0.02  # antialiasing
+    if not own:
+        legend = plotting.plot_smo_box(step, Figure().subplots()).get_legend()
+        assert cut(legend.figure) < 0.02  # no layout makes room for it below
+
+
+def test_a_long_title_has_lines(ax):
+    kernel = RBF(gamma=0.5) + Laplacian(gamma=0.25) * Matern(nu=1.5, length_scale=1.0)
+    beside = Figure(figsize=(5, 3), layout="constrained").subplots(1, 2)[0]
+    plotting.plot_kernel_samples(kernel, beside)
+    lines = beside.get_title().split("\n")
+    assert len(lines) > 1
+    assert " ".join(lines) == str(kernel)
+    assert beside.title.get_window_extent().width < 250  # half of the figure
+
+
 # -- films -----------------------------------------------------------------------------------------
 
 
@@ -527,6 +569,15 @@ def test_what_is_no_film(smo, tmp_path, monkeypatch):
             animate(nothing, X, Y)
     with pytest.raises(TypeError, match="takes no problem"):
         animate(plotting.AlphasDisplay.from_trace(smo.trace_), problem=0)
+
+
+def test_snapshots_share_a_colour_bar():
+    perceptron = Perceptron(tol=None)
+    picture = plotting.WeightPathDisplay.from_estimator(perceptron, BLOBS, SIDES)
+    said = [axes.get_ylabel() for axes in picture.figure_.axes]
+    axes = plotting.plot_snapshots(picture, 3)
+    (bar,) = set(axes[0, 0].figure.axes) - set(axes.flat)
+    assert bar.get_ylabel() == said[-1]
 
 
 def test_snapshots(smo):

@@ -94,7 +94,7 @@ class Animation:
         import matplotlib.pyplot as plt
         from matplotlib.figure import Figure
 
-        usual: Any = Figure(figsize=self.figsize, layout="constrained")
+        usual: Any = Figure(figsize=self.figsize, layout="compressed")
         held = round(self.hold * self.fps)
         with writer.saving(usual, str(path), dpi):
             for place, k in enumerate(self.frames):

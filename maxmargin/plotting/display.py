@@ -35,6 +35,9 @@ class Display(ABC):
         self.ax_: Any = self._axes(ax)
         self.figure_: Any = np.ravel(self.ax_)[0].figure  # of one, or of an array of panels
         self._draw(self.ax_)
+        for panel in np.ravel(self.ax_):
+            marks.fit_title(panel)
+        marks.settle(self.figure_)
         return self
 
     def _axes(self, ax: Axes | None) -> Any:
@@ -58,7 +61,7 @@ class PanelDisplay(Display):
             import matplotlib.pyplot as plt
 
             size = (max(3.2 * columns, 4.0), max(2.7 * rows, 3.0))
-            ax = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+            ax = plt.subplots(rows, columns, figsize=size, layout="compressed", squeeze=False)[1]
         axes = np.array(ax, dtype=object)
         if axes.size != rows * columns:
             raise ValueError(

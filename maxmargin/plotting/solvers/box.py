@@ -185,13 +185,7 @@ class SMOBoxDisplay(MovingDisplay):
             aspect="equal",
             title=f"{same} labels" + (f": step {number}" if len(self.steps) > 1 else ""),
         )
-        ax.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.1),
-            ncols=2,
-            fontsize="small",
-            frameon=False,
-        )
+        marks.legend_below(ax, fontsize="small")
 
     def _in_view(self, step: TwoVariableStep) -> tuple[float, float]:
         """Return the optimum on the line, or where the line to it leaves the picture."""

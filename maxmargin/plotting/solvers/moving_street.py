@@ -185,10 +185,8 @@ class MovingStreetDisplay(MovingDisplay):
         if self.support is not None:
             marks.ring(ax, plane.points, np.flatnonzero(self.support[state]))
         ax.set_title(f"{self.description}\nstep {self.steps[state]}")
-        if ax.figure.get_layout_engine() is None:
-            ax.legend(loc="upper right", fontsize="small", edgecolor="none", framealpha=0.85)
-        else:  # in no corner: a film would go from one to another as the street moves
-            marks.legend_below(ax, ncols=3, fontsize="small")
+        # in no corner: a film would go from one to another as the street moves
+        marks.legend_below(ax, ncols=3, fontsize="small")
 
 
 def _weights(trace: Trace, problem: int) -> tuple[np.ndarray, np.ndarray]:
