@@ -8,17 +8,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs, make_moons
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import (
     SVC,
     SVR,
     LinearSVC,
+    LinearSVR,
     LogisticRegression,
     MCEClassifier,
     NuSVC,
+    NuSVR,
     Perceptron,
     Trace,
 )
@@ -521,6 +524,64 @@ def test_every_picture_with_states_is_a_film(smo, tmp_path):
         assert len(frames) == len(film.frames) == 2, name
     assert animate(pictures["slides"]).frames.tolist() == [0, 1, 2]
     assert not animate(pictures["slides"]).thinned
+
+
+def test_frames_of_a_film_may_be_chosen_and_steps_stay_whole(smo):
+    film = animate(smo.trace_, frames=[0, 5, 2, -1])
+    last = len(film.pictures) - 1
+    assert film.frames.tolist() == [0, 5, 2, last]
+    assert film.thinned == f"4 of {last + 1} states are shown, the first and the last among them"
+    assert animate(smo.trace_, frames=[3]).thinned == f"1 of {last + 1} states are shown"
+    for wrong in ([], [last + 1], [0.5], 3):
+        with pytest.raises(ValueError, match=f"some of the states 0 to {last}"):
+            animate(smo.trace_, frames=wrong)
+    box = plotting.SMOBoxDisplay.from_estimator(smo, X, Y, Figure().subplots())
+    frames = animate(box, max_frames=10).frames.reshape(3, 3)
+    assert (frames % 3 == [0, 1, 2]).all()
+    assert (frames // 3 == frames[:, :1] // 3).all()
+    assert frames[[0, -1], [0, -1]].tolist() == [0, len(box) - 1]
+    assert len(animate(box, max_frames=4).frames) == 4
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SVR(C=2.0, epsilon=0.2, solver="smo"),
+        NuSVR(C=2.0, solver="smo"),
+        LinearSVR(epsilon=0.3),
+        make_pipeline(StandardScaler(), SVR(C=2.0, epsilon=0.2, solver="smo")),
+    ],
+)
+def test_a_tube_that_moves_ends_as_the_machine(machine, ax):
+    x = np.linspace(0.0, 6.0, 30)[:, None]
+    y = np.sin(x[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=30)
+    weight = np.where(np.arange(30) < 15, 1.0, 0.3)
+    model = clone(machine)
+    end = model[-1] if isinstance(model, Pipeline) else model
+    end.set_params(trace=True, tol=1e-6)
+    given = {
+        f"{model.steps[-1][0]}__sample_weight" if model is not end else "sample_weight": weight
+    }
+    model.fit(x, y, **given)
+    options = {} if isinstance(end, LinearSVR) else {"sample_weight": weight}
+    display = plotting.MovingTubeDisplay.from_estimator(
+        model, x, y, ax, grid_resolution=50, **options
+    )
+    assert display.curves.shape == (len(end.trace_), 50)
+    whole = plotting.TubeDisplay.from_estimator(model, x, y, ax=Figure().subplots())
+    last = display.tube(-1)
+    np.testing.assert_allclose(display.fitted[-1], model.predict(x), atol=1e-4)
+    np.testing.assert_allclose(last.curve[[0, -1]], whole.curve[[0, -1]], atol=1e-4)
+    assert last.epsilon == pytest.approx(whole.epsilon, abs=1e-4)
+    np.testing.assert_allclose(last.xi + last.xi_hat, whole.xi + whole.xi_hat, atol=1e-3)
+    if whole.support is not None:
+        np.testing.assert_array_equal(last.support, whole.support)
+    first = display.tube(0)
+    if not isinstance(end, NuSVR):  # it begins at zero, with all that is outside of its tube
+        assert np.ptp(first.curve) == 0
+    assert display.ax_.lines[2].get_ydata().tolist() == last.curve.tolist()
+    film = animate(model, x, y, max_frames=3, **options)
+    assert isinstance(film.pictures, plotting.MovingTubeDisplay)
 
 
 def test_a_film_in_a_notebook(tmp_path):

@@ -34,6 +34,7 @@ from maxmargin.plotting.solvers.alphas import AlphasDisplay, plot_alphas
 from maxmargin.plotting.solvers.box import SMOBoxDisplay, plot_smo_box
 from maxmargin.plotting.solvers.convergence import ConvergenceDisplay, plot_trace
 from maxmargin.plotting.solvers.moving_street import MovingStreetDisplay
+from maxmargin.plotting.solvers.moving_tube import MovingTubeDisplay
 from maxmargin.plotting.solvers.perceptron import (
     PerceptronDisplay,
     WeightPathDisplay,
@@ -58,6 +59,7 @@ __all__ = [
     "LossDisplay",
     "MarginDisplay",
     "MovingStreetDisplay",
+    "MovingTubeDisplay",
     "PathDisplay",
     "PerceptronDisplay",
     "PositionsDisplay",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -75,8 +75,11 @@ class MovingDisplay(Display):
     """A picture with several states, one after the other: what :func:`animate` makes a film of.
 
     It has as many states as its ``len`` says. Drawn alone it shows the last one; ``plot(state=k)``
-    shows another. The axes are the same for all of them.
+    shows another. The axes are the same for all of them. Every ``phases`` of them belong together,
+    as those of a step in its box; a film that is thinned keeps or drops them together.
     """
+
+    phases: ClassVar[int] = 1
 
     def plot(self, ax: Any = None, state: int = -1) -> Self:
         """Draw one state on the given axes, or on those of a new figure."""

@@ -263,6 +263,6 @@ def _room(ax: Axes) -> float:
     if figure.get_layout_engine() is None or spec is None:
         return 1.1 * ax.get_window_extent().width
     spec = spec.get_topmost_subplotspec()  # of a panel with its colour bar
-    shares = np.ones(spec.get_gridspec().ncols) * spec.get_gridspec().get_width_ratios()
+    shares = np.asarray(spec.get_gridspec().get_width_ratios(), dtype=float)
     part = shares[spec.colspan.start : spec.colspan.stop].sum() / shares.sum()
     return float(part * figure.bbox.width - 2 * _BELOW * figure.dpi)

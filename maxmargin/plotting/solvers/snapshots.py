@@ -78,10 +78,11 @@ class SnapshotsDisplay(PanelDisplay):
             if legend is not None:
                 legend.remove()
         self._share_colour_bar(ax)
-        shown = panel.get_legend_handles_labels()  # one for all panels
-        if shown[0] and panel.figure.get_layout_engine() is not None:
+        found = [one for panel in ax.flat for one in panel.get_legend_handles_labels()[0]]
+        shown = {one.get_label().split(" (")[0]: one for one in found}  # one for all panels
+        if shown and panel.figure.get_layout_engine() is not None:
             below = {"loc": "outside lower center", "ncols": 4, "frameon": False}
-            panel.figure.legend(*shown, fontsize="small", **below)
+            panel.figure.legend(shown.values(), shown.keys(), fontsize="small", **below)
 
     def _share_colour_bar(self, ax: Any) -> None:
         """Put one colour bar beside all panels, where each has one: they mean the same."""
