@@ -23,6 +23,7 @@ from maxmargin import (
     NuSVC,
     NuSVR,
     Perceptron,
+    Ridge,
     Trace,
 )
 from maxmargin.kernels import RBF, GaussianBasis, Laplacian, Linear, Matern, PolynomialBasis
@@ -197,8 +198,18 @@ def test_multipliers(smo, ax, kind):
     assert few.alpha.shape == (len(alpha), 5)
     assert few.alpha.max(axis=0).min() >= np.sort(alpha.max(axis=0))[-5]
     assert "5 of 60 drawn" in ax.get_title()
-    with pytest.raises(ValueError, match="no row of dual variables"):
-        plotting.plot_alphas(LinearSVC(trace=True).fit(X, Y).trace_)
+    kernel = Perceptron(kernel="rbf", tol=None, trace=True).fit(X, Y)
+    assert plotting.AlphasDisplay.from_trace(kernel.trace_, ax=ax).alpha.shape[1] == len(X)
+    for machine in (
+        LinearSVC(),
+        Perceptron(tol=None),
+        LogisticRegression(),
+        Ridge(),
+        MCEClassifier(),
+    ):
+        trace = machine.set_params(trace=True).fit(BLOBS, SIDES).trace_
+        with pytest.raises(ValueError, match="no row of dual variables"):
+            plotting.plot_alphas(trace)
     with pytest.raises(ValueError, match="'lines' or 'bars'"):
         plotting.plot_alphas(smo.trace_, kind="pie")
 
