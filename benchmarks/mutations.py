@@ -193,8 +193,8 @@ MUTANTS = [
         "45",
         "a listener cannot stop a run",
         "solvers/driver.py",
-        "return ended or self.monitor.stopped()",
-        "return ended",
+        "ended = run.status or self.monitor.stopped()",
+        "ended = run.status",
         "test_driver.py",
     ),
     Mutant(
@@ -365,6 +365,62 @@ MUTANTS = [
         "own = own * 1.0",
         "test_sequences.py",
     ),
+    Mutant(
+        "68",
+        "the lower end of the line forgets C where labels are equal",
+        "solvers/classical/two_variables.py",
+        "low, high = max(0.0, a1 + a2 - C1), min(C2, a1 + a2)",
+        "low, high = 0.0, min(C2, a1 + a2)",
+        "test_classical_smo.py",
+    ),
+    Mutant(
+        "69",
+        "the lower bound of Ivanov's problem knows nothing of its norm",
+        "solvers/ivanov.py",
+        "bound = -self.norm_bound * length - conjugates",
+        "bound = -conjugates",
+        "test_linear.py test_estimators.py",
+    ),
+    Mutant(
+        "70",
+        "clipped steps that end off the hyperplane keep their status",
+        "solvers/classical/projected_gradient.py",
+        "Status.INFEASIBLE if self.infeasible else status",
+        "status",
+        "test_classical_dual.py",
+    ),
+    Mutant(
+        "71",
+        "schedules of steps begin at zero",
+        "solvers/steps.py",
+        "np.arange(before + 1.0, before + count + 1.0)",
+        "np.arange(before + 2.0, before + count + 2.0)",
+        "test_regression.py test_perceptron.py test_linear.py",
+    ),
+    Mutant(
+        "72",
+        "intercepts of a trace forget the means of the columns",
+        "estimators/readings.py",
+        "_squeezed(centre + c * size - weights @ columns.mean)",
+        "_squeezed(centre + c * size)",
+        "test_trace.py",
+    ),
+    Mutant(
+        "73",
+        "support vectors at their bound count as free",
+        "svm/base.py",
+        "return int(used.sum() - bounded.sum()), int(bounded.sum())",
+        "return int(used.sum()), int(bounded.sum())",
+        "test_explain.py",
+    ),
+    Mutant(
+        "74",
+        "a row at the origin is no witness without a bias",
+        "evaluation.py",
+        "if through_origin and at_origin.any():",
+        "if False:",
+        "test_certificates.py",
+    ),
 ]
 
 
@@ -394,6 +450,9 @@ def noticed(mutant: Mutant) -> str | None:
             raise SystemExit(f"mutant {mutant.number}: no tests ran:\n{found.stdout[-2000:]}")
         name = failed[0].split(" ")[1]
         path.write_text(text)
+        if left_out:
+            for kept in list(copy.rglob("__pycache__")):
+                shutil.rmtree(kept)
         if tested(copy, [name.split("[")[0]]).returncode != 0:
             raise SystemExit(f"mutant {mutant.number}: {name} fails without the mistake, too.")
     return name

@@ -308,7 +308,7 @@ class RiskCertificate(Certificate):
         if primal < dual <= primal + ROUNDING * abs(primal):
             dual = primal  # by rounding; a lower one is a bound, too
         gap = max(primal - dual, 0.0)
-        relative = gap / max(abs(primal), abs(dual), least) if np.isfinite(gap) else np.inf
+        relative = gap and (gap / max(primal, dual, least) if np.isfinite(gap) else np.inf)
         if relative <= tol:
             status = Status.CONVERGED
         elif status is Status.CONVERGED:

@@ -151,8 +151,10 @@ class Evaluation:
 
     @property
     def margin(self) -> float:
-        """``1 / ||w||``: half the width of the street; nan where ``||w||^2`` is not positive."""
-        return self.squared_norm**-0.5 if self.squared_norm > 0 else float("nan")
+        """``1 / ||w||``: half the width of the street; infinite for w = 0, nan without a norm."""
+        if self.squared_norm == 0:
+            return np.inf
+        return self.squared_norm**-0.5 if self.squared_norm > 0 else np.nan
 
 
 def evaluate(

@@ -97,7 +97,8 @@ class Progress:
     def _read(self) -> tuple[np.ndarray, np.ndarray] | None:
         if self.reading is None or self.variables is None:
             return None
-        return self.reading(self.variables[None])
+        with np.errstate(over="ignore", invalid="ignore"):  # of steps that have diverged
+            return self.reading(self.variables[None])
 
     @property
     def alpha(self) -> np.ndarray:

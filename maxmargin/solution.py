@@ -100,7 +100,7 @@ _ADVICE = {
         "a C nearer to 1, or raise tol."
     ),
     (Status.STALLED, "risk"): (
-        "Solver terminated early: no step lowers the objective any more in float64. Scale the data "
+        "Solver terminated early: no step lowers the objective any more. Scale the data "
         "with StandardScaler or MinMaxScaler, take a C nearer to 1, or raise tol."
     ),
     (Status.MAX_ITER, "descent"): (
@@ -116,13 +116,14 @@ _ADVICE = {
         "then."
     ),
     (Status.STALLED, "descent"): (
-        "The descent cannot go on: no step lowers the loss any more, whose rounding hides what is "
-        "left to win. Raise tol={tol:g}."
+        "The descent cannot go on: no step lowers the loss any more. Raise tol={tol:g} if its "
+        "rounding hides what is left to win; the weights are the best on the way."
     ),
     (Status.DIVERGED, ""): (
         "The steps are too large: they have diverged, to more than a hundred times the objective "
-        "of the start (step_size={step_size}). Take smaller ones, or a schedule that falls. Leave "
-        "step_size=None for steps that fit the data. The weights are the best on the way."
+        "of the start, or to rest on a plateau above it (step_size={step_size}). Take smaller "
+        "ones, or a schedule that falls. Leave step_size=None, or take another solver, for steps "
+        "that fit the data. The weights are the best on the way."
     ),
     (Status.MAX_ITER, "ridge"): (
         "Conjugate gradients have not converged in max_iter={max_iter} steps. Raise max_iter, "

@@ -26,7 +26,7 @@ class Trace:
     with every step of every problem. When a problem has ``limit`` records, or all their
     arrays take ``max_bytes``, every second one is dropped and only half as many are taken from
     then on: a trace of a long fit is coarse, and never large; :attr:`thinned` says how coarse. The
-    first record and the last one stay.
+    first record and the last one stay, without their arrays where there is no room for these.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Trace:
         """Forget what was recorded."""
         self.records: dict[int, list[Progress]] = {}
         self._every: dict[int, int] = {}
-        self._bytes = 0
+        self._bytes, self._full = 0, False  # full: some records are without their arrays
         self._unread = ""  # why weights were left out
 
     # -- what is recorded ----------------------------------------------------------------------
@@ -127,6 +127,9 @@ class Trace:
             for k in self.problems
             if self._every.get(k, 1) > 1
         ]
+        if self._full:
+            bare = sum(r.variables is None for records in self.records.values() for r in records)
+            said.append(f"{bare} records have no variables, for lack of max_bytes")
         return "; ".join([*said, *([self._unread] if self._unread else [])])
 
     def to_frame(self) -> DataFrame:
@@ -148,7 +151,7 @@ class Trace:
             for k in self.problems
             for record in self.records[k]
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=None if rows else ["problem", *_COLUMNS])
 
     def __repr__(self) -> str:
         said = f": {self.thinned}" if self.thinned else ""
@@ -182,17 +185,22 @@ class Trace:
                 self._bytes -= _size(known.pop())
             known.append(kept)
             self._bytes += _size(kept)
-            if len(known) > self.limit or self._bytes > self.max_bytes:
+            if len(known) > self.limit:
+                self._thin(progress.problem)
+            while self._bytes > self.max_bytes:
                 longest = max(self.records, key=lambda k: len(self.records[k]))
-                self._thin(progress.problem if len(known) > self.limit else longest)
+                if len(self.records[longest]) > 2:
+                    self._thin(longest)
+                else:
+                    self._bytes -= _size(kept)
+                    known[-1] = replace(kept, variables=None, working_set=None)
+                    self._full = True
 
     def _thin(self, problem: int) -> None:
         """Drop every second record of a problem, and take half as many from now on."""
         known = self.records[problem]
-        if len(known) > 3:
-            dropped = known[1:-1:2]
-            self._bytes -= sum(map(_size, dropped))
-            known[1:-1] = known[2:-1:2]
+        self._bytes -= sum(map(_size, known[1:-1:2]))
+        known[1:-1] = known[2:-1:2]
         self._every[problem] = 2 * self._every.get(problem, 1)
 
     def settle(self) -> None:
@@ -247,7 +255,8 @@ def _read(records: list[Progress], wanted: bool) -> list[Progress]:
     for first in range(0, len(lazy) if wanted else 0, size):
         some = slice(first, first + size)
         read: Any = records[lazy[first]].reading
-        weights, intercepts = read(np.array(variables[some]))
+        with np.errstate(over="ignore", invalid="ignore"):  # of steps that have diverged
+            weights, intercepts = read(np.array(variables[some]))
         made.update(zip(lazy[some], map(_Known, weights, intercepts), strict=True))
     unknown = {k: None for k, record in enumerate(records) if record.variables is None}
     return [

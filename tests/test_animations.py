@@ -30,6 +30,7 @@ from maxmargin.kernels import RBF, GaussianBasis, Laplacian, Linear, Matern, Pol
 from maxmargin.solvers import coordinate_ascent, two_variable_step
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
+to_hex = pytest.importorskip("matplotlib.colors").to_hex
 
 from maxmargin import plotting  # noqa: E402
 from maxmargin.plotting import animate  # noqa: E402
@@ -346,6 +347,8 @@ def test_several_solutions_by_order(ax):
         ends = line(ax, f"order {k}")
         np.testing.assert_allclose(fitted.decision_function(ends), 0, atol=1e-9)
     assert len({tuple(w / np.hypot(*w)) for w in display.coef}) > 1
+    points = {to_hex(c.get_facecolor()[0]) for c in ax.collections if len(c.get_facecolor())}
+    assert not points & {to_hex(drawn.get_color()) for drawn in ax.lines}  # lines of no class
     with pytest.raises(ValueError, match="no line in the plane"):
         plotting.plot_separators({"kernel": SVC().fit(BLOBS, SIDES)}, BLOBS, SIDES)
     with pytest.raises(TypeError, match="by their names"):

@@ -161,12 +161,21 @@ def test_any_data_and_kernel():
         ({"approximation": Nystroem(RBF(2.0))}, "the kernel is the machine's"),
         ({"approximation": Nystroem(gamma=3.0)}, "gamma=3.0"),
         ({"approximation": "cosines"}, "approximation"),
+        ({"approximation": Nystroem(n_components=0)}, "'n_components' parameter of Nystroem"),
     ],
 )
 @pytest.mark.parametrize("machine", [SVC, SVR])
 def test_what_does_not_go_together(machine, options, words):
     with pytest.raises(ValueError, match=words):
         machine(**{"approximation": "nystroem", **options}).fit(X @ X.T, y)
+
+
+def test_sequences_have_no_frequencies():
+    words = np.array(["ACGT", "ACGG", "TTTT", "TTGT"] * 5)
+    with pytest.raises(ValueError, match="Nystroem takes any kernel"):
+        SVC(kernel=Spectrum(2), approximation="random_fourier").fit(words, [0, 0, 1, 1] * 5)
+    with pytest.warns(UserWarning, match=r"rank 4 here.*Fewer will do: Nystroem\(n_comp.*=4\)"):
+        SVC(kernel=Spectrum(2), approximation="nystroem").fit(words, [0, 0, 1, 1] * 5)
 
 
 def test_there_is_no_expansion_and_it_says_so():

@@ -1,6 +1,7 @@
 """The certificate, checked against objectives written out by hand, and the solver's contract."""
 
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
 from maxmargin.certificate import DualCertificate
@@ -211,6 +213,23 @@ def test_the_hard_margin_does_not_count_rows_of_weight_zero():
     assert model.slack_.tolist() == pytest.approx([0, 0, 0, 0, 8])
     with pytest.raises(InseparableError):
         model.fit(points, labels)
+
+
+@pytest.mark.parametrize("between", [1e-4, 1e-5, 1e-6, 1e-7, 1e-9])
+@pytest.mark.parametrize("tol", [1e-3, 1e-9])
+def test_classes_that_nearly_touch_end_with_a_status_or_a_witness(between, tol):
+    """Their margin may drown in rounding though no condition is violated any more."""
+    points = np.array([[0, 0], [1, 0], [0.3, -1], [0.5, between], [2, 1], [-1, 0.7]])
+    model = SVC(C=np.inf, kernel="linear", tol=tol)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        if between < 1e-8:
+            with pytest.raises(InseparableError, match="to float64's resolution"):
+                model.fit(points, [0, 0, 0, 1, 1, 1])
+            return
+        model.fit(points, [0, 0, 0, 1, 1, 1])
+    assert model.margin_ == pytest.approx(between / 2, rel=1e-3)
+    assert model.certificate_.status in (Status.CONVERGED, Status.STALLED)
 
 
 def test_ill_conditioned_data_converge(random):

@@ -96,6 +96,22 @@ def test_the_hard_margin(name):
         )
 
 
+@pytest.mark.parametrize("name", ["auto", "platt", "chunking", *NAMES])
+def test_the_hard_margin_in_any_unit(name):
+    random, y = np.random.default_rng(1), np.where(np.arange(40) % 2, 1.0, -1.0)
+    for _ in range(4):
+        X = 1e-6 * (random.normal(size=(40, 3)) + 3.0 * y[:, None])
+        model = SVC(kernel="linear", C=np.inf, solver=name, tol=1e-2).fit(X, y)
+        assert model.certificate_.converged  # with multipliers of 1e11, and sums of their rounding
+        assert (y * (X @ model.coef_[0] + model.intercept_)).min() >= 1 - 2e-2
+
+
+def test_programmes_see_which_wall_of_a_narrow_box_is_meant():
+    weight = np.where(np.arange(40) % 5, 1.0, 1e-8)
+    model = SVC(solver="qp", C=1.0, tol=1e-6).fit(blobs, of_blobs, sample_weight=weight)
+    assert model.certificate_.converged
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_stops_and_traces(method):
     problem = soft(kernel=RBF(1.0))
@@ -183,6 +199,14 @@ def test_the_primal_of_regressors(loss):
     X, y = load_diabetes(return_X_y=True)
     model = LinearSVR(loss=loss, epsilon=20.0, solver="qp", tol=1e-8).fit(X, y)
     assert model.certificate_.converged
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_primal_in_any_unit(unit):
+    for machine in (LinearSVC(loss="hinge"), LinearSVC(), LinearSVR(epsilon=0.1)):
+        for C in (1e-3, 1.0, 1e3):
+            machine.set_params(solver="qp", C=C).fit(unit * blobs, of_blobs)
+            assert machine.certificate_.converged
 
 
 def test_the_hard_margin_in_the_primal():
@@ -322,6 +346,11 @@ def test_options_of_projected_gradient():
         ProjectedGradient(projection="nearest")
     with pytest.raises(ValueError, match="positive number"):
         ProjectedGradient(step_size=-1.0)
+    with pytest.raises(ValueError, match="positive number"):
+        ProjectedGradient(step_size="inverse")
+    for projection in ("exact", "clip"):
+        with pytest.raises(ValueError, match="The size of step 1 is nan"):  # from 1 on
+            ProjectedGradient(projection, step_size=lambda n: np.nan).solve(soft())
 
 
 # -- Frank-Wolfe ----------------------------------------------------------------------------------
@@ -378,6 +407,27 @@ def test_subgradients(method):
     assert known.dual <= certificate.primal <= known.primal / (1 - 0.02)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_strong_subgradient_steps_have_the_best_intercept():
+    """Where the columns are makes no difference then; squares are held back by their curvature."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    options = {"solver": Subgradient(), "tol": 1e-9, "max_iter": 1000}
+    here, there = (
+        LinearSVC(loss="hinge", **options).fit(data, y).certificate_ for data in (X, X + 3.0)
+    )
+    assert max(here.relative_gap, there.relative_gap) < 0.05
+    known = LinearSVC(loss="hinge").fit(X, y).certificate_
+    assert max(here.dual, there.dual) <= known.primal * (1 + 1e-12)
+    assert LinearSVC(C=0.01, **options).fit(X, y).certificate_.relative_gap < 0.01
+    street = LinearSVR(loss="squared_epsilon_insensitive", C=0.01, **options).fit(X, y)
+    assert street.certificate_.relative_gap < 0.01
+    one = LinearSVC(loss="hinge", **{**options, "max_iter": 1}, trace=True)
+    given = one.set_params(solver=Subgradient(0.02)).fit(blobs + 1.0, of_blobs)
+    by_hand = 0.02 * of_blobs @ np.column_stack([blobs + 1.0, np.ones(40)])
+    np.testing.assert_allclose(given.trace_.records[0][1].variables, by_hand)
+
+
 def test_subgradients_say_that_they_have_not_arrived():
     trace = Trace()
     model = LinearSVC(loss="hinge", tol=1e-6, max_iter=200, solver="subgradient", callback=trace)
@@ -391,12 +441,16 @@ def test_subgradients_say_that_they_have_not_arrived():
     diverging = Subgradient(step_size=lambda t: 1e3).solve(
         RegularisedRisk(Design(blobs), of_blobs, np.ones(40), SquaredHinge())
     )
-    assert diverging.status is Status.STALLED
+    assert diverging.status is Status.DIVERGED
+    assert diverging.certificate.primal <= 40.0  # the best weights on the way: zero is as good
 
 
 def test_what_subgradients_do_not_take():
-    with pytest.raises(ValueError, match="positive number"):
+    with pytest.raises(ValueError, match=r"no schedule 'sqrt': use one of \['strong'\]"):
         Subgradient(step_size="sqrt")
+    hinge = RegularisedRisk(Design(blobs), of_blobs, np.ones(40), Hinge())
+    with pytest.raises(ValueError, match="The size of step 3 is 0"):
+        Subgradient(step_size=lambda t: 3 - t).solve(hinge)
     l1 = RegularisedRisk(Design(blobs), of_blobs, np.ones(40), SquaredHinge(), penalty=L1)
     assert "l2 penalty" in Subgradient().accepts(l1)
     with pytest.raises(ValueError, match="exact answers"):

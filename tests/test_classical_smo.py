@@ -14,6 +14,7 @@ from maxmargin.solvers import (
     Chunking,
     CoordinateAscent,
     Decomposition,
+    Newton,
     Platt,
     ProjectedConjugateGradients,
     Watch,
@@ -105,9 +106,6 @@ def test_what_cannot_be_solved_is_refused_with_what_can():
     assert SVC(C=np.inf, gamma=2.0, solver="chunking").fit(X, y).certificate_.converged
     with pytest.raises(ValueError, match='solver="coordinate_ascent"'):
         SVC(fit_intercept=False, solver="platt").fit(X, y)
-    for wrong in (Decomposition, Chunking):
-        with pytest.raises(ValueError, match="two v"):
-            wrong(size=1)
     with pytest.raises(ValueError, match="'greatest'; got 'best'"):
         CoordinateAscent("best")
     with pytest.raises(ValueError, match="'first_order'; got 'third'"):
@@ -306,6 +304,20 @@ def test_bad_questions_of_coordinate_ascent():
         coordinate_ascent(lambda x: -(x @ x), [0.0, 0.0], bounds=[(0, np.inf)] * 2)
     with pytest.raises(ValueError, match="order must be one of"):
         coordinate_ascent(lambda x: -(x @ x), [0.0, 0.0], order="steepest")
+    with pytest.raises(ValueError, match="not between its bounds"):  # where F may be larger
+        coordinate_ascent(lambda x: -(x @ x), [0.0, 0.0], bounds=[(1, 2)] * 2)
+
+
+@pytest.mark.parametrize("method", [Chunking, Decomposition])
+def test_options_of_sets_of_variables(method):
+    for size in (1, 2.5, "all"):
+        with pytest.raises(ValueError, match="size must be a whole number, two at least"):
+            method(size=size)
+    for inner in ("smo", SMO, Newton()):
+        with pytest.raises(TypeError, match=r"inner must be a method for duals, such as SMO\(\)"):
+            method(inner=inner)
+    with pytest.raises(ValueError, match="eps is a part of a_2"):
+        Platt(eps=-1.0)
 
 
 def test_platt_is_told_apart_by_its_options():

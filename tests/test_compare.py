@@ -59,7 +59,7 @@ def test_solvers_of_a_dual_problem_come_to_the_same_gap(tol):
     assert agree(comparison) >= {"auto", "smo"}
     assert comparison.traces == {}
     assert comparison["smo"].support_vectors < len(y)
-    loose = compare_solvers(DUAL, solvers=["smo"], tol=0.5, **QUICK)
+    loose = compare_solvers(DUAL, solvers="smo", tol=0.5, **QUICK)
     assert loose["smo"].steps <= comparison["smo"].steps
     assert loose["smo"].tol >= comparison["smo"].tol  # in the solver's own units
 

@@ -189,7 +189,7 @@ def test_a_solver_can_be_named(machine, monkeypatch):
 def test_a_method_says_why_it_does_not_take_a_problem():
     with pytest.raises(ValueError, match=r"hard margin.*solver='smo'"):
         SVC(C=np.inf, solver="working_set").fit(two, sign)
-    with pytest.raises(ValueError, match="too large for it: use solver='smo'"):
+    with pytest.raises(ValueError, match="too large or too small for it: use solver='smo'"):
         SVC(kernel=1e30 * RBF(1.0), solver="working_set").fit(two, sign)
     with pytest.raises(ValueError, match=r"all kernel values.*0\.00\d+ MB.*raise cache_size"):
         SVC(solver=SeededSMO(), cache_size=0.001).fit(two, sign)

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
@@ -15,7 +15,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
 
 import maxmargin
-from maxmargin import SVC, SVR, LinearSVC, LinearSVR, MCEClassifier, NuSVC, OneClassSVM, Perceptron
+from maxmargin import (
+    SVC,
+    SVR,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    MCEClassifier,
+    NuSVC,
+    OneClassSVM,
+    Perceptron,
+)
 from maxmargin.estimators import base
 from maxmargin.estimators.expansion import KernelExpansion
 from maxmargin.estimators.kernel import KernelEstimator
@@ -188,6 +198,37 @@ def test_a_bound_on_the_norm_is_certified(tol, bound, random):
     for kernel, linear in zip(machines[0:6:2], machines[1:6:2], strict=True):  # neither is above
         assert kernel.certificate_.dual <= linear.certificate_.primal * (1 + 1e-12)
         assert linear.certificate_.dual <= kernel.certificate_.primal * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+@pytest.mark.parametrize("weight", [1e-6, 1.0, 1e6])
+def test_a_bound_on_the_norm_is_met_in_any_units(scale, weight):
+    for machine in (
+        SVC(kernel="linear"),
+        SVR(kernel="linear"),
+        LinearSVC(loss="hinge"),
+        LinearSVC(),
+        LogisticRegression(),
+    ):
+        target = X[:, 3] if isinstance(machine, RegressorMixin) else y
+        plain, other = (clone(machine).set_params(tol=1e-6) for _ in "ab")
+        plain.set_params(norm_bound=0.5).fit(X[:, :3], target)
+        other.set_params(norm_bound=0.5 / scale)
+        other.fit(scale * X[:, :3], target, np.full(len(X), weight))
+        assert other.certificate_.converged
+        assert np.linalg.norm(other.coef_) <= 0.5 / scale * (1 + 1e-12)
+        one, two = plain.certificate_, other.certificate_
+        assert two.dual <= weight * one.primal * (1 + 1e-9)
+        assert weight * one.dual <= two.primal * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("machine", [SVR(), SVR(epsilon=0.0), LinearSVR()], ids=str)
+def test_a_bound_on_the_norm_where_there_is_nothing_to_lose(machine):
+    model = clone(machine).set_params(norm_bound=1.0).fit(X, np.ones(len(X)))
+    assert model.certificate_.converged
+    assert model.certificate_.primal == 0.0
+    assert model.margin_ == np.inf
+    np.testing.assert_allclose(model.predict(X), 1.0)
 
 
 def test_a_bound_on_the_norm_with_all_else():

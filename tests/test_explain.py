@@ -153,7 +153,8 @@ def test_every_estimator(machine):
         (NuSVC(nu=0.3), "with nu = 0.3"),
         (SVC(solver="smo"), "smo: it was asked for ("),
         (LinearSVC(loss="hinge", C=3.0), "with C = 3, V the hinge"),
-        (LinearSVC(norm_bound=2.0), "||w|| <= 2"),
+        (LinearSVC(norm_bound=2.0), "||w|| <= 2 in place of the penalty, V the squared_hinge"),
+        (LogisticRegression(norm_bound=2.0), "<= 2 in place of the penalty: C = "),
         (LogisticRegression(), "for all 3 classes together"),
         (SVC(kernel=Sigmoid(), C=0.1), "Sigmoid(gamma="),
         (Perceptron(kernel="rbf", eta0=0.5), "eta0 = 0.5"),
@@ -163,6 +164,26 @@ def test_every_estimator(machine):
 @pytest.mark.filterwarnings("ignore")
 def test_words(machine, words):
     assert words in " ".join(str(explain(machine.fit(X, y))).split())
+
+
+@pytest.mark.parametrize("machine", [LinearSVC(), LinearSVC(multiclass="ovo"), SVC()], ids=str)
+def test_rows_that_no_machine_sees_have_no_slack(machine):
+    weight = np.where(np.arange(150) % 3, 1.0, 0.0)
+    found = explain(machine.fit(X, y, weight))
+    assert found.slack.counts.sum() == found.support.rows == 150
+    assert found.support.total == len(machine.support_)
+    assert np.isfinite(found.slack.edges).all()
+    if isinstance(machine, LinearSVC):
+        assert found.slack.positive == np.sum(np.nan_to_num(machine.slack_).max(axis=0) > 1e-4)
+        assert all(one.row % 3 for one in found.most_slack)
+
+
+@pytest.mark.filterwarnings("ignore:Solver terminated")
+def test_a_machine_of_nothing_and_one_between_two_costs():
+    nothing = explain(SVC(time_limit=1e-9, kernel="linear", C=1e6).fit(X[:100], y[:100]))
+    assert nothing.margin == np.inf
+    bounded = explain(SVC(norm_bound=2.0).fit(X[50:], y[50:]))
+    assert bounded.support.free is None  # of an expansion that is not a dual answer
 
 
 @pytest.mark.filterwarnings("ignore")

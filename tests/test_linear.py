@@ -42,7 +42,7 @@ from maxmargin.losses import Absolute, EpsilonInsensitive, Hinge, SquaredHinge, 
 from maxmargin.progress import Monitor
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Status
-from maxmargin.solvers import Newton, Watch
+from maxmargin.solvers import SMO, Newton, Watch
 from maxmargin.solvers.risk import subsampled_newton
 
 RANDOM = np.random.default_rng(11)
@@ -249,7 +249,7 @@ def test_steps_of_a_given_size_are_the_lectures_by_hand(solver, form, y, random)
         for i in order.permutation(N)[:, None] if by_rows else [np.arange(N)]:
             t += 1
             theta = theta - 1e-2 / t**0.5 * slope(theta, i)
-        path.append(theta)
+            path.append(theta)
     for data in (X, CONTAINERS["csr"]):
         trace = Trace()
         model = LogisticRegression(solver=solver, step_size=lambda t: 1e-2 / t**0.5, **form)
@@ -296,8 +296,23 @@ def test_steps_that_are_too_large_diverge_and_say_so(solver):
     assert model.loss_curve_[-1] > 100 * model.loss_curve_[0]
     assert np.isfinite(model.coef_).all()
     wild = LogisticRegression(solver="gradient_descent", step_size=1.0, penalty=None, max_iter=20)
-    with pytest.warns(ConvergenceWarning, match=r"has grown at \d+ steps.*step_size=1.0 is too"):
+    said = r"has grown at \d+ steps.*step_size=1.0 is too"
+    with pytest.warns(ConvergenceWarning, match=said):
         wild.fit(X, TWO)
+
+
+def test_steps_that_swing_for_ever_end_and_those_that_fall_do_not():
+    options = {"solver": "gradient_descent", "penalty": None, "tol": 1e-12}
+    swinging = LogisticRegression(step_size=1.0, max_iter=-1, **options)
+    with pytest.warns(ConvergenceWarning, match=r"no step lowers.*step_size=1.0 is too large"):
+        certificate = swinging.fit(X, TWO).certificate_
+    assert certificate.status is Status.STALLED
+    assert certificate.primal == pytest.approx(min(swinging.loss_curve_))
+    assert len(swinging.loss_curve_) <= 2 * np.argmin(swinging.loss_curve_) + 5_010
+    for falling in (1e-6, lambda t: t**-0.01):  # slowly, or after a long swing
+        model = LogisticRegression(step_size=falling, max_iter=6_000, **options)
+        with pytest.warns(ConvergenceWarning):
+            assert model.fit(X, TWO).certificate_.status is Status.MAX_ITER
 
 
 def test_auto_takes_the_solver_for_the_shape(random):
@@ -321,6 +336,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"solver": "multipliers"}, "is for losses with kinks"),
         ({"solver": "l1_descent"}, "is for penalty='l1'"),
         ({"solver": "newton", "dual": True}, "contradict each other"),
+        ({"solver": SMO()}, r"duals of kernel machines: use SVC.*Got solver=SMO\("),
         ({"solver": "dual_descent", "dual": False}, "contradict each other"),
         ({"penalty": "l1", "loss": "hinge"}, "goes with loss='squared_hinge'"),
         ({"penalty": "l1", "solver": "newton"}, "has a kink at zero: use solver='l1_descent'"),
@@ -335,6 +351,7 @@ def test_auto_takes_the_solver_for_the_shape(random):
         ({"C": np.inf, "penalty": "l1"}, "is the shortest w"),
         ({"C": np.inf, "loss": SquaredHinge()}, "is the shortest w"),
         ({"C": np.inf, "solver": "sgd"}, "has no slack to step by"),
+        ({"C": np.inf, "solver": "newton"}, "through the hinge, for any loss. Newton's method"),
     ],
 )
 def test_what_does_not_go_together_is_refused(parameters, message):

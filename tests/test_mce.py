@@ -19,7 +19,7 @@ from maxmargin.progress import Monitor
 from maxmargin.risk.standardised import Columns
 from maxmargin.solution import Status
 from maxmargin.solvers import GradientDescent, StochasticDescent
-from maxmargin.solvers.risk.stochastic import slopes
+from maxmargin.solvers.risk.walk import slopes
 
 SOLVERS = ["lbfgs", "gradient_descent", "sgd"]
 WEIGHTS = (
@@ -195,7 +195,7 @@ def test_steps_of_a_given_size_are_the_lectures_by_hand(solver, random):
         for i in parts:
             error = expit(-y[i] * (Z[i] @ w))
             w = w + 0.02 * Z[i].T @ (s[i] * y[i] * error * (1 - error))
-        path.append(w)
+            path.append(w)
     method = {
         "gradient_descent": GradientDescent(step_size=0.02),
         "sgd": StochasticDescent(step_size=0.02, shuffle=False),
@@ -207,12 +207,26 @@ def test_steps_of_a_given_size_are_the_lectures_by_hand(solver, random):
     np.testing.assert_allclose(walked, path, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose([*model.coef_[0], *model.intercept_], w, rtol=1e-10)
     losses = [s @ expit(-y * (Z @ w)) / s.sum() for w in path]
-    np.testing.assert_allclose(model.loss_curve_, losses)
+    np.testing.assert_allclose(trace.curve("objective"), losses)
+    np.testing.assert_allclose(model.loss_curve_, losses[:: len(parts)])
+    if solver == "sgd":
+        rows = [record.working_set.item() for record in trace.records[0][1:]]
+        assert rows == 4 * [*range(40)]
     named = MCEClassifier(solver=solver, step_size=0.02, random_state=0, **options).fit(X, label, s)
     same = np.allclose(named.coef_, model.coef_)
     assert same == (solver == "gradient_descent")  # rows come in random order otherwise
     other = MCEClassifier(solver=solver, step_size=0.02, units="standardised", **options)
     assert not np.allclose(other.fit(X, label, s).coef_, model.coef_, rtol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["gradient_descent", "sgd"])
+def test_steps_that_end_on_a_plateau_have_diverged(solver):
+    X, y = load_iris(return_X_y=True)
+    model = MCEClassifier(solver=solver, step_size=1e3, n_restarts=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="rest on a plateau above it"):
+        model.fit(X[50:], y[50:])
+    assert model.certificate_.status == "diverged"
+    assert model.score(X[50:], y[50:]) > 0.9  # as at the start: the plateau has a half
 
 
 def test_a_penalty_is_the_same_in_either_units(random):

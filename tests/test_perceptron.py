@@ -168,7 +168,8 @@ def test_steps_by_a_schedule_from_any_start_with_weights(kernel, variant, random
         visited.append(w)
     expected = w if variant == "last" else np.mean(visited, axis=0)
     start = {"coef_init": [a @ X] if kernel is None else [a], "intercept_init": [b]}
-    for eta0 in ("inverse", lambda k: 1.0 / k):
+    asked = []
+    for eta0 in ("inverse", lambda k: asked.append(k) or 1.0 / k):
         model = Perceptron(order="cyclic", tol=None, max_iter=2, eta0=eta0, variant=variant)
         model.set_params(kernel=kernel)
         with warnings.catch_warnings(action="ignore"):
@@ -177,6 +178,7 @@ def test_steps_by_a_schedule_from_any_start_with_weights(kernel, variant, random
         assert model.n_updates_ == k
         with pytest.raises(ValueError, match="constant step"):
             model.mistake_bound(X, y, [1.0, 0.0])
+    assert len(asked) <= 2 * 30  # a pass has no more updates than rows
     steps = list(model.steps(X, y, sample_weight=s, **start))
     assert [step.mistakes for step in steps[1:]] == mistakes
     np.testing.assert_allclose(steps[-1].dual, alpha, atol=1e-12)

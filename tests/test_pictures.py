@@ -27,15 +27,18 @@ from maxmargin import (
     MCEClassifier,
     NuSVC,
     NuSVR,
+    Nystroem,
     OneClassSVM,
     Perceptron,
     SVCSearchCV,
     losses,
 )
-from maxmargin.multiclass import OneVsOne
+from maxmargin.kernels import RBF
+from maxmargin.multiclass import DAG, OneVsOne
 from maxmargin.plotting import (
     ConstraintDisplay,
     DecisionDisplay,
+    KernelMatrixDisplay,
     LiftDisplay,
     LossDisplay,
     MarginDisplay,
@@ -47,6 +50,7 @@ from maxmargin.plotting import (
     StreetsDisplay,
     SurfaceDisplay,
     TubeDisplay,
+    marks,
     plot_constraint,
     plot_decision,
     plot_lift,
@@ -63,6 +67,7 @@ from maxmargin.plotting import (
 from maxmargin.plotting.geometry.lift import _cut
 
 Figure = pytest.importorskip("matplotlib.figure").Figure
+to_rgba = pytest.importorskip("matplotlib.colors").to_rgba
 LineCollection = pytest.importorskip("matplotlib.collections").LineCollection
 COARSE = {"grid_resolution": 40}
 
@@ -252,6 +257,96 @@ def test_streets_that_are_not_there(petals, moons, ax):
         plot_street(OneClassSVM().fit(X), X, y, ax=ax)
     with pytest.raises(ValueError, match="got 90 other rows"):
         plot_street(SVC().fit(X, y), X[::-1], y[::-1], ax=ax)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_streets_of_data_frames(moons, library, ax):
+    frames, (X, y) = pytest.importorskip(library), moons
+    frame = frames.DataFrame({"width": X[:, 0], "height": X[:, 1]})
+    for model in (SVC(C=2.0), LinearSVC(), make_pipeline(StandardScaler(), SVC())):
+        shown = StreetDisplay.from_estimator(model.fit(frame, y), frame, y, ax=ax, **COARSE)
+        plain = StreetDisplay.from_estimator(model.fit(X, y), X, y, ax=ax, **COARSE)
+        assert shown.plane.names == ("width", "height")
+        np.testing.assert_allclose(shown.plane.values, plain.plane.values)
+        np.testing.assert_allclose(shown.feet, plain.feet)
+
+
+def test_what_is_said_of_names_and_shapes_that_do_not_suit(moons, ax):
+    X, y = moons
+    named = np.where(y, "_inside", "out")
+    for draw in (plot_decision, plot_street):
+        listed = labels(draw(SVC().fit(X, named), X, named, ax=Figure().subplots()))
+        assert any("_inside (" in text for text in listed)
+        with pytest.raises(ValueError, match="A second column gives it a plane"):
+            draw(SVC().fit(X[:, :1], y), X[:, :1], y, ax=ax)
+        with pytest.raises(ValueError, match="got 90 other rows"):
+            draw(SVC().fit(X, y), np.c_[X, X], y, ax=ax)
+    with pytest.raises(ValueError, match="bar_width must be positive, or None; got 0"):
+        plot_margins(SVC().fit(X, y), X, y, ax=ax, bar_width=0)
+
+
+def test_ink_is_seen_on_a_dark_ground(moons):
+    from matplotlib import style
+
+    X, y = moons
+    assert marks.ink() == marks.INK
+    with style.context("dark_background"):
+        assert marks.ground() == "black"
+        ax, tube, dag = Figure().subplots(1, 3)
+        plot_street(SVC().fit(X, y), X, y, ax=ax, **COARSE)
+        plot_tube(SVR().fit(X[:, :1], X[:, 1]), X[:, :1], X[:, 1], ax=tube)
+        plot_scheme(DAG(3), ax=dag)
+    drawn = [tuple(c) for art in ax.collections for c in np.atleast_2d(art.get_edgecolor())]
+    drawn += [to_rgba(line.get_color()) for line in (*ax.lines, *tube.lines)]
+    dark = [colour for colour in drawn if max(colour[:3]) < 0.3 and colour[3] > 0]
+    assert not dark
+    for text in dag.texts:
+        face = text.get_bbox_patch()
+        if face is not None:
+            assert to_rgba(text.get_color()) != face.get_facecolor()
+
+
+@pytest.mark.parametrize(
+    ("machine", "title"),
+    [
+        (SVC(gamma=2.0, norm_bound=0.5), "RBF(gamma=2.0), ||w|| <= 0.5: "),
+        (LinearSVC(norm_bound=0.5), "LinearSVC, ||w|| <= 0.5: "),
+        (
+            SVC(gamma=2.0, approximation=Nystroem(n_components=9)),
+            "RBF(gamma=2.0) by Nystroem, C = 1",
+        ),
+        (SVC(gamma=2.0, lam=0.1), "RBF(gamma=2.0), lam = 0.1: "),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:The features stand in")
+def test_titles_name_the_problem_that_was_solved(machine, title, moons, ax):
+    assert plot_decision(machine.fit(*moons), *moons, ax=ax, **COARSE).get_title().startswith(title)
+
+
+def test_small_values_are_not_on_the_line(moons, ax):
+    """A machine with a tiny C has small values everywhere, and they are not all zero."""
+    X, y = moons
+    display = StreetDisplay.from_estimator(SVC(C=1e-4).fit(X, y), X, y, ax=ax, **COARSE)
+    assert display.groups()["slack = 1: on f = 0"].sum() < 3
+    assert display.groups()["slack < 1: inside the street"].sum() > 70
+
+
+def test_legends_can_be_read_beside_thousands_of_points(ax):
+    X, y = make_moons(5000, noise=0.3, random_state=0)
+    plot_decision(LogisticRegression().fit(X, y), X, y, ax=ax, **COARSE)
+    areas = [h.get_sizes()[0] for h in ax.get_legend().legend_handles if hasattr(h, "get_sizes")]
+    assert areas
+    assert min(areas) >= 15
+
+
+def test_names_of_classes_stay_inside_the_figure(petals):
+    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    ax = figure.subplots()
+    names = np.array(["setosa", "versicolor", "virginica"])[petals[1]]
+    KernelMatrixDisplay.from_kernel(RBF(gamma=0.5), petals[0], names, ax=ax)
+    figure.canvas.draw()
+    assert all(text.get_window_extent().x0 >= 0 for text in ax.get_yticklabels())
 
 
 def test_what_C_and_lam_do_to_the_street(blobs, moons):

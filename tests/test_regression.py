@@ -230,6 +230,9 @@ def test_a_step_that_is_too_long_diverges_and_says_so(solver, random):
     for method in (GradientDescent, StochasticDescent):
         with pytest.raises(ValueError, match="no schedule 'fast'"):
             LinearRegression(solver=method(step_size="fast")).fit(X, y)
+        for size in (0.0, -1.0, np.nan, np.inf, [0.1]):
+            with pytest.raises(ValueError, match="step_size is a positive number"):
+                method(step_size=size)
         with pytest.raises(ValueError, match="no units 'mine'"):
             LinearRegression(solver=method(units="mine")).fit(X, y)
     with pytest.raises(ValueError, match="size of step 2 is -0"):
@@ -301,13 +304,13 @@ def test_stochastic_descent_on_squares_is_the_delta_rule(random):
         for i in range(30):
             x = np.append(X[i], 1.0)
             w = w + eta * (y[i] - w @ x) * x
-        path.append(w)
+            path.append(w)
     trace, rule = Trace(), StochasticDescent(step_size=eta / 2, shuffle=False)
     for data in (X, sp.csr_array(X)):
         model = LeastSquaresClassifier(solver=rule, max_iter=3, callback=trace).fit(data, label)
         np.testing.assert_allclose([*model.coef_[0], *model.intercept_], w, rtol=1e-12)
     walked = [record.variables[0] for record in trace.records[0]]
-    np.testing.assert_allclose(walked[-4:], path, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(walked, path, rtol=1e-12, atol=1e-14)
     options = {"solver": "sgd", "step_size": eta / 2, "max_iter": 3}
     one, same, other = (
         LeastSquaresClassifier(random_state=seed, **options).fit(X, label).coef_

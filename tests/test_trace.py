@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import (
@@ -120,13 +121,55 @@ def test_a_trace_has_the_whole_way_and_changes_nothing(machine, y, method, shape
         assert max(last) == pytest.approx(usual.certificate_.relative_gap, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("machine", "y", "rows"),
+    [
+        (LinearRegression(solver="sgd"), NUMBERS, 1),
+        (LogisticRegression(solver="sgd", step_size=1e-3), TWO, 1),
+        (LogisticRegression(solver="sgd", penalty=None), THREE, 1),
+        (MCEClassifier(solver="sgd", n_restarts=0), THREE, 1),
+        (LogisticRegression(solver="sgd"), THREE, 64),
+        (LinearSVC(solver="sgd"), TWO, 64),
+    ],
+    ids=str,
+)
+def test_stochastic_steps_are_seen_row_by_row(machine, y, rows):
+    """Pegasos has a new average every 64 rows."""
+    trace, coarse = Trace(), Trace(limit=5)
+    model = fitted(machine, y, tol=1e-12, max_iter=3, trace=trace)
+    ends = [*range(rows, N, rows), N]
+    np.testing.assert_array_equal(
+        trace.curve("steps"), [0, *(N * k + end for k in range(3) for end in ends)]
+    )
+    records = trace.records[0]
+    assert records[0].working_set is None
+    for k in range(3):  # every row once in a pass
+        seen = [records[1 + k * len(ends) + j].working_set for j in range(len(ends))]
+        np.testing.assert_array_equal(np.sort(np.concatenate(seen)), np.arange(N))
+    for traced in (trace, coarse):
+        model = fitted(machine, y, tol=1e-12, max_iter=3, trace=traced)
+        assert np.max(model.n_iter_) == 3
+        assert traced.curve("steps")[-1] == 3 * N
+        np.testing.assert_allclose(np.atleast_2d(traced.weights()[-1]), np.atleast_2d(model.coef_))
+    assert "steps or more" in coarse.thinned
+
+
+@pytest.mark.parametrize("machine", [LinearRegression, LogisticRegression])
+def test_rows_on_the_way_to_infinity(machine):
+    model = machine(solver="sgd", step_size=1e40, random_state=0, trace=True)
+    with pytest.warns(ConvergenceWarning, match="have diverged"):
+        model.fit(X, TWO)
+    assert len(model.trace_) > 2
+    assert np.isfinite(model.coef_).all()
+
+
 def test_a_long_way_takes_little_memory():
     trace = Trace(limit=10)
     model = fitted(LinearSVC(solver="sgd", max_iter=200), TWO, callback=trace)
     assert len(trace) <= 11
     steps = trace.curve("steps")
     assert steps[0] == 0
-    assert steps[-1] == model.n_iter_ > 20
+    assert steps[-1] == N * model.n_iter_ > 20 * N
 
 
 def test_a_sample_of_many_rows_is_part_of_the_way(monkeypatch):
@@ -324,6 +367,22 @@ def test_the_last_record_is_where_a_fit_was_stopped():
         model.fit(rows, y)
     assert model.trace_.curve("steps")[-1] == model.n_iter_[0] >= seen[-1]
     np.testing.assert_allclose(model.trace_.weights()[-1], model.coef_[0])
+
+
+@pytest.mark.parametrize("max_bytes", [0, 20_000, 100_000])
+def test_many_problems_share_the_memory(max_bytes):
+    X, y = load_digits(return_X_y=True)
+    trace = SVC(trace=Trace(max_bytes=max_bytes)).fit(X[:300], y[:300]).trace_
+    arrays = [r.variables for records in trace.records.values() for r in records]
+    assert sum(a.nbytes for a in arrays if a is not None) <= max_bytes
+    assert ("records have no variables" in trace.thinned) == any(a is None for a in arrays)
+    assert len(trace.records) == 45
+    for records in trace.records.values():  # both ends of each, if nothing else
+        assert records[0].steps == 0
+        assert records[-1].violation <= 1e-3
+    assert all(trace.steps_until_next(k) <= 4 * r[-1].steps for k, r in trace.records.items())
+    assert len(trace.to_frame()) == len(trace)
+    assert list(Trace().to_frame().columns[:3]) == ["problem", "method", "steps"]
 
 
 def test_what_was_thinned_out_is_said(monkeypatch):

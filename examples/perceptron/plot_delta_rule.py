@@ -36,17 +36,18 @@ for name, model in models.items():
     print(f"{name}: {(model.predict(X) != y).sum()} of {len(X)} wrong")
 
 # %%
-# The way of the delta rule, pass by pass, beside the mistakes of the perceptron.
+# The way of the delta rule, example by example, beside the mistakes of the perceptron. The trace of
+# a long way is thinned out.
 
 figure, axes = plt.subplots(1, 2, figsize=(7.4, 3.6), layout="constrained")
 plot_separators(models, X, y, axes[0]).set_ylim(-4.5, 6)
 axes[0].legend(loc="lower right", fontsize="small", edgecolor="none")
 mistakes = [step.mistakes for step in models["perceptron"].steps(X, y)][1:]
-axes[1].step(range(1, 1 + len(mistakes)), mistakes, where="post", label="perceptron, updates")
+axes[1].step(range(1, 1 + len(mistakes)), mistakes, where="post", label="perceptron")
 trace = delta.trace_
-f = trace.weights() @ X.T + trace.intercepts()[:, None]  # of every pass
+f = trace.weights() @ X.T + trace.intercepts()[:, None]
 wrong = np.sum(np.where(y == 1, 1, -1) * f <= 0, axis=1)
-axes[1].plot(trace.curve("steps")[1:], wrong[1:], "--", label="delta rule, passes")
-axes[1].set(xscale="log", xlabel="updates or passes", ylabel="examples wrong")
+axes[1].plot(trace.curve("steps")[1:], wrong[1:], "--", label="delta rule")
+axes[1].set(xscale="log", xlabel="updates", ylabel="examples wrong")
 axes[1].legend(edgecolor="none")
 plt.show()

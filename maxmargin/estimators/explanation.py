@@ -249,7 +249,10 @@ def _problem(machine: Any) -> str | None:
         numbers = [one for one in numbers if not one.startswith("C = ")]
         numbers.append(f"lam = {parameters['lam']:g}: C = 1 / (2 N lam), N the sum of the weights")
     if parameters.get("norm_bound") is not None:
-        numbers.append(f"||w|| <= {parameters['norm_bound']:g}")
+        said = f"||w|| <= {parameters['norm_bound']:g} in place of the penalty"
+        same = "".join(f": {one} has the same answer" for one in numbers if one.startswith("C = "))
+        numbers = [one for one in numbers if not one.startswith(("C = ", "l1_ratio"))]
+        numbers.append(said + same)
     if "V(" in formula and "loss" in parameters:
         numbers.append(f"V the {parameters['loss']}")
     if parameters.get("fit_intercept") is False:
@@ -276,9 +279,8 @@ def _number(machine: Any, name: str) -> str | None:
     for value in (getattr(machine, f"{name}_", None), machine.get_params(deep=False).get(name)):
         if value is None or isinstance(value, str | bool) or callable(value):
             continue
-        values = np.unique(np.asarray(value, dtype=float))
-        if len(values) == 1:
-            return f"{values[0]:g}"
+        values = np.unique(np.asarray(value, dtype=float))  # what was found is not what was given
+        return f"{values[0]:g}" if len(values) == 1 else None
     return None
 
 
@@ -330,9 +332,10 @@ def _certified(certificate: Any) -> str:
 
 def _support(machine: Any) -> tuple[Support | None, list[str]]:
     """Support vectors, and the class of each where they are grouped by it."""
-    if not hasattr(machine, "n_support_"):
+    known = hasattr(machine, "n_support_") or hasattr(machine, "slack_")
+    if not (known and hasattr(machine, "support_")):  # a ridge regression keeps all rows
         return None, []
-    counts, rows = np.atleast_1d(machine.n_support_), machine.support_
+    counts, rows = np.atleast_1d(getattr(machine, "n_support_", 0)), machine.support_
     classes = [str(name) for name in getattr(machine, "classes_", [])]
     grouped = len(classes) == len(counts) and counts.sum() == len(rows)
     by_class = dict(zip(classes, counts.tolist(), strict=True)) if grouped else {}
@@ -341,7 +344,8 @@ def _support(machine: Any) -> tuple[Support | None, list[str]]:
     if hasattr(machine, "_free_and_bounded"):
         free, bounded = (int(count) for count in np.sum(machine._free_and_bounded, axis=0))
     machines = len(np.atleast_1d(machine.intercept_))
-    n = machine.shape_fit_[0]
+    slack: Any = _largest_slack(machine)  # a linear machine has it, and no shape_fit_
+    n = machine.shape_fit_[0] if hasattr(machine, "shape_fit_") else len(slack)
     return Support(len(rows), n, by_class, free, bounded, machines), labels
 
 
@@ -360,10 +364,12 @@ def _alpha(machine: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_slack(machine: Any) -> np.ndarray | None:
+    """Slack of each row, the largest of any machine; none where no machine has seen it."""
     given = getattr(machine, "slack_", None)
-    if given is None or np.ndim(given) == 1:
-        return given
-    return np.nanmax(given, axis=1 if is_regressor(machine) else 0)
+    if given is None:
+        return None
+    known = np.nan_to_num(given, nan=0.0)
+    return known if known.ndim == 1 else known.max(axis=1 if is_regressor(machine) else 0)
 
 
 def _counted(slack: np.ndarray, machine: Any) -> Slack:

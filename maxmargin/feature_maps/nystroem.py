@@ -127,9 +127,10 @@ class Nystroem(FeatureMap):
         values, vectors = np.linalg.eigh(gram.block(chosen, chosen))
         good = values > _RESOLVED * max(float(values[-1]), 0.0)
         if good.sum() < min(self.n_components, gram.n):
+            rank = int(good.sum())
             warn(
-                f"The kernel's values have rank {int(good.sum())} here: there are so many columns, "
-                f"not n_components={self.n_components}. Lower it.",
+                f"The kernel's values have rank {rank} here: there are so many columns, not "
+                f"n_components={self.n_components}. Fewer will do: Nystroem(n_components={rank}).",
                 UserWarning,
             )
         self.normalization_ = (vectors[:, good] / np.sqrt(values[good])).T.copy()

@@ -96,7 +96,7 @@ class RandomFourier(FeatureMap):
         X, _ = self._validated(X, np.ones(_num_samples(X)), kernel)
         self.kernel_ = kernel.resolve(X, getattr(self, "feature_names_in_", None))
         random = check_random_state(self.random_state)
-        shape = X.shape[1], (self.n_components + 1) // 2
+        shape = X.shape[-1], (self.n_components + 1) // 2  # sequences have one, and are refused
         self.frequencies_, factor = _spectral(self.kernel_, shape, random)
         self.offset_ = float(random.uniform(0.0, 2.0 * np.pi))
         self._scale = (factor / shape[1]) ** 0.5

@@ -52,6 +52,7 @@ _METHODS: dict[str, Callable[[], Method]] = {
 }
 
 
+_ROUNDING = 1e-9  # by which a loss may seem to grow
 MULTICLASS = [StrOptions(set(NAMED)), Scheme, callable]  # constraints on parameters
 STEPS: dict[str, list] = {
     "step_size": [POSITIVE, StrOptions(set(SCHEDULES)), callable, None],
@@ -84,8 +85,8 @@ def growth(machine: Any) -> str:
     if solver == "gradient_descent" or isinstance(solver, GradientDescent):
         curves = getattr(machine, "loss_curve_", [])
         curves = [curves] if np.ndim(curves[:1]) == 1 else curves
-        grown = sum(int(np.sum(np.diff(curve) > 0)) for curve in map(np.array, curves))
-        ended = machine.certificate_.status is Status.MAX_ITER
+        grown = sum(int(np.sum(np.diff(c) > _ROUNDING * c[:-1])) for c in map(np.array, curves))
+        ended = machine.certificate_.status in (Status.MAX_ITER, Status.STALLED)
         if ended and grown and stated.step_size is not None:
             return (
                 f" The loss has grown at {grown} steps (see loss_curve_), so that "

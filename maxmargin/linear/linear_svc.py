@@ -248,7 +248,10 @@ class LinearSVC(Street, RiskClassifier):
     def _solved(self, risk: Any, k: int, monitor: Any, cache: Any) -> tuple[Any, LinearSolution]:
         if not self._hard:
             return super()._solved(risk, k, monitor, cache)
-        choice = self._choice(hinged(risk))
+        try:
+            choice = self._choice(hinged(risk))
+        except ValueError as error:
+            raise ValueError(f"C=inf is found through the hinge, for any loss. {error}") from None
         monitor.fit.chosen.append(choice)
         watch = Watch(self.tol, self.max_iter, monitor)
         try:

@@ -349,13 +349,14 @@ class LogisticRegression(RiskClassifier):
             warn(f"Inconsistent values: penalty={penalty} with l1_ratio={ratio}.", UserWarning)
 
     def _unfinished(self) -> str:
-        if self._penalty.none and self.certificate_.status is not Status.DIVERGED:
+        diverged = self.certificate_.status is Status.DIVERGED
+        if self._penalty.none and not (diverged or growth(self)):
             return (
                 "Without a penalty the likelihood has no maximum where the classes can be "
                 "separated: longer weights are always better. These have a norm of "
                 f"{np.linalg.norm(self.coef_):.3g} and stopped growing for want of digits or "
                 "passes. Use penalty='l2' and a finite C; maxmargin.is_separable tells whether "
-                f"that is the case.{growth(self)}"
+                "that is the case."
             )
         return super()._unfinished()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin.risk import LinearSolution, RegularisedRisk, Risk
 from maxmargin.solvers import Method, Watch
-from maxmargin.solvers.ivanov import Answer, Arrays, BoundedProblem, minimise_within
+from maxmargin.solvers.ivanov import Answer, Arrays, BoundedProblem, minimise_within, natural_cost
 from maxmargin.solvers.risk.run import RiskCache
 
 _FINEST = 1e-13  # relative gap beyond which no solver is asked to go
@@ -23,6 +23,7 @@ class BoundedRisk(BoundedProblem):
     ) -> None:
         self.risk, self.method, self.watch, self.start = risk, method, watch, start
         self.nothing, self.cache, self.passes = risk.nothing, RiskCache(), 0
+        self.first = natural_cost(risk.cost, risk.design.squared_norms(risk.penalised))
         if isinstance(risk, RegularisedRisk) and not risk.of_margins and risk.free_intercept:
             self.nothing = risk.empirical(np.full(risk.n, np.median(risk.y)))
 

@@ -131,7 +131,9 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     callback : callable, optional
         Called with a :class:`~maxmargin.progress.Progress` at times; True stops the fit.
     trace : bool or Trace, default=False
-        Record every update in ``trace_`` (:class:`~maxmargin.Trace`): row, loss, weights, bias.
+        Record every update in ``trace_`` (:class:`~maxmargin.Trace`): row, loss, weights, bias. The
+        weights are those at work, also with ``variant="pocket"`` or ``"averaged"``: what these
+        keep is known at the end, in ``coef_``.
     multiclass : {"ovr", "ovo", "dag", "ecoc"}, Scheme or subclass of it, default="ovr"
         How several classes are told apart, by name or by a scheme of :mod:`maxmargin.multiclass`.
 

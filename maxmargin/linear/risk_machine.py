@@ -48,6 +48,7 @@ from maxmargin.solvers import (
     Choice,
     ClassDescent,
     DualDescent,
+    DualMethod,
     Method,
     Pegasos,
     StochasticDescent,
@@ -316,8 +317,10 @@ class RiskMachine(LinearMachine):
             choice = select_primal(risk)
         else:
             choice = select_solver(risk)
-        refused = choice.method.accepts(risk)
-        if isinstance(risk, DirectRisk) and refused is not None:
+        others = "It solves duals of kernel machines: use SVC or SVR with kernel='linear' for it."
+        dual = isinstance(choice.method, DualMethod)
+        refused = others if dual else choice.method.accepts(risk)
+        if isinstance(risk, DirectRisk) and not dual and refused is not None:
             refused = "All classes in one problem are solved by solver='auto' or 'class_descent'."
         if refused is not None:
             raise ValueError(f"{refused} Got solver={self.solver!r} and dual={self.dual!r}.")

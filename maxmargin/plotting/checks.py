@@ -33,6 +33,9 @@ def check_drawable(
             "precomputed kernel knows no points: fit it with a kernel object or function instead."
         )
     found = getattr(model, "n_features_in_", "no vectors")
+    if found == 1 < n_features:
+        instead = "A second column gives it a plane; plot_margins draws classifiers on one, too."
+        chosen = False
     if found != n_features and not (chosen and found != "no vectors"):
         raise ValueError(
             f"{asked_by} draws machines on {n_features} feature{'s' * (n_features > 1)}, and this "
@@ -57,8 +60,8 @@ def _holds_support_vectors(model: Any, X: Any) -> bool:
     machine = last_step(model)
     if machine is not model and len(model) > 1:
         X = model[:-1].transform(X)
-    rows = dense(_safe_indexing(X, machine.support_))
-    return np.allclose(rows, dense(machine.support_vectors_))
+    rows, known = dense(_safe_indexing(X, machine.support_)), dense(machine.support_vectors_)
+    return rows.shape == known.shape and np.allclose(rows, known)
 
 
 def dense(X: Any) -> np.ndarray:
@@ -101,7 +104,8 @@ def class_names(classes: np.ndarray, given: Sequence[str] | None) -> list[str]:
         raise ValueError(
             f"class_names has {len(names)} names for the {len(classes)} classes {classes.tolist()}."
         )
-    return [str(name) for name in names]
+    # a legend leaves out what begins with an underscore
+    return [f" {name}" if str(name).startswith("_") else str(name) for name in names]
 
 
 def class_index(classes: Any, y: Any) -> np.ndarray:

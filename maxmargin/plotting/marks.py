@@ -12,11 +12,13 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BLUE, ORANGE, INK = "#0072b2", "#e69f00", "#1a1a1a"
+BLUE, ORANGE = "#0072b2", "#e69f00"
+INK, CHALK = "#1a1a1a", "#f2f2f2"  # on paper and on filled fields; on a dark ground: see ink()
 
 _MARKED = 400  # points that rings, dots or crosses are put on; more hide what they mark
 _PAD = 0.03  # of the picture, between its frame and the legend
 _BELOW = 0.45  # inches, for the numbers and the name of an axis above a legend that is below
+_SHOWN = 16.0  # least area of a mark in a legend
 _CROWDED = 1000  # points from which their marks are small and let others shine through
 
 # M. A. Petroff (2021), Accessible color sequences for data visualization, arXiv:2107.02270
@@ -34,6 +36,26 @@ def require_matplotlib() -> None:
         raise ImportError(
             'Pictures need matplotlib, which is not installed: pip install "maxmargin[plot]"'
         ) from error
+
+
+def on_dark_ground() -> bool:
+    """Whether the style that is in force draws on a dark ground."""
+    import matplotlib as mpl
+    from matplotlib.colors import to_rgb
+
+    return float(np.mean(to_rgb(mpl.rcParams["axes.facecolor"]))) < 0.5
+
+
+def ink() -> str:
+    """Return the colour of lines and marks on the ground of the style."""
+    return CHALK if on_dark_ground() else INK
+
+
+def ground() -> Any:
+    """Return the colour that hides what is behind it."""
+    import matplotlib as mpl
+
+    return mpl.rcParams["axes.facecolor"] if on_dark_ground() else "white"
 
 
 def axes_or_new(ax: Axes | None) -> Axes:
@@ -85,6 +107,10 @@ def rounded(kernel: Any) -> str:
 def describe(machine: Any) -> str:
     """Return kernel and cost of a machine in a few words, for a title."""
     kernel = rounded(getattr(machine, "kernel_", None) or type(machine).__name__)
+    if getattr(machine, "feature_map_", None) is not None:
+        kernel += f" by {type(machine.feature_map_).__name__}"
+    if getattr(machine, "norm_bound", None) is not None:
+        return f"{kernel}, ||w|| <= {machine.norm_bound:g}"
     for name in ("lam", "nu", "C"):
         if isinstance(getattr(machine, name, None), Real):
             return f"{kernel}, {name} = {getattr(machine, name):g}"
@@ -126,9 +152,10 @@ def scatter(
 
 
 def ring(
-    ax: Axes, points: np.ndarray, support: np.ndarray, marked: bool = True, colour: Any = INK
+    ax: Axes, points: np.ndarray, support: np.ndarray, marked: bool = True, colour: Any = None
 ) -> None:
     """Ring the support vectors among points of shape (n, 2), or say how many there are."""
+    colour = ink() if colour is None else colour
     look = {"facecolors": "none", "edgecolors": colour, "linewidths": 0.9, "zorder": 3}
     text = f"support vectors ({len(support)} of {len(points)}"
     _mark(ax, points, support, text, marked, 2.2, look)
@@ -136,35 +163,41 @@ def ring(
 
 def ring_free(ax: Axes, points: np.ndarray, rows: np.ndarray, marked: bool = True) -> None:
     """Ring the free support vectors among points of shape (n, 2)."""
-    look = {"facecolors": "none", "edgecolors": INK, "linewidths": 1.4, "zorder": 3}
+    look = {"facecolors": "none", "edgecolors": ink(), "linewidths": 1.4, "zorder": 3}
     if len(rows):
         _mark(ax, points, rows, f"free support vectors ({len(rows)}", marked, 3.0, look)
 
 
 def frame_bounded(ax: Axes, points: np.ndarray, rows: np.ndarray, marked: bool = True) -> None:
     """Put a square frame around the bounded support vectors among points of shape (n, 2)."""
-    look = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.7, "zorder": 3, "marker": "s"}
+    look = {
+        "facecolors": "none",
+        "edgecolors": ink(),
+        "linewidths": 0.7,
+        "zorder": 3,
+        "marker": "s",
+    }
     if len(rows):
         _mark(ax, points, rows, f"bounded support vectors ({len(rows)}", marked, 2.4, look)
 
 
 def dot(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
     """Put a dot on those points of shape (n, 2) that a mask chooses, or say how many they are."""
-    look = {"color": INK, "linewidths": 0, "zorder": 4}
+    look = {"color": ink(), "linewidths": 0, "zorder": 4}
     if which.any():
         _mark(ax, points, which, f"{text} ({which.sum()}", marked, 0.22, look)
 
 
 def cross(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
     """Put a cross on those points of shape (n, 2) that a mask chooses, or say how many they are."""
-    look = {"marker": "x", "color": INK, "linewidths": 1.1, "zorder": 4}
+    look = {"marker": "x", "color": ink(), "linewidths": 1.1, "zorder": 4}
     if which.any():
         _mark(ax, points, which, f"{text} ({which.sum()}", marked, 0.9, look)
 
 
 def bar(ax: Axes, points: np.ndarray, which: np.ndarray, text: str, marked: bool = True) -> None:
     """Put a bar on those points of shape (n, 2) that a mask chooses, or say how many they are."""
-    look = {"marker": "_", "color": INK, "linewidths": 1.4, "zorder": 4}
+    look = {"marker": "_", "color": ink(), "linewidths": 1.4, "zorder": 4}
     if which.any():
         _mark(ax, points, which, f"{text} ({which.sum()}", marked, 1.2, look)
 
@@ -190,6 +223,7 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     if not handles:
         return
     options: dict[str, Any] = {"handles": handles, "fontsize": "small", "edgecolor": "none"}
+    options["markerscale"] = max(1.0, float(np.sqrt(_SHOWN / size(points))))
     low, high = np.array([ax.get_xlim(), ax.get_ylim()]).T
     x, y = ((points - low) / (high - low)).T
     box = ax.legend(loc="upper right", **options).get_window_extent()

@@ -146,7 +146,7 @@ def compare_solvers(
     problem: Any,
     X: Any = None,
     y: Any = None,
-    solvers: Iterable[str | Method] | Mapping[str, Method] | None = None,
+    solvers: str | Method | Iterable[str | Method] | Mapping[str, Method] | None = None,
     *,
     tol: float = 1e-4,
     time_limit: float | None = 60.0,
@@ -167,7 +167,7 @@ def compare_solvers(
         unfitted machine with ``solver`` and ``tol``, such as SVC or LinearSVC.
     X, y : array-like
         The data, for an estimator.
-    solvers : iterable of str and Method, or dict of them by names of your own, optional
+    solvers : str, Method, iterable of them, or dict of them by names of your own, optional
         By default all that the machine or the kind of problem has names for. ``"auto"`` is what a
         machine takes where it is asked for nothing.
     tol : float, default=1e-4
@@ -357,6 +357,8 @@ def _named(solvers: Any, subject: _Subject) -> dict[str, str | Method]:
     """Solvers by their names; a method that occurs twice has its options in its name."""
     if isinstance(solvers, Mapping):
         return dict(solvers)
+    if isinstance(solvers, str | Method):
+        solvers = [solvers]
     solvers = subject.names if solvers is None else list(solvers)
     short = [s if isinstance(s, str) else method_name(s) for s in solvers]
     return {

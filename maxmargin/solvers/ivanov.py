@@ -56,9 +56,12 @@ class BoundedProblem(ABC):
     ----------
     nothing : float
         Sum of the losses of zero weights.
+    first : float
+        The C that is tried first.
     """
 
     nothing: float
+    first: float
 
     @abstractmethod
     def solve(self, cost: float, gap: float) -> Answer:
@@ -152,8 +155,14 @@ class Bounded:
         return replace(judged, problem=problem)
 
 
+def natural_cost(costs: np.ndarray, squared_norms: np.ndarray) -> float:
+    """Return the C at which ``C c_i ||x_i||^2`` is one on average, in whatever units both are."""
+    mean = float((costs * squared_norms).sum()) / max(int(np.count_nonzero(costs)), 1)
+    return float(np.clip(1.0 / max(mean, 1.0 / _LARGEST), 1.0 / _LARGEST, _LARGEST))
+
+
 def minimise_within(
-    problem: BoundedProblem, norm_bound: float, tol: float, cost: float = 1.0
+    problem: BoundedProblem, norm_bound: float, tol: float
 ) -> tuple[Bounded, Status]:
     """Find weights of the least loss within a bound on their norm.
 
@@ -163,8 +172,6 @@ def minimise_within(
     norm_bound : float
     tol : float
         Duality gap over the loss, or over a millionth of that of zero weights where it is less.
-    cost : float
-        The C that is tried first.
 
     Returns
     -------
@@ -172,7 +179,7 @@ def minimise_within(
     status : Status
         Converged, or why it ended before that.
     """
-    found, search = Bounded(problem, norm_bound, tol), _Search(cost)
+    found, search = Bounded(problem, norm_bound, tol), _Search(problem.first)
     status = Status.CONVERGED
     for _ in range(_TRIES):
         answer = problem.solve(search.cost, search.share * found.allowed)

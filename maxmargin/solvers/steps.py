@@ -11,7 +11,7 @@ Annals of Mathematical Statistics 22, 1951).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -45,22 +45,38 @@ def step_sizes(step_size: StepSize, first: float, before: int, count: int) -> np
     array([0.5  , 0.333])
     """
     if isinstance(step_size, str):
-        if step_size not in SCHEDULES:
-            raise ValueError(f"There is no schedule {step_size!r}: use one of {[*SCHEDULES]}.")
         return first * SCHEDULES[step_size](np.arange(before + 1.0, before + count + 1.0))
     if not callable(step_size):
         return np.full(count, float(step_size))
-    sizes = np.array([_checked(step_size(t), t) for t in range(before + 1, before + count + 1)])
-    return sizes.astype(np.float64)
+    return np.array([_returned(step_size(t), t) for t in range(before + 1, before + count + 1)])
 
 
-def _checked(size: Any, t: int) -> float:
-    if not (np.ndim(size) == 0 and np.isfinite(size) and size > 0):
+def _returned(size: Any, t: int) -> float:
+    if not _is_size(size):
         raise ValueError(
             f"The size of step {t} is {size!r}: a function of the number of the step, from 1 on, "
             "has to return a positive number."
         )
     return float(size)
+
+
+def check_step_size(step_size: Any, schedules: Collection[str] = ()) -> None:
+    """Refuse what is neither a positive number, nor a function, nor the name of a schedule."""
+    if isinstance(step_size, str) and schedules:
+        if step_size not in schedules:
+            raise ValueError(f"There is no schedule {step_size!r}: use one of {[*schedules]}.")
+    elif not (callable(step_size) or _is_size(step_size)):
+        raise ValueError(
+            "step_size is a positive number, or a function of the number of the step; got "
+            f"{step_size!r}."
+        )
+
+
+def _is_size(size: Any) -> bool:
+    if isinstance(size, float):  # as most are, and there may be millions
+        return 0 < size < np.inf
+    size = np.asarray(size)
+    return size.dtype.kind in "fiu" and size.ndim == 0 and bool(0 < size < np.inf)
 
 
 def in_data_units(units: str, step_size: StepSize | None) -> bool:

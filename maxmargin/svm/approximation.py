@@ -112,7 +112,9 @@ class FeatureSpace:
         )
         self.linear.scheme_ = getattr(machine, "scheme_", None)  # type: ignore[assignment]
         kernel = kernel.resolve(Views(X), getattr(machine, "feature_names_in_", None))
-        self.map = _map_for(machine, kernel).fit(X)
+        self.map = _map_for(machine, kernel)
+        self.map._validate_params()  # which a fit inside of a fit leaves out
+        self.map.fit(X)
         self.error = float(self.map.approximation_error_)
         if self.error > _LARGE:
             warn(

@@ -114,7 +114,9 @@ class KernelMachine(KernelEstimator):
             parts: list[Any] = [e.certificate for e in evaluations]
             self._keep_certificate(type(parts[0]).worst(parts), steps, monitor)
         self._betas = [_nonzero(e.solution.beta) for e in evaluations]
-        self._free_and_bounded = [_free_and_bounded(e) for e in evaluations]
+        self.__dict__.pop("_free_and_bounded", None)
+        if self.norm_bound is None:  # whose expansion may lie between those of two costs
+            self._free_and_bounded = [_free_and_bounded(e) for e in evaluations]
         if checkpoint is not None:
             if self.certificate_.converged:
                 checkpoint.remove()

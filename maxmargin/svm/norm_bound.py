@@ -17,7 +17,7 @@ from maxmargin.duals import DualProblem
 from maxmargin.evaluation import Evaluation
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.solvers import Auto, solve_certified
-from maxmargin.solvers.ivanov import Answer, Arrays, BoundedProblem, minimise_within
+from maxmargin.solvers.ivanov import Answer, Arrays, BoundedProblem, minimise_within, natural_cost
 
 _FINEST = 1e-12  # KKT violation beyond which no solver is asked to go
 _OUTSIDE = 1e-12  # of a box: how far rounding may bring a variable out of it
@@ -30,7 +30,13 @@ class BoundedDual(BoundedProblem):
     """
 
     def __init__(
-        self, gram: Gram, problem: DualProblem, solver: Auto, workers: Workers, number: int
+        self,
+        gram: Gram,
+        problem: DualProblem,
+        solver: Auto,
+        workers: Workers,
+        number: int,
+        known: tuple[float, np.ndarray] | None = None,
     ) -> None:
         assert problem.losses is not None  # of machines with a C
         self.number = number
@@ -42,7 +48,9 @@ class BoundedDual(BoundedProblem):
         zero = np.full(len(target), float(np.median(target)) if free else 0.0)
         self.nothing = self._lost(zero)
         self.evaluation: Evaluation | None = None
-        self.known: tuple[float, np.ndarray] | None = None  # a cost and its variables
+        self.known = known  # a cost and its variables
+        rows = problem.gram_row[: len(target)]
+        self.first = known[0] if known else natural_cost(self.losses.cost, gram.diagonal[rows])
 
     @property
     def _of_margins(self) -> bool:
@@ -128,10 +136,8 @@ def within(
             f"norm_bound={norm_bound:g} bounds a norm in feature space, and {gram.kernel!r} is "
             "indefinite on these data: it has none. Use C or lam, or a valid kernel."
         )
-    bounded = BoundedDual(gram, problem, solver, workers, number)
-    bounded.known = known
-    first = 1.0 if known is None else known[0]
-    found, status = minimise_within(bounded, norm_bound, tol, first)
+    bounded = BoundedDual(gram, problem, solver, workers, number, known)
+    found, status = minimise_within(bounded, norm_bound, tol)
     solver.monitor.finished()
     last: Any = bounded.evaluation
     cost, (coefficients, decision, bias) = found.multiplier, found.primal

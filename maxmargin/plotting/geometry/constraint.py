@@ -116,14 +116,14 @@ class ConstraintDisplay(Display):
                 ax.annotate("", tuple(to), tuple(self.optimum), arrowprops=arrow, zorder=4)
                 label = f"direction of $\\nabla {name}$"
                 handles.append(Line2D([], [], color=colour, linewidth=2, label=label))
-        ax.plot(*self.optimum, "o", color=marks.INK, markersize=7, zorder=5)
+        ax.plot(*self.optimum, "o", color=marks.ink(), markersize=7, zorder=5)
         said = "g = 0" if self.active else "g > 0"
         state = "active" if self.active else "inactive"
         ax.set(xlim=self.x[[0, -1]], ylim=self.y[[0, -1]], xlabel="$x_1$", ylabel="$x_2$")
         ax.set_aspect("equal")
         ax.set_title(f"constraint {state}: ${said}$, $\\lambda = {self.multiplier:.3g}$")
         highest = "highest $f$ where it is allowed"
-        point: dict[str, Any] = {"marker": "o", "linestyle": "none", "color": marks.INK}
+        point: dict[str, Any] = {"marker": "o", "linestyle": "none", "color": marks.ink()}
         handles.append(Line2D([], [], label=highest, **point))
         marks.legend(ax, np.array([self.optimum]), handles)
 

@@ -99,7 +99,7 @@ class LiftDisplay(PanelDisplay):
         cut = _cut(self.w, self.b, lifted.min(axis=0), lifted.max(axis=0))
         if len(cut):
             space.add_collection3d(
-                Poly3DCollection([cut], facecolor=marks.INK, alpha=0.2, edgecolor=marks.INK)
+                Poly3DCollection([cut], facecolor=marks.ink(), alpha=0.2, edgecolor=marks.ink())
             )
         for of, colour, marker, name in zip(
             (-1, 1), marks.colours(2), "os", self.names, strict=True

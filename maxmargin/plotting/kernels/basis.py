@@ -96,7 +96,7 @@ class BasisDisplay(PanelDisplay):
             above.set_title(name)
             below.plot(self.x, self.kernels[name], color=marks.BLUE, linewidth=2)
             foot = below.get_xaxis_transform()
-            below.plot(self.at, 0, "x", color=marks.INK, clip_on=False, zorder=5, transform=foot)
+            below.plot(self.at, 0, "x", color=marks.ink(), clip_on=False, zorder=5, transform=foot)
             below.set(xlabel="x")
         ax[0, 0].set_ylabel("basis functions")
         ax[1, 0].set_ylabel(f"k(x, {self.at:g})")

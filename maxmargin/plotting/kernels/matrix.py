@@ -131,7 +131,7 @@ class KernelMatrixDisplay(Display):
         signed = bool(self.matrix.min(initial=0.0) < -1e-12 * most)
         look = {"cmap": "PuOr", "vmin": -most, "vmax": most} if signed else {"cmap": "viridis"}
         image = ax.imshow(self.matrix, **look)
-        where: dict[str, Any] = {"ax": ax, "shrink": 0.85}
+        where: dict[str, Any] = {"ax": ax, "shrink": 0.85, "panchor": (0.0, 0.5)}
         if ax.figure.get_layout_engine() is not None:  # which makes room: as high as the matrix
             where = {"cax": ax.inset_axes((1.03, 0.0, 0.05, 1.0))}
         ax.figure.colorbar(image, label="k(x, z)", **where)

@@ -104,7 +104,7 @@ class ProcessDisplay(Display):
         ax.fill_between(x, mean - band, mean + band, label=text, **look)
         for drawn in self.functions:
             ax.plot(x, drawn, color=marks.BLUE, linewidth=0.8, alpha=0.7)
-        ax.plot(x, mean, color=marks.INK, linewidth=1.8, label="mean")
+        ax.plot(x, mean, color=marks.ink(), linewidth=1.8, label="mean")
         points = self.points
         marks.scatter(ax, points, points, marks.BLUE, label=f"targets ({len(points)})")
         ax.set(xlabel=self.names[0], ylabel=self.names[1], title=self.title)

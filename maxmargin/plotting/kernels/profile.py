@@ -116,9 +116,9 @@ class KernelProfileDisplay(Display):
         if self.at is None:
             ax.set(xlabel="distance r", ylabel="k(x, x + r)")
         else:
-            ax.axvline(self.at, color=marks.INK, linewidth=0.6, zorder=0)
+            ax.axvline(self.at, color=marks.ink(), linewidth=0.6, zorder=0)
             ax.set(xlabel="x", ylabel=f"k(x, {self.at:g})")
-        ax.axhline(0.0, color=marks.INK, linewidth=0.6, zorder=0)
+        ax.axhline(0.0, color=marks.ink(), linewidth=0.6, zorder=0)
         ax.set_xlim(self.x[0], self.x[-1])
         ax.legend(fontsize="small", frameon=False)
 

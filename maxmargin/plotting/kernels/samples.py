@@ -98,9 +98,9 @@ class KernelSamplesDisplay(Display):
         ax.fill_between(self.x, -band, band, color=marks.BLUE, alpha=0.12, linewidth=0, label=text)
         for values, colour in zip(self.functions, marks.colours(len(self.functions)), strict=True):
             ax.plot(self.x, values, color=colour, linewidth=1.4)
-        ax.axhline(0.0, color=marks.INK, linewidth=0.6, zorder=0)
+        ax.axhline(0.0, color=marks.ink(), linewidth=0.6, zorder=0)
         ax.set(xlabel="x", ylabel="f(x)", title=self.title, xlim=(self.x[0], self.x[-1]))
-        ax.legend(fontsize="small", frameon=False)
+        ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)
 
 
 def plot_kernel_samples(kernel: Any, ax: Axes | None = None, **options: Any) -> Axes:

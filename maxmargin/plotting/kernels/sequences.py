@@ -58,7 +58,7 @@ class WordsDisplay(Display):
         places = np.arange(len(self.words))
         colours = np.where(self.weights > 0, marks.ORANGE, marks.BLUE)
         ax.barh(places, self.weights, color=colours, height=0.7)
-        ax.axvline(0.0, color=marks.INK, linewidth=1.0)
+        ax.axvline(0.0, color=marks.ink(), linewidth=1.0)
         ax.set_yticks(places, self.words, family="monospace")
         ax.set_ylim(len(self.words) - 0.5, -0.5)
         title = f"The {len(self.words)} words that weigh most"
@@ -183,7 +183,7 @@ class LogoDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         low, high = (self._draw_side(ax, side) for side in (-1, 1))
-        ax.axhline(0.0, color=marks.INK, linewidth=1.0)
+        ax.axhline(0.0, color=marks.ink(), linewidth=1.0)
         margin = 0.05 * (high - low)
         ax.set(xlim=(-0.6, self.heights.shape[1] - 0.4), ylim=(low - margin, high + margin))
         ax.set(
@@ -211,7 +211,7 @@ class LogoDisplay(Display):
                 fitted = Affine2D().translate(-box.x0, -box.y0)
                 fitted = fitted.scale(0.9 / box.width, abs(height) / box.height)
                 fitted = fitted.translate(place - 0.45, reach[place] + min(height, 0.0))
-                colour = _BASES.get(letter, marks.INK)
+                colour = _BASES.get(letter, marks.ink())
                 ax.add_patch(PathPatch(fitted.transform_path(outline), color=colour, linewidth=0))
                 reach[place] += height
         return float(side * np.abs(reach).max())

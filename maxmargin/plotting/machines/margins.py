@@ -55,6 +55,8 @@ class MarginDisplay(Display):
     ) -> MarginDisplay:
         """Evaluate a model and draw; parameters as in :func:`plot_margins`."""
         machine = checks.last_step(model)
+        if bar_width is not None and not bar_width > 0:
+            raise ValueError(f"bar_width must be positive, or None; got {bar_width!r}.")
         chosen = checks.Task.of(model, task, "plot_margins")
         margins = {}
         for name, (points, labels) in {label: (X, y), **(others or {})}.items():
@@ -201,9 +203,9 @@ def _width(extent: float) -> float:
 def _zones(ax: Axes, top: float) -> None:
     """Mark 0, 1 and the street between them up to a share of the picture's height."""
     text = "the street, 0 <= y f(x) < 1"
-    ax.axvspan(0, 1, ymax=top, color=marks.INK, alpha=0.07, linewidth=0, zorder=0, label=text)
-    ax.axvline(0, ymax=top, color=marks.INK, linewidth=1.8)
-    ax.axvline(1, ymax=top, color=marks.INK, linewidth=1.0, linestyle="--")
+    ax.axvspan(0, 1, ymax=top, color=marks.ink(), alpha=0.07, linewidth=0, zorder=0, label=text)
+    ax.axvline(0, ymax=top, color=marks.ink(), linewidth=1.8)
+    ax.axvline(1, ymax=top, color=marks.ink(), linewidth=1.0, linestyle="--")
     place: dict[str, Any] = {"transform": ax.get_xaxis_transform(), "va": "top", "weight": "bold"}
     ax.text(-0.06, top, "wrong side", ha="right", **place)
     ax.text(1.06, top, "beyond", ha="left", **place)

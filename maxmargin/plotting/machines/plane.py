@@ -122,13 +122,13 @@ class Plane:
                 self.y,
                 self.values,
                 levels=list(styles),
-                colors=marks.INK,
+                colors=marks.ink(),
                 linestyles=list(styles.values()),
                 linewidths=[widths[style] for style in styles.values()],
                 zorder=2.5,  # seen through thousands of points, too
             )
         names: dict[Any, str] = {"-": "f = 0", "--": "f = -1 and f = +1, the street"}
-        look: dict[str, Any] = {"color": marks.INK}
+        look: dict[str, Any] = {"color": marks.ink()}
         return tuple(
             Line2D([], [], linestyle=style, linewidth=widths[style], label=name, **look)
             for style, name in names.items()
@@ -162,9 +162,9 @@ class Plane:
                 ha="center",
                 va="center",
                 weight="bold",
-                color=marks.INK,
+                color=marks.ink(),
                 zorder=5,
-                path_effects=[withStroke(linewidth=3, foreground="white")],
+                path_effects=[withStroke(linewidth=3, foreground=marks.ground())],
             )
         return without
 

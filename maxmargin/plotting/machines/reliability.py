@@ -111,7 +111,7 @@ class ReliabilityDisplay(Display):
 
     def _draw(self, ax: Axes) -> None:
         curves = self.curves
-        ax.plot([0, 1], [0, 1], color=marks.INK, linewidth=1, linestyle="--", label="calibrated")
+        ax.plot([0, 1], [0, 1], color=marks.ink(), linewidth=1, linestyle="--", label="calibrated")
         below = ax.inset_axes((0.0, 0.0, 1.0, _COUNTS), zorder=0)
         points = [np.zeros((0, 2))]
         for colour, curve in zip(marks.colours(len(curves)), curves, strict=True):
@@ -127,9 +127,10 @@ class ReliabilityDisplay(Display):
             below.stairs(counts, edges, color=colour, fill=len(curves) == 1, alpha=0.6)
         largest = max(int(curve.counts.max()) for curve in curves)
         below.set(xlim=(-0.02, 1.02), ylim=(0, 1.05 * largest), yscale="linear")
-        blank = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+        blank = {"facecolor": marks.ground(), "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
         told = f"rows in a bin, up to {largest}"
-        below.text(0.01, largest, told, va="top", fontsize="x-small", bbox=blank)
+        # in the middle, where the curves are far above
+        below.text(0.5, largest, told, ha="center", va="top", fontsize="x-small", bbox=blank)
         below.axis("off")
         bands = f", {self.confidence:.0%} bands" * (len(curves) <= _BANDS)
         ax.set(

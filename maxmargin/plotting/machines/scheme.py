@@ -118,15 +118,15 @@ def _draw_graph(scheme: Any, names: list[str], ax: Axes) -> None:
         for below, loser in (((i, j - 1), j), ((i + 1, j), i)):
             if i < j:
                 to = place[below]
-                arrow = {"arrowstyle": "->", "color": marks.INK, "shrinkA": 16, "shrinkB": 14}
+                arrow = {"arrowstyle": "->", "color": marks.ink(), "shrinkA": 16, "shrinkB": 14}
                 ax.annotate("", to, (x, y), arrowprops=arrow)
                 middle = (0.5 * (x + to[0]), 0.5 * (y + to[1]))
-                blank = {"facecolor": "white", "edgecolor": "none", "pad": 0.4}
+                blank = {"facecolor": marks.ground(), "edgecolor": "none", "pad": 0.4}
                 said = f"not {names[loser]}"
                 ax.text(*middle, said, ha="center", va="center", fontsize="x-small", bbox=blank)
         text = names[i] if i == j else f"{names[i]} / {names[j]}"
-        face = marks.ORANGE if i == j else "white"
-        box = {"boxstyle": "round", "facecolor": face, "edgecolor": marks.INK}
+        face = marks.ORANGE if i == j else marks.ground()
+        box = {"boxstyle": "round", "facecolor": face, "edgecolor": marks.ink()}
         ax.text(x, y, text, ha="center", va="center", bbox=box)
     ax.set(
         xlim=(-scheme.n_classes, scheme.n_classes),

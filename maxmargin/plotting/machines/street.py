@@ -116,7 +116,10 @@ class StreetDisplay(Display):
         def f(places: np.ndarray) -> np.ndarray:
             return chosen.values(model, checks.in_container_of(X, places))
 
-        plane = Plane.around(checks.in_container_of(X, points), f, grid_resolution)
+        def respond(places: Any) -> np.ndarray:
+            return chosen.values(model, places)
+
+        plane = Plane.around(checks.in_container_of(X, points), respond, grid_resolution)
         slack = np.maximum(0.0, 1.0 - side * f(points))
         tol = max(checks.tolerance(machine), 1e-9)
         feet = np.full(points.shape, np.nan)
@@ -153,7 +156,9 @@ class StreetDisplay(Display):
 
     def groups(self) -> dict[str, np.ndarray]:
         """Return masks of the points by their slack: none, less than 1, equal to 1, more than 1."""
-        none, one = self.slack <= self.tol, np.abs(self.slack - 1.0) <= self.tol
+        value = np.abs(self.slack - 1.0)  # |f| of points with slack
+        near = self.tol * min(1.0, float(value.max(initial=0.0)))  # all values may be small
+        none, one = self.slack <= self.tol, value <= near
         return {
             "slack 0: not in the street": none,
             "slack < 1: inside the street": ~none & ~one & (self.slack < 1.0),
@@ -204,7 +209,7 @@ class StreetDisplay(Display):
         away = out.sum() - there.sum()
         label = "slack: to the nearest point of the edge" + f" ({away} far from it)" * bool(away)
         ends = np.stack([self.plane.points[there], self.feet[there]], axis=1)
-        look: dict[str, Any] = {"colors": marks.INK, "linewidths": 0.9, "alpha": 0.75}
+        look: dict[str, Any] = {"colors": marks.ink(), "linewidths": 0.9, "alpha": 0.75}
         ax.add_collection(
             LineCollection(list(ends), label=label, zorder=1.8, **look), autolim=False
         )
@@ -281,8 +286,8 @@ def plot_street(
     Parameters
     ----------
     model : fitted classifier with the hinge or squared hinge loss, or Pipeline that ends in one
-        On two features: SVC, NuSVC, LinearSVC. Support vectors are marked where the machine knows
-        them.
+        On two features: SVC, NuSVC, LinearSVC. Support vectors are marked of kernel machines, whose
+        ``tol`` tells the free ones from the bounded.
     X : array-like of shape (n_samples, 2)
         The training points, as given to fit.
     y : array-like of shape (n_samples,)

@@ -95,7 +95,8 @@ class SurfaceDisplay(Display):
         title = f"{self.description}: f(x)" + f", {self.name}" * bool(self.name) + plane.aside
         crossed = [level for level in self.levels if values.min() < level < values.max()]
         styles = ["-" if level == 0 else "--" for level in crossed]
-        look: dict[str, Any] = {"levels": crossed, "colors": marks.INK, "linestyles": styles}
+        ink = marks.INK if self.flat else marks.ink()  # on fields of full colour, or in space
+        look: dict[str, Any] = {"levels": crossed, "colors": ink, "linestyles": styles}
         reach = min(float(np.abs(values).max()), _CUT) or 1.0
         if self.flat:
             from matplotlib.ticker import MaxNLocator

@@ -102,8 +102,8 @@ class TubeDisplay(Display):
         look: dict[str, Any] = {"color": marks.BLUE, "alpha": 0.15, "linewidth": 0}
         ax.fill_between(x, curve - epsilon, curve + epsilon, label=text, **look)
         for edge in (-epsilon, epsilon):
-            ax.plot(x, curve + edge, color=marks.INK, linestyle="--", linewidth=1.0)
-        ax.plot(x, curve, color=marks.INK, linewidth=1.8, label="f(x)")
+            ax.plot(x, curve + edge, color=marks.ink(), linestyle="--", linewidth=1.0)
+        ax.plot(x, curve, color=marks.ink(), linewidth=1.8, label="f(x)")
         sides: dict[str, tuple[str, np.ndarray]] = {
             r"$\xi$, above the tube": (_ABOVE, self.xi),
             r"$\hat\xi$, below the tube": (_BELOW, -self.xi_hat),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _MARGINS, _GRADIENT_MARGINS = (-2.5, 2.5), (-6.0, 6.0)
 _TOP = 4.0  # where the exponential would leave the others no room
 _TEN = marks.colours(10)
-_LOOKS: dict[str, tuple[str, str]] = {  # the lecture has the first three, in these colours
-    "zero-one": ("black", "-"),
+_LOOKS: dict[str, tuple[Any, str]] = {  # the lecture has the first three, in these colours
+    "zero-one": (None, "-"),
     "hinge": (_TEN[0], "-"),
     "logistic / ln 2": (_TEN[2], "-"),
     "squared hinge": (_TEN[0], "--"),
@@ -96,8 +96,9 @@ class LossDisplay(Display):
         others = iter(marks.colours(max(len(self.curves), 3)))
         for name, curve in self.curves.items():
             colour, style = looks.get(name) or (next(others), "-")
-            ax.plot(self.margin, curve, color=colour, linestyle=style, linewidth=1.8, label=name)
-        ax.axvline(0, color=marks.INK, linewidth=1.8 if self.weights else 0.6, zorder=0)
+            curved: dict[str, Any] = {"color": colour or marks.ink(), "linestyle": style}
+            ax.plot(self.margin, curve, linewidth=1.8, label=name, **curved)
+        ax.axvline(0, color=marks.ink(), linewidth=1.8 if self.weights else 0.6, zorder=0)
         what = "residual f(x) - y" if self.residual else "margin y f(x)"
         ax.set(xlim=self.margin[[0, -1]], xlabel=what)
         largest = max(curve.max() for curve in self.curves.values())

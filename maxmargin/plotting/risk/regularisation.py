@@ -91,10 +91,10 @@ class RegularisationDisplay(Display):
         for (lam, norm), asked in zip(self.bounds, self.asked, strict=True):
             look: dict[str, Any] = {"color": marks.ORANGE, "linewidth": 1.2, "linestyle": "--"}
             ax.plot([self.lam[0], lam, lam], [norm, norm, 0.7 * self.norm.min()], **look)
-            ax.plot(lam, norm, "s", color=marks.ORANGE, markeredgecolor=marks.INK, zorder=3)
+            ax.plot(lam, norm, "s", color=marks.ORANGE, markeredgecolor=marks.ink(), zorder=3)
             said = f"Ivanov: ||w|| <= {asked:.3g}\ncomes to lam = {lam:.2g}"
             place: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "va": "top"}
-            blank = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
+            blank = {"facecolor": marks.ground(), "edgecolor": "none", "alpha": 0.8, "pad": 0.5}
             ax.annotate(said, (lam, norm), (-8, -5), fontsize="small", bbox=blank, **place)
         ax.set(
             ylim=(0.7 * self.norm.min(), 1.4 * self.norm.max()),

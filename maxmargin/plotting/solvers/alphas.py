@@ -162,7 +162,7 @@ class AlphasDisplay(MovingDisplay):
                 )
             ax.set(xlabel="steps", xlim=(self.steps[0], max(self.steps[-1], 1)))
         if self.C is not None:
-            ax.axhline(self.C, color=marks.INK, linewidth=1, linestyle="--")
+            ax.axhline(self.C, color=marks.ink(), linewidth=1, linestyle="--")
             ax.text(1.0, self.C, "C ", va="bottom", ha="right", transform=ax.get_yaxis_transform())
         for name, colour in zip(self.names, (marks.BLUE, marks.ORANGE), strict=True):
             ax.plot([], [], color=colour, linewidth=4, label=name)

@@ -148,9 +148,9 @@ class SMOBoxDisplay(MovingDisplay):
         pad = _MARGIN * side
         walls = [C if np.isfinite(C) else side + pad for C in step.C]
         ax.fill([0, walls[0], walls[0], 0], [0, 0, walls[1], walls[1]], color=marks.BLUE, alpha=0.1)
-        ax.plot([0, walls[0], walls[0], 0, 0], [0, 0, walls[1], walls[1], 0], color=marks.INK)
+        ax.plot([0, walls[0], walls[0], 0, 0], [0, 0, walls[1], walls[1], 0], color=marks.ink())
         far = np.array([_on_line(step, a2) for a2 in (-3 * side, 4 * side)])
-        ax.plot(*far.T, ":", color=marks.INK, linewidth=1)
+        ax.plot(*far.T, ":", color=marks.ink(), linewidth=1)
         ends = self.ends(which)
         ax.plot(*ends.T, color=marks.BLUE, linewidth=2.5, label="the constraint in the box")
         left = -pad
@@ -162,7 +162,14 @@ class SMOBoxDisplay(MovingDisplay):
         look: dict[str, Any] = {"markersize": 10, "linestyle": "none", "clip_on": False}
         look["zorder"] = 4
         self._arrows(ax, step, top, phase)
-        ax.plot(*step.before, "o", color="white", markeredgecolor=marks.INK, label="before", **look)
+        ax.plot(
+            *step.before,
+            "o",
+            color=marks.ground(),
+            markeredgecolor=marks.ink(),
+            label="before",
+            **look,
+        )
         label = "optimum on the line"
         if not np.isfinite(step.unclipped):
             label = "no optimum: it rises all the way"
@@ -171,7 +178,7 @@ class SMOBoxDisplay(MovingDisplay):
         optimum = top if phase >= 1 else (np.nan, np.nan)  # in the legend from the beginning
         after = step.after if phase == 2 else (np.nan, np.nan)
         ax.plot(*optimum, "X", color=marks.ORANGE, markeredgecolor="white", label=label, **look)
-        ax.plot(*after, "o", color=marks.INK, label="after", **{**look, "markersize": 7})
+        ax.plot(*after, "o", color=marks.ink(), label="after", **{**look, "markersize": 7})
         first, second = self.pairs[which] if self.pairs else (1, 2)
         number = self.numbers[which] if self.numbers else which + 1
         same = "equal" if step.y[0] == step.y[1] else "different"
@@ -200,7 +207,7 @@ class SMOBoxDisplay(MovingDisplay):
         """Draw the way to the optimum and, where that is outside, back to the box."""
         for shown, start, end in ((phase >= 1, step.before, top), (phase == 2, top, step.after)):
             if shown and np.hypot(end[0] - start[0], end[1] - start[1]) > 0.05 * self._side:
-                arrow = {"arrowstyle": "->", "color": marks.INK, "shrinkA": 6, "shrinkB": 6}
+                arrow = {"arrowstyle": "->", "color": marks.ink(), "shrinkA": 6, "shrinkB": 6}
                 bend = {"connectionstyle": "arc3,rad=0.25"}
                 ax.annotate("", xy=end, xytext=start, arrowprops=arrow | bend, zorder=3)
 

@@ -141,7 +141,7 @@ class ConvergenceDisplay(MovingDisplay):
         if self.what != "objective":
             ax.set_yscale("log")
         if self.tol is not None:
-            ax.axhline(self.tol, color=marks.INK, linewidth=1, linestyle="--")
+            ax.axhline(self.tol, color=marks.ink(), linewidth=1, linestyle="--")
             ax.text(self.moments[0], self.tol, " tol", va="bottom", fontsize="small")
         if ax.get_legend_handles_labels()[0]:
             ax.legend(fontsize="small", frameon=False, loc="upper right")

@@ -108,9 +108,9 @@ class PerceptronDisplay(MovingDisplay):
         draw_points(ax, self.points, self.positive, self.names, self.features, used)
         if self.rows[state] >= 0:
             size, last = 4 * marks.size(self.points), self.points[self.rows[state]]
-            look: dict[str, Any] = {"facecolors": "none", "edgecolors": marks.INK, "zorder": 3}
+            look: dict[str, Any] = {"facecolors": "none", "edgecolors": marks.ink(), "zorder": 3}
             ax.scatter(last[0], last[1], s=size, label="of the last update", **look)
-        draw_lines(ax, w[None], np.array([b]), [marks.INK])
+        draw_lines(ax, w[None], np.array([b]), [marks.ink()])
         ax.set_title(f"{_after(state)}: {wrong.sum()} wrong")
         ax.legend(loc="upper left", fontsize="small", edgecolor="none", framealpha=0.85)
 

@@ -114,7 +114,7 @@ class SeparatorsDisplay(MovingDisplay):
 
     def _draw_state(self, ax: Axes, state: int) -> None:
         draw_points(ax, self.points, self.positive, self.names, self.features)
-        colours = marks.colours(max(len(self.coef), 3))
+        colours = marks.colours(max(len(self.coef), 3) + 2)[2:]  # the first two are the classes'
         seen = slice(state + 1)
         draw_lines(ax, self.coef[seen], self.intercept[seen], colours, self.labels[seen])
         ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)

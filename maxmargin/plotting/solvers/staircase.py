@@ -192,14 +192,21 @@ class PathDisplay(MovingDisplay):
             ax.contour(*self.grid, self.values, levels, **look)
         if self.box is not None:
             (left, right), (low, high) = np.clip(self.box, *self._view)
-            look = {"color": marks.INK, "linewidth": 1.4, "label": "the box"}
+            look = {"color": marks.ink(), "linewidth": 1.4, "label": "the box"}
             ax.plot([left, right, right, left, left], [low, low, high, high, low], "--", **look)
         seen = self.path[: state + 1]
         ax.plot(*seen.T, "-", color=marks.ORANGE, linewidth=2.2, zorder=3)
         if len(self.path) <= 60:
             ax.plot(*seen.T, "o", color=marks.ORANGE, markersize=4, zorder=3)
-        ax.plot(*seen[0], "o", color="white", markeredgecolor=marks.INK, zorder=4, label="start")
-        ax.plot(*seen[-1], "o", color=marks.INK, zorder=4, label=f"after {state} steps")
+        ax.plot(
+            *seen[0],
+            "o",
+            color=marks.ground(),
+            markeredgecolor=marks.ink(),
+            zorder=4,
+            label="start",
+        )
+        ax.plot(*seen[-1], "o", color=marks.ink(), zorder=4, label=f"after {state} steps")
         ax.set(
             xlim=(self.grid[0].min(), self.grid[0].max()),
             ylim=(self.grid[1].min(), self.grid[1].max()),

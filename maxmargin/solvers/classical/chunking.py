@@ -29,7 +29,7 @@ import numpy as np
 from maxmargin.backends.cpu.dual.kkt import KKTScan
 from maxmargin.duals import DualProblem
 from maxmargin.solvers.classical.projected_conjugate_gradients import ProjectedConjugateGradients
-from maxmargin.solvers.classical.subproblem import SubproblemRun, most_violating
+from maxmargin.solvers.classical.subproblem import SubproblemRun, check_options, most_violating
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualMethod
 from maxmargin.solvers.dual.near_level import Pace
@@ -62,11 +62,7 @@ class Chunking(DualMethod):
     inner: DualMethod = field(default_factory=ProjectedConjugateGradients)
 
     def __post_init__(self) -> None:
-        if self.size < 2:
-            raise ValueError(
-                f"A chunk takes two violators at least, so that their sum can stay; got size="
-                f"{self.size}."
-            )
+        check_options(self.size, self.inner)
 
     def accepts(self, problem: DualProblem) -> str | None:
         """Take what the inner method takes."""

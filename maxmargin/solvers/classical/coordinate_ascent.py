@@ -204,9 +204,11 @@ def coordinate_ascent(
     ends = None if bounds is None else np.asarray(bounds, dtype=np.float64)
     if ends is not None and (ends.shape != (len(point), 2) or not np.isfinite(ends).all()):
         raise ValueError(
-            f"bounds must be finite, two for each of the {len(point)} coordinates; got an array of "
-            f"shape {ends.shape}. Leave them out to search whole lines."
+            f"bounds must be finite, two for each of the {len(point)} coordinates; got {bounds!r}. "
+            "Leave them out to search whole lines."
         )
+    if ends is not None and not ((ends[:, 0] <= point) & (point <= ends[:, 1])).all():
+        raise ValueError(f"The start {start!r} is not between its bounds {bounds!r}.")
     d, rounds = len(point), _rounds_of(len(point), order, random_state)
 
     def best(i: int) -> np.ndarray:

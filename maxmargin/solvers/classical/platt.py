@@ -70,6 +70,10 @@ class Platt(DualMethod):
     eps: float = 1e-14
     random_state: int = 0
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.eps < 1:
+            raise ValueError(f"eps is a part of a_2, from 0 to below 1; got {self.eps!r}.")
+
     def accepts(self, problem: DualProblem) -> str | None:
         """Take what has an equality constraint, which two variables can keep."""
         if problem.n_groups:

@@ -37,6 +37,7 @@ from maxmargin.solvers.classical.gradient_run import GradientRun, sums
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualMethod
 from maxmargin.solvers.dual.near_level import Pace
+from maxmargin.solvers.steps import check_step_size, step_sizes
 
 _REMEMBERED, _ENOUGH = 10, 1e-4  # values, and the part of the slope that a step is to win
 _RANGE = 1e-10, 1e10  # of Barzilai's and Borwein's steps, over the first one
@@ -60,7 +61,7 @@ class ProjectedGradient(DualMethod):
         algorithm as written: its gradient is projected, and its steps are clipped. It ends
         where its sums are wrong, with the status ``"infeasible"``, unless it happens to be right.
     step_size : float or callable, optional
-        A number, or a function of the number of the step, 0 for the first. Without one: steps of
+        A number, or a function of the number of the step, from 1 on. Without one: steps of
         Barzilai and Borwein with a line search for ``"exact"``, and one over the largest curvature
         for ``"clip"``.
 
@@ -89,8 +90,8 @@ class ProjectedGradient(DualMethod):
     def __post_init__(self) -> None:
         if self.projection not in ("exact", "clip"):
             raise ValueError(f"projection is 'exact' or 'clip'; got {self.projection!r}.")
-        if not (self.step_size is None or callable(self.step_size) or self.step_size > 0):
-            raise ValueError(f"step_size is a positive number or a function; got {self.step_size}.")
+        if self.step_size is not None:
+            check_step_size(self.step_size)
 
     def begin(
         self, problem: DualProblem, watch: Watch, pace: Pace | None = None
@@ -124,7 +125,7 @@ class ProjectedGradientRun(GradientRun):
         size = method.step_size or 1.0 / self._largest_curvature()
         least, patient_until = np.inf, _PATIENCE
         while True:
-            length = float(size(self.n_iter) if callable(size) else size)
+            (length,) = step_sizes(size, 0.0, self.n_iter, 1)
             if exact:
                 after = projected(self.problem, self.beta - length * self.gradient)
             else:

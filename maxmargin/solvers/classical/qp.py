@@ -79,6 +79,8 @@ class Programme:
     q, b : float arrays
     equalities : int
         Rows of A that are equalities.
+    unit, value : float, default=1
+        Sizes of x and of the objective: the library's tolerances are for numbers near one.
 
     Examples
     --------
@@ -95,6 +97,8 @@ class Programme:
     A: Any
     b: np.ndarray
     equalities: int = 0
+    unit: float = 1.0
+    value: float = 1.0
 
     def solve(
         self, tol: float = 1e-8, steps: int = _STEPS, look: Callable[[Any], bool] | None = None
@@ -111,8 +115,9 @@ class Programme:
         settings.tol_feas = settings.tol_gap_abs = settings.tol_gap_rel = tol
         rest = len(self.b) - self.equalities
         cones = [clarabel.ZeroConeT(self.equalities), clarabel.NonnegativeConeT(rest)]
-        P, A = sp.csc_matrix(self.P), sp.csc_matrix(self.A)
-        solver = clarabel.DefaultSolver(P, self.q, A, self.b, cones, settings)
+        slope = self.value / self.unit
+        P, A = sp.csc_matrix(self.P * (self.unit / slope)), sp.csc_matrix(self.A)
+        solver = clarabel.DefaultSolver(P, self.q / slope, A, self.b / self.unit, cones, settings)
         raised: list[BaseException] = []
 
         def ends(info: Any) -> bool:
@@ -131,7 +136,8 @@ class Programme:
             kinds.Solved: Status.CONVERGED,
             kinds.PrimalInfeasible: Status.INFEASIBLE,
         }.get(found.status, Status.MAX_ITER if found.iterations >= steps else Status.STALLED)
-        return Answer(np.array(found.x), np.array(found.z), status, found.iterations)
+        x, z = self.unit * np.array(found.x), slope * np.array(found.z)
+        return Answer(x, z, status, found.iterations)
 
 
 def _library() -> Any:
@@ -167,7 +173,7 @@ def _handed(run: Any, programme: Programme, sign: float) -> Generator[None, None
     tol = _SECOND if watch.spent else _FIRST
 
     def look(info: Any) -> bool:
-        ends = sorted((sign * info.cost_primal, sign * info.cost_dual))
+        ends = sorted(sign * programme.value * np.array([info.cost_primal, info.cost_dual]))
         left = max(info.res_primal, info.res_dual, info.gap_rel)
         run.seen = Measure(left, ends[1], ends[0], ends[1] - ends[0])
         if watch.monitor.trace is not None:
@@ -259,9 +265,8 @@ class QuadraticProgrammeRun(DualRun):
         if len(groups):
             rows.insert(0, sp.csr_array((part.group == groups[:, None]).astype(np.float64)))
             b.insert(0, (sums(problem, problem.start) - sums(problem, still))[groups])
-        return Programme(
-            sp.csc_array(np.triu(K)), q, sp.vstack(rows), np.concatenate(b), len(groups)
-        )
+        P, ends = sp.csc_array(np.triu(K)), np.concatenate(b)
+        return Programme(P, q, sp.vstack(rows), ends, len(groups), *_units(K, q, ends))
 
     def steps(self) -> Generator[None, None, None]:
         """The library's loop."""
@@ -290,15 +295,26 @@ class QuadraticProgrammeRun(DualRun):
         beta, curvature = answer.x.copy(), problem.gram.diagonal[problem.gram_row[self.moving]]
         curvature = np.maximum(curvature, max(curvature.mean(), _TINY))  # rows of zeros have none
         of_walls = answer.z[len(answer.z) - len(below) - len(above) :]
-        for walls, multiplier, wall in (
-            (below, of_walls[: len(below)], problem.lower[self.moving]),
-            (above, of_walls[len(below) :], problem.upper[self.moving]),
-        ):
-            near = walls[np.abs(beta - wall)[walls] * curvature[walls] < multiplier]
-            beta[near] = wall[near]
+        pull = np.zeros(len(beta))  # a narrow box is near both its walls
+        pull[below] -= of_walls[: len(below)]
+        pull[above] += of_walls[len(below) :]
+        wall = np.where(pull > 0, problem.upper[self.moving], problem.lower[self.moving])
+        near = np.abs(beta - wall) * curvature < np.abs(pull)
+        beta[near] = wall[near]
         whole = problem.lower.copy()
         whole[self.moving] = beta
         return whole
+
+
+def _units(K: np.ndarray, q: np.ndarray, ends: np.ndarray) -> tuple[float, float]:
+    """Sizes of the variables and of the objective: a wall's, or between it and a parabola's foot.
+
+    Where walls are far beyond the foot ``|q| / K_ii``, variables of both sizes are to be expected.
+    """
+    curvature, slope = max(float(K.diagonal().max()), _TINY), float(np.abs(q).max())
+    wall = float(np.abs(ends).max(initial=0.0)) or 1.0
+    unit = min(wall, (wall * slope / curvature) ** 0.5) if slope else wall
+    return unit, unit * max(unit * curvature, slope)
 
 
 def _with_right_sums(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
@@ -328,7 +344,7 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
     def steps(self) -> Generator[None, None, None]:
         """The library's loop."""
         answer = yield from _handed(self, self.programme(), 1.0)
-        if answer.status is Status.INFEASIBLE:
+        if answer.status is Status.INFEASIBLE and _is_hard(self.risk):
             raise self._inseparable(answer)
         self.status = None if self.certificate.converged else Status.STALLED
 
@@ -342,9 +358,12 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
         self.rows = np.flatnonzero(risk.cost > 0)
         cost, width = risk.cost[self.rows], risk.design.width
         rows = sp.csr_array(risk.design.X)[self.rows]
+        self.scale = np.ones(width)  # weights are posed as those of features up to one
+        self.scale[: risk.design.features] = 1.0 / (np.abs(rows).max() or 1.0)
         if risk.design.constant:
             column = np.full((len(self.rows), 1), risk.design.constant)
             rows = sp.hstack([rows, sp.csr_array(column)], format="csr")
+        rows = rows @ sp.diags_array(self.scale)
         y, flat = risk.y[self.rows], shape.linear
         if risk.of_margins:
             rows, centre = rows.multiply(y[:, None]).tocsr(), np.full(len(y), flat)
@@ -352,7 +371,8 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
             centre = y + flat
         self.sides = [(sign, end) for sign, end in ((1.0, shape.high), (-1.0, shape.low)) if end]
         slack, soft = sp.eye_array(len(y), format="csr"), bool(np.isfinite(cost).all())
-        blocks, b, P, q = [], [], [risk.penalty.l2 * risk.penalised], [np.zeros(width)]
+        held = risk.penalty.l2 * risk.penalised * self.scale**2
+        blocks, b, P, q = [], [], [held], [np.zeros(width)]
         for k, (sign, end) in enumerate(self.sides):
             parts: list[Any] = [sign * rows, *[None] * (2 * len(self.sides))]
             if soft and np.isfinite(end):  # a slack with a price for each unit
@@ -368,18 +388,16 @@ class PrimalProgrammeRun(RiskRun[RegularisedRisk]):
         used = [j for j in range(1 + 2 * len(self.sides)) if any(r[j] is not None for r in blocks)]
         A = sp.block_array([[parts[j] for j in used] for parts in blocks], format="csr")
         slacks = A.shape[1] - width
+        price = max(float(x.max()) for x in (*P[1:], *q)) or float(held.max())  # of a slack
         floor = sp.hstack([sp.csr_array((slacks, width)), -sp.eye_array(slacks)])
-        return Programme(
-            sp.diags_array(np.concatenate(P)),
-            np.concatenate(q),
-            sp.vstack([A, floor]),
-            np.concatenate([*b, np.zeros(slacks)]),
-        )
+        ends, value = np.concatenate([*b, np.zeros(slacks)]), (float(held.max()) * price) ** 0.5
+        diagonal = sp.diags_array(np.concatenate(P))
+        return Programme(diagonal, np.concatenate(q), sp.vstack([A, floor]), ends, value=value)
 
     def take(self, answer: Answer) -> None:
         """Stand at an iterate, with the slopes that its multipliers are."""
         risk, n = self.risk, len(self.rows)
-        multiplier, theta = np.zeros(risk.n), answer.x[: risk.design.width]
+        multiplier, theta = np.zeros(risk.n), self.scale * answer.x[: risk.design.width]
         for k, (sign, _) in enumerate(self.sides):
             multiplier[self.rows] += sign * answer.z[k * n : (k + 1) * n]
         if _is_hard(risk):

@@ -11,10 +11,15 @@ sees are not zero. So steps must shrink, and are taken on and on:
     "strong"   1 / (l2 t): the objective is strongly convex in w, error O(log t / t)
     c          c / sqrt(t): for any convex objective, error O(log t / sqrt(t))
 
+It is not in an intercept without a penalty, which such steps throw far to and fro. So "strong"
+steps are those on ``min over b of P(w, b)``, which is strongly convex: b is the best for w, where
+some slopes have a sum of zero, found by halving. Losses whose slopes have no bound, as the squared
+hinge, would throw w as far, and take ``1 / (l2 t + L)`` with L a bound on the curvature.
+
 Better than a last iterate is the best of those that were looked at, which is returned, or an
-average, with later ones counting for more. And the average of the *slopes* is a dual point: with
-steps 1 / (l2 t), w is exactly that of their plain average. So the duality gap goes to zero, slowly,
-and says how far it is.
+average, with later ones counting for more. And such an average of the *slopes* is a dual point,
+feasible where each was made at the best b. So the duality gap goes to zero, slowly, and says how
+far it is.
 
 References: Shor, Minimization Methods for Non-differentiable Functions, 1985; Shalev-Shwartz,
 Singer, Srebro and Cotter, Math. Programming 127, 2011 (1 / (l2 t)); Lacoste-Julien, Schmidt and
@@ -23,6 +28,7 @@ Bach, arXiv:1212.2002 (the average).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
@@ -34,9 +40,11 @@ from maxmargin.risk import LinearSolution, RegularisedRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Run, Watch
 from maxmargin.solvers.risk.run import RiskCache, RiskMethod, RiskRun
+from maxmargin.solvers.steps import check_step_size, step_sizes
 
 _STEPS = 100_000  # after which a digit more would take a million
 _DIVERGED = 1e50  # weights beyond which there is no way back
+_HALVINGS, _CLOSE = 100, 1e-6  # on the way to the best intercept, and how near to it
 _LOOKS = 10  # looks at the gap while the number of steps doubles, and some more
 
 
@@ -51,7 +59,8 @@ class Subgradient(RiskMethod):
     Parameters
     ----------
     step_size : "strong", float or callable, default="strong"
-        ``1 / (l2 t)``; a number c for ``c / sqrt(t)``; or a function of t = 1, 2, ...
+        ``1 / (l2 t)``, with the best intercept after each; a number c for ``c / sqrt(t)``; or a
+        function of t = 1, 2, ... These are taken as they are, the intercept's too.
     average : bool, default=False
         Look at averages of the weights, the t-th counting t times, in place of the weights.
         They are smoother; with ``"strong"``, where weights are averages already, no better.
@@ -71,11 +80,7 @@ class Subgradient(RiskMethod):
     average: bool = False
 
     def __post_init__(self) -> None:
-        size = self.step_size
-        if not (callable(size) or size == "strong" or (not isinstance(size, str) and size > 0)):
-            raise ValueError(
-                f"step_size is 'strong', a positive number or a function; got {size!r}."
-            )
+        check_step_size(self.step_size, ["strong"])
 
     def accepts(self, problem: Any) -> str | None:
         """Take one function of the weights, with the l2 penalty and a convex loss."""
@@ -111,24 +116,31 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
     ) -> None:
         super().__init__(risk, watch, start, cache)
         self.method = method
-        self.mean_slopes = np.zeros(risk.n)
+        self.mean_slopes, self.width = np.zeros(risk.n), 1.0
+        self.bent = 0.0  # a bound on the curvature, where slopes are without one
+        if not np.isfinite(risk.loss.slopes).all():
+            self.bent = risk.max_curvature * float(risk.cost @ risk.design.squared_norms())
         self.least: tuple[float, np.ndarray] = np.inf, self.theta
         self.most: tuple[float, np.ndarray | None] = 0.0, None
 
     def steps(self) -> Generator[None, None, None]:
         """Against a subgradient, on and on; the gap is looked at ever more seldom."""
-        risk, theta, mean = self.risk, self.theta.copy(), self.theta
+        risk, mean = self.risk, self.theta
         held, look_at = risk.penalty.l2 * risk.penalised, 1
+        if self._best().converged:  # the start may be the best of all
+            return
+        theta, s = self._with_slopes(self.theta)
         while self.n_iter < _STEPS:
             t = self.n_iter + 1
-            s = risk.slopes_at(risk.values(theta))
+            share = 2.0 / (t + 1)
+            self.mean_slopes = self.mean_slopes + share * (s - self.mean_slopes)
             slope = held * theta - risk.design.combination(risk.beta(s))
             theta = theta - self._length(t) * slope
             if not np.abs(theta).max(initial=0.0) < _DIVERGED:
-                break
-            share = 2.0 / (t + 1)
+                self.status = Status.DIVERGED
+                return
+            theta, s = self._with_slopes(theta)
             mean = mean + share * (theta - mean)
-            self.mean_slopes = self.mean_slopes + share * (s - self.mean_slopes)
             self.stand(mean if self.method.average else theta)
             self.n_iter = t
             if t >= look_at:
@@ -138,11 +150,44 @@ class SubgradientRun(RiskRun[RegularisedRisk]):
             yield
         self.status = Status.STALLED
 
+    def _with_slopes(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Weights with slopes of the losses there; with "strong" steps, at the best intercept.
+
+        There some slopes, at kinks perhaps mixed of both sides, sum to zero.
+        """
+        risk = self.risk
+        f = risk.values(theta)
+        s = risk.slopes_at(f)
+        pull = float(risk.beta(s).sum())
+        if not (isinstance(self.method.step_size, str) and risk.free_intercept and pull):
+            return theta, s
+        (near, before), far = (0.0, (s, pull)), None
+        width, size = math.copysign(self.width, pull), float(np.abs(risk.arguments(f)).max())
+        for _ in range(_HALVINGS):
+            shift = near + width if far is None else 0.5 * (near + far)
+            s = risk.slopes_at(f + shift)
+            now = s, float(risk.beta(s).sum())
+            if now[1] * pull > 0.0:
+                near, before, width = shift, now, 2.0 * width
+            else:
+                far, after = shift, now
+            if far is not None and abs(far - near) <= _CLOSE * (size + abs(far)):
+                break
+        if far is None:  # no intercept is large enough
+            return theta, s
+        self.width = abs(far)
+        theta = theta.copy()
+        theta[-1] += far / risk.design.constant
+        share = before[1] / (before[1] - after[1])
+        return theta, before[0] + share * (after[0] - before[0])
+
     def _length(self, t: int) -> float:
         size = self.method.step_size
         if callable(size):
-            return float(size(t))
-        return 1.0 / (self.risk.penalty.l2 * t) if isinstance(size, str) else size / t**0.5
+            return float(step_sizes(size, 0.0, t - 1, 1)[0])
+        if isinstance(size, str):
+            return 1.0 / (self.risk.penalty.l2 * t + self.bent)
+        return size / t**0.5
 
     def _best(self) -> RiskCertificate:
         """Certificate of the best weights and the best slopes that were looked at."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Generator
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 
@@ -59,6 +60,16 @@ def subproblem(
     own = part.decision_at_start()
     others = part.orientation * (whole[rows] - own)[part.gram_row]
     return replace(part, linear=part.linear + others, known_decision=own)
+
+
+def check_options(size: int, inner: DualMethod) -> None:
+    """Refuse sets of less than two variables, and what solves no duals."""
+    if not isinstance(size, Integral) or size < 2:
+        raise ValueError(
+            f"size must be a whole number, two at least so that their sum can stay; got {size!r}."
+        )
+    if not isinstance(inner, DualMethod):
+        raise TypeError(f"inner must be a method for duals, such as SMO(); got {inner!r}.")
 
 
 class SubproblemRun(RowRun):

@@ -83,7 +83,7 @@ class Auto:
         if k == 0 and not seen and SmallBatch().accepts(problem) is None:
             return Choice(SmallBatch(), "a small problem: in compiled code, with others like it")
         if not gram.fits_float32:
-            return Choice(smo, "kernel values too large for float32")
+            return Choice(smo, "kernel values too large or too small for float32")
         if gram.on_device:
             if k < _DEVICE_ROUNDS:
                 return Choice(ParallelSets(), "the Gram matrix is on a GPU")
@@ -311,7 +311,7 @@ class _Attempt:
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
         earlier, self.evaluation = getattr(self, "evaluation", evaluation), evaluation
         certificate = evaluation.certificate
-        feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + np.abs(solution.beta).sum())
+        feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + evaluation.alpha.sum())
         if certificate.status is Status.TRIVIAL and feasible:
             return True
         reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
@@ -408,8 +408,7 @@ def _next_tolerance(wanted: float, evaluation: Evaluation, tol: float) -> float:
     """
     violation = evaluation.certificate.kkt_violation
     if evaluation.problem.hard:
-        shrink = 0.5 * tol / violation if np.isfinite(violation) else 1e-3
-        return wanted * min(max(shrink, 1e-3), 0.5)
+        return wanted * max(1e-3, 0.5 * tol / max(violation, tol))  # a violation may be inf
     if not evaluation.resolved:
         return min(0.5 * wanted, max(0.05 * abs(evaluation.levels.margin), 1e-3 * wanted))
     return max(0.75 * wanted, tol / 8)

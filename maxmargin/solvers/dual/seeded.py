@@ -86,8 +86,8 @@ class SeededSMO(DualMethod):
             )
         if not gram.fits_float32:
             return (
-                "Seeded SMO computes in float32, and the kernel's values here are too large for "
-                "it: use solver='smo', or scale the data."
+                "Seeded SMO computes in float32, and the kernel's values here are too large or "
+                "too small for it: use solver='smo', or scale the data."
             )
         return None
 

@@ -82,7 +82,7 @@ class WorkingSet(DualMethod):
     """
 
     def accepts(self, problem: DualProblem) -> str | None:
-        """Refuse what float32 cannot hold: the hard margin, and huge kernel values."""
+        """Refuse what float32 cannot hold: the hard margin, and huge or tiny kernel values."""
         if problem.hard:
             return (
                 "The working-set method computes in float32, and the hard margin (C=inf) needs "
@@ -91,7 +91,7 @@ class WorkingSet(DualMethod):
         if not problem.gram.fits_float32:
             return (
                 "The working-set method computes in float32, and the kernel's values here are too "
-                "large for it: use solver='smo', or scale the data."
+                "large or too small for it: use solver='smo', or scale the data."
             )
         return None
 

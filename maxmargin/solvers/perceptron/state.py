@@ -177,7 +177,7 @@ class PerceptronState(ABC):
             return self._visit(order, place, end, until, _CONSTANT)
         while True:
             before = self.n_updates
-            count = int(min(until - before, _AHEAD))
+            count = int(min(until - before, max(end - place, 1), _AHEAD))
             place = self._visit(order, place, end, before + count, self.sizes(before, count))
             if place == end or self.n_updates < before + count or self.n_updates >= until:
                 return place

@@ -13,7 +13,10 @@ quadratic it is a Rayleigh quotient of the inverse Hessian, so no eigenvalue has
 
 Steps whose size the caller gives are the lecture's: each is taken as it is, in the units of X and
 on the sum of the losses, so that they can be computed by hand; the last point is the answer. Steps
-that are too large make the loss grow, and at a hundred times what it was the run ends as diverged.
+that are too large make the loss grow, and at a hundred times what it was the run ends as diverged;
+so does one that comes to rest above its start, on a plateau of a loss that is bounded. Where the
+slope is bounded they swing to and fro instead. When the lowest value is as many steps ago as it has
+taken, and 5,000 at least, and steps do not shrink, the run ends there as stalled.
 
 References: seed 004; Barzilai and Borwein, IMA J. Numerical Analysis 8, 1988; Raydan, SIAM J.
 Optimization 7, 1997 (the line search).
@@ -34,11 +37,20 @@ from maxmargin.risk.standardised import Coordinates
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 from maxmargin.solvers.risk.run import RiskCache, RiskRun
-from maxmargin.solvers.steps import StepSize, in_data_units, step_sizes
+from maxmargin.solvers.steps import (
+    SCHEDULES,
+    StepSize,
+    check_step_size,
+    in_data_units,
+    step_sizes,
+)
 
 _REMEMBERED, _ENOUGH = 10, 1e-4  # values, and the share of the slope's promise to be kept
 _GROWTH, _RANGE = 4.0, (1e-10, 1e10)
 _DIVERGED = 100.0  # times the value at the start, or at zero
+_HIGHER = 1.0 + 1e-6  # times the value at the start: steps that end there have not gone down
+_SWINGS = 5_000  # steps of one size without a new lowest value: on data of ours some fell at 3,034
+_LOWEST = Status.DIVERGED, Status.STALLED  # ends of which the lowest point is the answer
 _SMALL, _LEAST = 1e-3, 1e-14  # gradient at which the gap is looked at first, and the smallest
 _SMALLER = 0.1, 0.5  # from one look at the gap to the next, what a gradient falls by
 
@@ -128,6 +140,8 @@ class DescentRun(Run):
         self.curve.append(float(place[1]))
         if place[1] <= self.best[1]:
             self.best = place
+        if self.arrived and self.keep_last and place[1] > _HIGHER * self.curve[0]:
+            self.status = Status.DIVERGED  # thrown on a plateau, where slopes are zero as well
         return self.arrived
 
     @property
@@ -183,7 +197,7 @@ class DescentRun(Run):
 
     def solution(self, status: Status) -> Descent:
         """Return the lowest point on the way, unless the last one has converged or is asked for."""
-        if status is Status.DIVERGED or not (self.keep_last or status is Status.CONVERGED):
+        if status in _LOWEST or not (self.keep_last or status is Status.CONVERGED):
             self.place = self.best
         point, value, _ = self.place
         return Descent(point, float(value), self.largest, self.n_iter, status, self.curve)
@@ -300,7 +314,7 @@ class GapRun(RiskRun[Risk]):
 
     def solution(self, status: Status) -> LinearSolution:
         """Return the lowest point on the way, unless the last one has converged or is asked for."""
-        last = self.keep_last and status is not Status.DIVERGED
+        last = self.keep_last and status not in _LOWEST
         if not (last or status is Status.CONVERGED or self.best is None):
             best = self.weights(self.best[0])
             if not np.array_equal(best, self.theta):
@@ -384,6 +398,10 @@ class GradientDescent(GradientMethod):
     step_size: StepSize | None = None
     units: str = "auto"
 
+    def __post_init__(self) -> None:
+        if self.step_size is not None:
+            check_step_size(self.step_size, SCHEDULES)
+
     def accepts(self, problem: Any) -> str | None:
         """None for what is smooth; else why not."""
         if isinstance(problem, Risk) and problem.penalty.l1:
@@ -403,7 +421,8 @@ class GradientDescent(GradientMethod):
         assert self.step_size is not None
         run.keep_last = True
         first = run.safe_step() if isinstance(self.step_size, str) else 0.0
-        (point, _, gradient), taken, arrived = run.first(), 0, run.arrived
+        (point, lowest, gradient), taken, arrived = run.first(), 0, run.arrived
+        since, then = 0, 0.0  # the step to the lowest value, and its size
         while not arrived:
             (size,) = step_sizes(self.step_size, first, taken, 1)
             taken += 1
@@ -411,6 +430,11 @@ class GradientDescent(GradientMethod):
                 point = point - size * run.per_step * gradient
                 value, gradient = run.at(point)
             if diverged(run, value):
+                return
+            if taken == 1 or value < lowest:
+                lowest, since, then = min(value, lowest), taken, size
+            elif taken - since > max(_SWINGS, since) and size >= then:
+                run.status = Status.STALLED
                 return
             arrived = run.move((point, value, gradient))
             yield

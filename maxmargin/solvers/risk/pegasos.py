@@ -36,7 +36,7 @@ from maxmargin.backends.cpu.linear.losses import least
 from maxmargin.backends.cpu.linear.rows import add, dot, rows_of
 from maxmargin.risk import L2, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
-from maxmargin.solvers.risk.run import RiskMethod, RiskRun
+from maxmargin.solvers.risk.run import RiskMethod, RiskRun, RowByRow
 
 _ROWS, _CALL = 64, 1 << 12  # rows from one average to the next, and between two looks at the clock
 _HELD = 0.2  # of the largest curvature along a row: what holds back the first steps
@@ -223,8 +223,8 @@ def _implicit_softmax(f, own, q, p):
     p /= p.sum()
 
 
-class PegasosRun(RiskRun[RegularisedRisk | SoftmaxRisk]):
-    """Pegasos at work; a step is a pass over the rows."""
+class PegasosRun(RowByRow, RiskRun[RegularisedRisk | SoftmaxRisk]):
+    """Pegasos at work; its weights are the average, which is made anew every 64 rows."""
 
     def steps(self) -> Generator[None, None, None]:
         """A step on each row, in random order, and the average of the weights."""
@@ -235,12 +235,16 @@ class PegasosRun(RiskRun[RegularisedRisk | SoftmaxRisk]):
         for _ in range(_EPOCHS):
             if self.certificate.converged:
                 return
-            order = random.permutation(risk.n)
-            for first in range(0, risk.n, _CALL):
-                if first:
+            order, end = random.permutation(risk.n), 0
+            while end < risk.n:
+                if end:
                     yield
-                stream.learn(risk, order[first : first + _CALL], norms)
+                begin, end = end, end + min(_CALL, max(self.allowed // _ROWS, 1) * _ROWS)
+                part = order[begin:end]
+                stream.learn(risk, part, norms)
                 self.stand(stream.average.copy())
+                self.looked_at += len(part)
+                self.rows_now = part[(len(part) - 1) // _ROWS * _ROWS :]
             self.n_iter += 1
             yield
         self.status = Status.STALLED
@@ -250,6 +254,7 @@ class PegasosRun(RiskRun[RegularisedRisk | SoftmaxRisk]):
 class Pegasos(RiskMethod):
     """Stochastic steps and the average of the weights (Pegasos), for the l2 penalty.
 
+    A trace begins with a record every 64 rows, since the average is made anew so often.
     The conjugate of the loss has a shape. It is never exact; the watch's seed is that of the rows.
     """
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 
 from maxmargin.certificate import RiskCertificate
+from maxmargin.progress import Progress
 from maxmargin.risk import LinearSolution, RegularisedRisk, Risk, RiskEvaluation
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import NO_LIMIT, Measure, Method, Run, Watch
@@ -153,6 +154,38 @@ class RiskRun(Run, Generic[AnyRisk]):
             inner.advance(NO_LIMIT)
             self.stand(inner.theta)
             yield
+
+
+class RowByRow(Run):
+    """A run of steps on single rows, in passes: ``n_iter`` counts these, ``n_steps`` the rows.
+
+    Attributes
+    ----------
+    looked_at : int
+        Rows that it has made a step for.
+    rows_now : int array or None
+        Those of the last step.
+    """
+
+    in_passes: ClassVar[bool] = True
+    looked_at: int = 0
+    rows_now: np.ndarray | None = None
+
+    @property
+    def n_steps(self) -> int:
+        """Rows looked at."""
+        return self.looked_at
+
+    @property
+    def working_set(self) -> np.ndarray | None:
+        """The rows of the last step."""
+        return self.rows_now
+
+    def progress(self, watch: Watch) -> Progress:
+        """Where it is, with the pass; steps that are too large may be on their way to infinity."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            seen = super().progress(watch)
+        return replace(seen, words=self.words.replace("{steps}", str(self.n_iter)))
 
 
 class RiskMethod(Method[Any, LinearSolution]):
