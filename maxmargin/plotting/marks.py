@@ -246,6 +246,7 @@ def settle(figure: Any) -> None:
     At first a layout takes such axes for as large as their place is, and what is beside them, such
     as titles and legends, would be cut; it takes some rounds until both agree.
     """
+    figure = figure.canvas.figure  # of a part of a figure, the whole
     equal = any(ax.get_aspect() != "auto" for ax in figure.axes)
     engine = figure.get_layout_engine()
     if equal and engine is not None and all(ax.has_data() for ax in figure.axes if ax.axison):

@@ -133,6 +133,7 @@ class KernelMatrixDisplay(Display):
         image = ax.imshow(self.matrix, **look)
         where: dict[str, Any] = {"ax": ax, "shrink": 0.85, "panchor": (0.0, 0.5)}
         if ax.figure.get_layout_engine() is not None:  # which makes room: as high as the matrix
+            ax.set_anchor("W")  # the layout then knows where the names on the left begin
             where = {"cax": ax.inset_axes((1.03, 0.0, 0.05, 1.0))}
         ax.figure.colorbar(image, label="k(x, z)", **where)
         for end in self.ends[:-1]:
