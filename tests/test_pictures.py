@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_blobs, make_moons
+from sklearn.linear_model import LogisticRegression as TheirLogistic
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -322,6 +323,15 @@ def test_ink_is_seen_on_a_dark_ground(moons):
 @pytest.mark.filterwarnings("ignore:The features stand in")
 def test_titles_name_the_problem_that_was_solved(machine, title, moons, ax):
     assert plot_decision(machine.fit(*moons), *moons, ax=ax, **COARSE).get_title().startswith(title)
+
+
+def test_functions_of_a_softmax_have_no_wrong_side(petals, ax):
+    X, y = petals
+    for model in (LogisticRegression(), TheirLogistic(max_iter=1000)):
+        with pytest.raises(ValueError, match="by their differences only"):
+            plot_margins(model.fit(X, y), X, y, task=1, ax=ax)
+    for model in (LogisticRegression(multiclass="ovr"), SVC(probability=True, random_state=0)):
+        plot_margins(model.fit(X, y), X, y, task=1, ax=ax)
 
 
 def test_small_values_are_not_on_the_line(moons, ax):

@@ -134,6 +134,18 @@ def has_street(machine: Any) -> bool:
     return known or getattr(loss, "name", loss) in ("hinge", "squared_hinge")
 
 
+def refuse_softmax(machine: Any, asked_by: str) -> None:
+    """Refuse a machine whose functions of several classes mean something by differences only."""
+    apart = getattr(getattr(machine, "certificate_", None), "parts", ())
+    apart = apart or hasattr(machine, "estimators_")  # as scikit-learn's OneVsRestClassifier
+    if len(machine.classes_) > 2 and hasattr(machine, "predict_proba") and not apart:
+        raise ValueError(
+            f"{asked_by} counts f(x) < 0 as the wrong side, and the functions that this "
+            f"{type(machine).__name__} has of {len(machine.classes_)} classes mean something by "
+            "their differences only. Fit it with multiclass='ovr', or on two classes."
+        )
+
+
 @dataclass(frozen=True)
 class Task:
     """One of the machines for two of which a classifier is made: its number, name and code.

@@ -58,6 +58,7 @@ class MarginDisplay(Display):
         if bar_width is not None and not bar_width > 0:
             raise ValueError(f"bar_width must be positive, or None; got {bar_width!r}.")
         chosen = checks.Task.of(model, task, "plot_margins")
+        checks.refuse_softmax(machine, "plot_margins")
         margins = {}
         for name, (points, labels) in {label: (X, y), **(others or {})}.items():
             check_consistent_length(points, labels)
