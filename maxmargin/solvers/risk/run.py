@@ -69,6 +69,7 @@ class RiskRun(Run, Generic[AnyRisk]):
         Slopes of the losses that stand for the dual; None as long as nobody has asked.
     """
 
+    solves_for = "weights"
     words = "pass {steps}, relative gap {violation:.2g}"
     theta: np.ndarray
     s: np.ndarray | None = None
