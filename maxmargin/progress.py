@@ -43,7 +43,10 @@ class Progress:
         Value of what is minimised, a lower bound on its least value, and their difference, to the
         method's working precision; nan where it does not know them.
     variables : float array or None
-        The signed variables of a dual problem, or the weights; not to be changed.
+        What is solved for; not to be changed.
+    solves_for : {"multipliers", "weights", ""}
+        What these are: the signed variables of a dual problem, the weights (for some methods those
+        of standardised columns), or the method's own.
     working_set : int array or None
         Which of them the last step was about.
     weights, intercept : float arrays or None
@@ -79,6 +82,7 @@ class Progress:
     which: str = WHICH
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
     reading: Reading | None = field(default=None, repr=False, compare=False)
+    solves_for: str = ""
 
     @property
     def weights(self) -> np.ndarray | None:

@@ -8,18 +8,22 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs, make_moons
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import (
     SVC,
     SVR,
     LinearSVC,
+    LinearSVR,
     LogisticRegression,
     MCEClassifier,
     NuSVC,
+    NuSVR,
     Perceptron,
+    Ridge,
     Trace,
 )
 from maxmargin.kernels import RBF, GaussianBasis, Laplacian, Linear, Matern, PolynomialBasis
@@ -195,8 +199,18 @@ def test_multipliers(smo, ax, kind):
     assert few.alpha.shape == (len(alpha), 5)
     assert few.alpha.max(axis=0).min() >= np.sort(alpha.max(axis=0))[-5]
     assert "5 of 60 drawn" in ax.get_title()
-    with pytest.raises(ValueError, match="no row of dual variables"):
-        plotting.plot_alphas(LinearSVC(trace=True).fit(X, Y).trace_)
+    kernel = Perceptron(kernel="rbf", tol=None, trace=True).fit(X, Y)
+    assert plotting.AlphasDisplay.from_trace(kernel.trace_, ax=ax).alpha.shape[1] == len(X)
+    for machine in (
+        LinearSVC(),
+        Perceptron(tol=None),
+        LogisticRegression(),
+        Ridge(),
+        MCEClassifier(),
+    ):
+        trace = machine.set_params(trace=True).fit(BLOBS, SIDES).trace_
+        with pytest.raises(ValueError, match="no row of dual variables"):
+            plotting.plot_alphas(trace)
     with pytest.raises(ValueError, match="'lines' or 'bars'"):
         plotting.plot_alphas(smo.trace_, kind="pie")
 
@@ -431,6 +445,48 @@ def test_what_a_street_cannot_show(smo, ax):
         street(together, BLOBS, np.arange(40) % 3, ax)
 
 
+def cut(figure):
+    """How many inches of what is drawn first are outside of the figure."""
+    figure.canvas.draw()
+    box, size = figure.get_tightbbox(), figure.get_size_inches()
+    return max(*-box.min, *(box.max - size))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_nothing_is_cut_where_scales_are_equal(smo, own):
+    step = two_variable_step((1, -1), (0.2, 0.5), errors=(-3, 3), K=(1, 1, 0), C=1.0)
+    iris = load_iris()
+    pictures = [
+        lambda ax: plotting.StreetDisplay.from_estimator(smo, X, Y, ax=ax),
+        lambda ax: plotting.SMOBoxDisplay.from_steps(step, ax),
+        lambda ax: plotting.KernelMatrixDisplay.from_kernel(
+            "rbf", iris.data, iris.target_names[iris.target], ax
+        ),
+    ]
+    for draw in pictures:
+        if own:
+            figure = draw(None).figure_
+        else:
+            figure = Figure(figsize=(9, 5), layout="constrained")
+            left, right = figure.subplots(1, 2)
+            draw(left)
+            draw(right)
+        assert cut(figure) < 0.02  # antialiasing
+    if not own:
+        legend = plotting.plot_smo_box(step, Figure().subplots()).get_legend()
+        assert cut(legend.figure) < 0.02  # no layout makes room for it below
+
+
+def test_a_long_title_has_lines(ax):
+    kernel = RBF(gamma=0.5) + Laplacian(gamma=0.25) * Matern(nu=1.5, length_scale=1.0)
+    beside = Figure(figsize=(5, 3), layout="constrained").subplots(1, 2)[0]
+    plotting.plot_kernel_samples(kernel, beside)
+    lines = beside.get_title().split("\n")
+    assert len(lines) > 1
+    assert " ".join(lines) == str(kernel)
+    assert beside.title.get_window_extent().width < 250  # half of the figure
+
+
 # -- films -----------------------------------------------------------------------------------------
 
 
@@ -484,6 +540,64 @@ def test_every_picture_with_states_is_a_film(smo, tmp_path):
     assert not animate(pictures["slides"]).thinned
 
 
+def test_frames_of_a_film_may_be_chosen_and_steps_stay_whole(smo):
+    film = animate(smo.trace_, frames=[0, 5, 2, -1])
+    last = len(film.pictures) - 1
+    assert film.frames.tolist() == [0, 5, 2, last]
+    assert film.thinned == f"4 of {last + 1} states are shown, the first and the last among them"
+    assert animate(smo.trace_, frames=[3]).thinned == f"1 of {last + 1} states are shown"
+    for wrong in ([], [last + 1], [0.5], 3):
+        with pytest.raises(ValueError, match=f"some of the states 0 to {last}"):
+            animate(smo.trace_, frames=wrong)
+    box = plotting.SMOBoxDisplay.from_estimator(smo, X, Y, Figure().subplots())
+    frames = animate(box, max_frames=10).frames.reshape(3, 3)
+    assert (frames % 3 == [0, 1, 2]).all()
+    assert (frames // 3 == frames[:, :1] // 3).all()
+    assert frames[[0, -1], [0, -1]].tolist() == [0, len(box) - 1]
+    assert len(animate(box, max_frames=4).frames) == 4
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        SVR(C=2.0, epsilon=0.2, solver="smo"),
+        NuSVR(C=2.0, solver="smo"),
+        LinearSVR(epsilon=0.3),
+        make_pipeline(StandardScaler(), SVR(C=2.0, epsilon=0.2, solver="smo")),
+    ],
+)
+def test_a_tube_that_moves_ends_as_the_machine(machine, ax):
+    x = np.linspace(0.0, 6.0, 30)[:, None]
+    y = np.sin(x[:, 0]) + 0.2 * np.random.default_rng(0).normal(size=30)
+    weight = np.where(np.arange(30) < 15, 1.0, 0.3)
+    model = clone(machine)
+    end = model[-1] if isinstance(model, Pipeline) else model
+    end.set_params(trace=True, tol=1e-6)
+    given = {
+        f"{model.steps[-1][0]}__sample_weight" if model is not end else "sample_weight": weight
+    }
+    model.fit(x, y, **given)
+    options = {} if isinstance(end, LinearSVR) else {"sample_weight": weight}
+    display = plotting.MovingTubeDisplay.from_estimator(
+        model, x, y, ax, grid_resolution=50, **options
+    )
+    assert display.curves.shape == (len(end.trace_), 50)
+    whole = plotting.TubeDisplay.from_estimator(model, x, y, ax=Figure().subplots())
+    last = display.tube(-1)
+    np.testing.assert_allclose(display.fitted[-1], model.predict(x), atol=1e-4)
+    np.testing.assert_allclose(last.curve[[0, -1]], whole.curve[[0, -1]], atol=1e-4)
+    assert last.epsilon == pytest.approx(whole.epsilon, abs=1e-4)
+    np.testing.assert_allclose(last.xi + last.xi_hat, whole.xi + whole.xi_hat, atol=1e-3)
+    if whole.support is not None:
+        np.testing.assert_array_equal(last.support, whole.support)
+    first = display.tube(0)
+    if not isinstance(end, NuSVR):  # it begins at zero, with all that is outside of its tube
+        assert np.ptp(first.curve) == 0
+    assert display.ax_.lines[2].get_ydata().tolist() == last.curve.tolist()
+    film = animate(model, x, y, max_frames=3, **options)
+    assert isinstance(film.pictures, plotting.MovingTubeDisplay)
+
+
 def test_a_film_in_a_notebook(tmp_path):
     picture = plotting.PathDisplay.from_function(
         np.hypot, np.random.default_rng(0).normal(size=(9, 2)), Figure().subplots()
@@ -530,6 +644,15 @@ def test_what_is_no_film(smo, tmp_path, monkeypatch):
             animate(nothing, X, Y)
     with pytest.raises(TypeError, match="takes no problem"):
         animate(plotting.AlphasDisplay.from_trace(smo.trace_), problem=0)
+
+
+def test_snapshots_share_a_colour_bar():
+    perceptron = Perceptron(tol=None)
+    picture = plotting.WeightPathDisplay.from_estimator(perceptron, BLOBS, SIDES)
+    said = [axes.get_ylabel() for axes in picture.figure_.axes]
+    axes = plotting.plot_snapshots(picture, 3)
+    (bar,) = set(axes[0, 0].figure.axes) - set(axes.flat)
+    assert bar.get_ylabel() == said[-1]
 
 
 def test_snapshots(smo):

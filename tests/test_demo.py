@@ -35,6 +35,7 @@ from maxmargin import (
 from maxmargin.cli import main
 from maxmargin.kernels import RBF
 from maxmargin.plotting import (
+    ProcessDisplay,
     plot_decision,
     plot_margins,
     plot_process,
@@ -278,10 +279,19 @@ def test_process(ax):
     y = pd.Series(np.sin(X["hour"]) + 0.1 * rng.normal(size=40), name="height")
     machine = GaussianProcessRegressor(RBF(gamma=0.5), noise_level=0.01, normalize_y=True)
     model = make_pipeline(StandardScaler().set_output(transform="pandas"), machine).fit(X, y)
-    plot_process(model, X, y, ax=ax, samples=2, grid_resolution=50)
+    options = {"samples": 2, "grid_resolution": 50, "random_state": 3}
+    plot_process(model, X, y, ax=ax, **options)
     *functions, curve = ax.lines
     x = curve.get_xdata()
+    display = ProcessDisplay.from_estimator(model, X, y, ax=Figure().subplots(), **options)
+    assert len(x) == 50
+    np.testing.assert_array_equal(display.functions, [drawn.get_ydata() for drawn in functions])
+    np.testing.assert_array_equal([display.x, display.mean], curve.get_data())
+    np.testing.assert_array_equal(display.points, np.column_stack([X, y]))
+    other = ProcessDisplay.from_estimator(model, X, y, ax=display.ax_, samples=2)
+    assert not np.allclose(other.functions[:, ::6], display.functions, atol=0.01)
     mean, deviation = model.predict(pd.DataFrame({"hour": x}), return_std=True)
+    np.testing.assert_allclose(display.deviation, deviation)
     np.testing.assert_allclose(curve.get_ydata(), mean, atol=1e-9)
     edge = ax.collections[0].get_paths()[0].vertices[:, 1]
     assert edge.max() == pytest.approx((mean + 2 * deviation).max())

@@ -56,7 +56,14 @@ from maxmargin.kernels.sequences.alphabet import PROTEIN
 from maxmargin.kernels.sequences.hamming import estimates
 from maxmargin.kernels.sequences.subsequence import _Subsequences
 from maxmargin.kernels.sequences.substitutions import BLOSUM62
-from maxmargin.plotting import plot_logo, plot_positions, plot_words
+from maxmargin.plotting import (
+    LogoDisplay,
+    PositionsDisplay,
+    WordsDisplay,
+    plot_logo,
+    plot_positions,
+    plot_words,
+)
 from maxmargin.testing import check_kernel
 
 RANDOM = np.random.default_rng(3)
@@ -596,11 +603,21 @@ def test_pictures_of_words_and_places():
     y = np.array([x.count("A") > 3 for x in DNA])
     model = make_pipeline(SVC(kernel=Spectrum(3))).fit(DNA, y)
     ax = plot_words(model, count=7)
-    assert len(ax.patches) == 7
+    display = WordsDisplay.from_estimator(model, count=7)
+    assert [bar.get_width() for bar in ax.patches] == display.weights.tolist()
+    assert [text.get_text() for text in ax.get_yticklabels()] == display.words
+    assert sorted(map(abs, display.weights)) == sorted(
+        abs(weight) for _, weight in sequence_weights(model[-1]).top(7)
+    )
+    assert (np.diff(display.weights) <= 0).all()
     assert "below 0 for False, above for True" in ax.get_xlabel()
     ax = plot_positions(model, DNA[:5])
     drawn = ax.images[0].get_array()
     assert drawn.shape == (5, max(map(len, DNA[:5])))
+    display = PositionsDisplay.from_estimator(model, DNA[:5])
+    np.testing.assert_array_equal(display.values, drawn)
+    letters = [text.get_text() for text in display.ax_.texts]
+    assert "".join(letters) == "".join(display.texts) == "".join(DNA[:5])
     values = model.decision_function(DNA[:5]) - model[-1].intercept_
     np.testing.assert_allclose(drawn.sum(axis=1), values, atol=1e-8)
     with pytest.raises(ValueError, match="up to 60"):
@@ -615,6 +632,11 @@ def test_a_logo_is_as_high_as_the_value():
     signed = sum(box.height * (1 if box.y1 > 1e-9 else -1) for box in boxes)
     values = model.decision_function(X[1::2]) - model.intercept_
     assert signed == pytest.approx(values.mean(), abs=1e-6)
+    display = LogoDisplay.from_estimator(model, X[1::2])
+    assert display.heights.sum() == pytest.approx(values.mean(), abs=1e-6)
+    best = np.unravel_index(np.argmax(np.abs(display.heights)), display.heights.shape)
+    assert display.letters[best[0]] == "TATA"[best[1] - 4]
+    assert len(ax.patches) == np.count_nonzero(display.heights)
     highest = boxes[int(np.argmax([box.height for box in boxes]))]
     assert 4 <= (highest.x0 + highest.x1) / 2 < 8
     with pytest.raises(ValueError, match="one length"):

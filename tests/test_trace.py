@@ -42,7 +42,7 @@ from maxmargin.losses import Hinge, Logistic, SquaredHinge
 from maxmargin.risk import L1, NO_PENALTY, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch
-from maxmargin.solvers.risk import subsampled_newton
+from maxmargin.solvers.risk import run, subsampled_newton
 
 N, D = 90, 4
 rng = np.random.default_rng(5)
@@ -152,6 +152,16 @@ def test_stochastic_steps_are_seen_row_by_row(machine, y, rows):
         assert traced.curve("steps")[-1] == 3 * N
         np.testing.assert_allclose(np.atleast_2d(traced.weights()[-1]), np.atleast_2d(model.coef_))
     assert "steps or more" in coarse.thinned
+
+
+def test_looks_at_many_rows_are_few(monkeypatch):
+    """Each computes the loss of all of them."""
+    monkeypatch.setattr(run, "_WORK", 20 * N * D)
+    model = fitted(LinearRegression(solver="sgd", tol=1e-12, max_iter=3, trace=True), NUMBERS)
+    steps = model.trace_.curve("steps")
+    np.testing.assert_array_equal(steps[:21], np.arange(21))
+    np.testing.assert_array_equal(steps[-19:-1], np.arange(2 * N, 3 * N, N // 16))
+    assert steps[-1] == 3 * N
 
 
 @pytest.mark.parametrize("machine", [LinearRegression, LogisticRegression])

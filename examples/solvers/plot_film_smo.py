@@ -5,8 +5,6 @@ Each step of SMO moves two multipliers, as far as their box and their sum allow.
 this does to the street: the examples that have a multiplier above zero by then are ringed.
 """
 
-from dataclasses import replace
-
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
@@ -21,9 +19,8 @@ model = SVC(C=5.0, gamma=1.0, solver="smo", trace=True).fit(X, y)
 # A dozen frames, from the start to the last step; the first steps do most of the work, so that the
 # frames are closer together there. In a notebook ``film`` alone shows it.
 
-film = animate(model, X, y, fps=2, figsize=(5.3, 4.2), grid_resolution=80)
-frames = np.unique(np.geomspace(1, len(film.pictures), 14).round().astype(int)) - 1
-film = replace(film, frames=frames)
+frames = np.unique(np.geomspace(1, len(model.trace_), 14).round().astype(int)) - 1
+film = animate(model, X, y, frames=frames, fps=2, figsize=(5.3, 4.2), grid_resolution=80)
 film.save("smo.gif", dpi=60)
 print(film)
 

@@ -8,10 +8,17 @@ from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_const
 from maxmargin.plotting.geometry.lift import LiftDisplay, plot_lift
 from maxmargin.plotting.kernels.basis import BasisDisplay, plot_basis
 from maxmargin.plotting.kernels.matrix import KernelMatrixDisplay, plot_kernel_matrix
-from maxmargin.plotting.kernels.process import plot_process
+from maxmargin.plotting.kernels.process import ProcessDisplay, plot_process
 from maxmargin.plotting.kernels.profile import KernelProfileDisplay, plot_kernel_profile
 from maxmargin.plotting.kernels.samples import KernelSamplesDisplay, plot_kernel_samples
-from maxmargin.plotting.kernels.sequences import plot_logo, plot_positions, plot_words
+from maxmargin.plotting.kernels.sequences import (
+    LogoDisplay,
+    PositionsDisplay,
+    WordsDisplay,
+    plot_logo,
+    plot_positions,
+    plot_words,
+)
 from maxmargin.plotting.machines.decision import DecisionDisplay, plot_decision
 from maxmargin.plotting.machines.margins import MarginDisplay, plot_margins
 from maxmargin.plotting.machines.reliability import ReliabilityDisplay, plot_reliability
@@ -27,6 +34,7 @@ from maxmargin.plotting.solvers.alphas import AlphasDisplay, plot_alphas
 from maxmargin.plotting.solvers.box import SMOBoxDisplay, plot_smo_box
 from maxmargin.plotting.solvers.convergence import ConvergenceDisplay, plot_trace
 from maxmargin.plotting.solvers.moving_street import MovingStreetDisplay
+from maxmargin.plotting.solvers.moving_tube import MovingTubeDisplay
 from maxmargin.plotting.solvers.perceptron import (
     PerceptronDisplay,
     WeightPathDisplay,
@@ -47,11 +55,15 @@ __all__ = [
     "KernelProfileDisplay",
     "KernelSamplesDisplay",
     "LiftDisplay",
+    "LogoDisplay",
     "LossDisplay",
     "MarginDisplay",
     "MovingStreetDisplay",
+    "MovingTubeDisplay",
     "PathDisplay",
     "PerceptronDisplay",
+    "PositionsDisplay",
+    "ProcessDisplay",
     "RegularisationDisplay",
     "ReliabilityDisplay",
     "SMOBoxDisplay",
@@ -64,6 +76,7 @@ __all__ = [
     "SurfaceDisplay",
     "TubeDisplay",
     "WeightPathDisplay",
+    "WordsDisplay",
     "animate",
     "plot_alphas",
     "plot_basis",

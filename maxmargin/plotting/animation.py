@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
 from maxmargin.plotting import marks
 from maxmargin.plotting.display import Display, MovingDisplay
 from maxmargin.plotting.solvers.convergence import ConvergenceDisplay, has_traces
 from maxmargin.plotting.solvers.moving_street import MovingStreetDisplay
+from maxmargin.plotting.solvers.moving_tube import MovingTubeDisplay
 
 _PILLOW, _FFMPEG, _HTML = (".gif", ".webp"), (".mp4", ".mov", ".mkv"), (".html",)
 
@@ -48,11 +50,12 @@ class Animation:
 
     @property
     def thinned(self) -> str:
-        """What was left out to stay within ``max_frames``; empty where nothing was."""
+        """What was left out, by choice or to stay within ``max_frames``; empty where nothing."""
         shown, all_states = len(self.frames), len(self.pictures)
         if shown == all_states:
             return ""
-        return f"{shown} of {all_states} states are shown, the first and the last among them"
+        ends = ", the first and the last among them" * {0, all_states - 1}.issubset(self.frames)
+        return f"{shown} of {all_states} states are shown{ends}"
 
     def save(self, path: Any, dpi: float = 100) -> Path:
         """Write the film to a file, of the kind that its name ends with.
@@ -94,7 +97,7 @@ class Animation:
         import matplotlib.pyplot as plt
         from matplotlib.figure import Figure
 
-        usual: Any = Figure(figsize=self.figsize, layout="constrained")
+        usual: Any = Figure(figsize=self.figsize, layout="compressed")
         held = round(self.hold * self.fps)
         with writer.saving(usual, str(path), dpi):
             for place, k in enumerate(self.frames):
@@ -128,6 +131,7 @@ def animate(
     y: Any = None,
     *,
     max_frames: int = 100,
+    frames: Sequence[int] | None = None,
     fps: int = 10,
     hold: float = 1.0,
     figsize: tuple[float, float] = (6.4, 4.8),
@@ -138,13 +142,17 @@ def animate(
     Parameters
     ----------
     source : fitted machine, Trace, MovingDisplay or sequence of Display
-        A classifier on two features that was fitted with ``trace=True``: its street as it moves. A
-        trace, several of them by name, or a comparison of solvers: the gap as it falls. A picture
-        with states: these, one after the other. Pictures: one frame each.
+        A classifier on two features that was fitted with ``trace=True``: its street as it moves; a
+        regression machine on one: its tube. A trace, several of them by name, or a comparison of
+        solvers: the gap as it falls. A picture with states: these, one after the other. Pictures:
+        one frame each.
     X, y : array-like, optional
         The training data of the machine.
     max_frames : int, default=100
-        Of more states, so many are shown, evenly spaced; ``thinned`` of the film says so.
+        Of more states, so many are shown, evenly spaced; ``thinned`` of the film says so. The three
+        of a step of SMO in its box stay together, if there is room for those of two steps.
+    frames : sequence of int, optional
+        The states to show instead, in this order; -1 is the last one.
     fps : int, default=10
         Frames in a second.
     hold : float, default=1.0
@@ -152,7 +160,8 @@ def animate(
     figsize : pair of float, default=(6.4, 4.8)
         Size of the figure in inches.
     **options
-        For a machine those of :meth:`MovingStreetDisplay.from_estimator`, for traces those of
+        For a machine those of :meth:`MovingStreetDisplay.from_estimator` or
+        :meth:`MovingTubeDisplay.from_estimator`, for traces those of
         :meth:`ConvergenceDisplay.from_trace`.
 
     Returns
@@ -179,8 +188,25 @@ def animate(
         raise ValueError(f"fps must be at least 1 and hold not negative; got {fps!r} and {hold!r}.")
     pictures = _pictures(source, X, y, options)
     n = len(pictures)
-    frames = np.unique(np.linspace(0, n - 1, min(n, max_frames)).round().astype(int))
-    return Animation(pictures, frames, fps, hold, figsize)
+    if frames is None:
+        shown = _spread(n, max_frames, getattr(pictures, "phases", 1))
+    else:
+        shown = np.asarray(frames)
+        if shown.ndim != 1 or not len(shown) or not np.isin(shown, np.arange(-n, n)).all():
+            raise ValueError(f"frames must be some of the states 0 to {n - 1}; got {frames!r}.")
+    return Animation(pictures, shown % n, fps, hold, figsize)
+
+
+def _spread(n: int, most: int, phases: int) -> np.ndarray:
+    """Choose states evenly; those that belong together stay so, if those of two are not too many.
+
+    >>> _spread(12, 6, 3)
+    array([ 0,  1,  2,  9, 10, 11])
+    """
+    together = phases if 2 * phases <= most else 1
+    groups, count = n // together, min(n, most) // together
+    first = together * np.unique(np.linspace(0, groups - 1, count).round().astype(int))
+    return np.ravel(first[:, None] + np.arange(together))
 
 
 def _pictures(source: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
@@ -190,10 +216,12 @@ def _pictures(source: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
     if hasattr(source, "trace_") or isinstance(source, Pipeline):
         if X is None or y is None:
             raise ValueError(
-                "The street of a machine is drawn among its points: animate(model, X, y). The gap "
-                "as it falls needs none: animate(model.trace_)."
+                "A machine's street, or tube, is drawn among its points: animate(model, X, y). The "
+                "gap as it falls needs none: animate(model.trace_)."
             )
-        return MovingStreetDisplay.from_estimator(source, X, y, Figure().subplots(), **options)
+        tube = is_regressor(source)
+        display: Any = MovingTubeDisplay if tube else MovingStreetDisplay
+        return display.from_estimator(source, X, y, Figure().subplots(), **options)
     if has_traces(source):
         return ConvergenceDisplay.from_trace(source, ax=Figure().subplots(), **options)
     if isinstance(source, Iterable) and not isinstance(source, MovingDisplay | Mapping | str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,9 @@ class Display(ABC):
         self.ax_: Any = self._axes(ax)
         self.figure_: Any = np.ravel(self.ax_)[0].figure  # of one, or of an array of panels
         self._draw(self.ax_)
+        for panel in np.ravel(self.ax_):
+            marks.fit_title(panel)
+        marks.settle(self.figure_)
         return self
 
     def _axes(self, ax: Axes | None) -> Any:
@@ -58,7 +61,7 @@ class PanelDisplay(Display):
             import matplotlib.pyplot as plt
 
             size = (max(3.2 * columns, 4.0), max(2.7 * rows, 3.0))
-            ax = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)[1]
+            ax = plt.subplots(rows, columns, figsize=size, layout="compressed", squeeze=False)[1]
         axes = np.array(ax, dtype=object)
         if axes.size != rows * columns:
             raise ValueError(
@@ -72,8 +75,11 @@ class MovingDisplay(Display):
     """A picture with several states, one after the other: what :func:`animate` makes a film of.
 
     It has as many states as its ``len`` says. Drawn alone it shows the last one; ``plot(state=k)``
-    shows another. The axes are the same for all of them.
+    shows another. The axes are the same for all of them. Every ``phases`` of them belong together,
+    as those of a step in its box; a film that is thinned keeps or drops them together.
     """
+
+    phases: ClassVar[int] = 1
 
     def plot(self, ax: Any = None, state: int = -1) -> Self:
         """Draw one state on the given axes, or on those of a new figure."""

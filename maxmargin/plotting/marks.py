@@ -65,7 +65,7 @@ def axes_or_new(ax: Axes | None) -> Axes:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(6.4, 5.2), layout="constrained")[1]
+    return plt.subplots(figsize=(6.4, 5.2), layout="compressed")[1]
 
 
 def axes_in_space(ax: Axes | None, asked_by: str) -> Axes:
@@ -75,7 +75,7 @@ def axes_in_space(ax: Axes | None, asked_by: str) -> Axes:
         import matplotlib.pyplot as plt
 
         space: dict[str, Any] = {"projection": "3d"}
-        return plt.subplots(figsize=(6.4, 5.6), layout="constrained", subplot_kw=space)[1]
+        return plt.subplots(figsize=(6.4, 5.6), layout="compressed", subplot_kw=space)[1]
     if ax.name != "3d":
         raise ValueError(f'{asked_by} draws in space: make its axes with projection="3d".')
     return ax
@@ -235,15 +235,69 @@ def legend(ax: Axes, points: np.ndarray, lines: Sequence[Any] = ()) -> None:
     }
     emptiest = min(crowd, key=lambda corner: crowd[corner])
     if crowd[emptiest] and ax.figure.get_layout_engine() is not None:
-        legend_below(ax, ncols=2, **options)
+        legend_below(ax, **options)
     else:
         ax.legend(loc=emptiest, framealpha=0.85, **options)
 
 
-def legend_below(ax: Axes, **options: Any) -> None:
-    """Put the legend below the picture, in a figure whose layout makes room for it."""
+def settle(figure: Any) -> None:
+    """Lay a figure out before it is drawn, if scales are equal in it and no panel is empty.
+
+    At first a layout takes such axes for as large as their place is, and what is beside them, such
+    as titles and legends, would be cut; it takes some rounds until both agree.
+    """
+    figure = figure.canvas.figure  # of a part of a figure, the whole
+    equal = any(ax.get_aspect() != "auto" for ax in figure.axes)
+    engine = figure.get_layout_engine()
+    if equal and engine is not None and all(ax.has_data() for ax in figure.axes if ax.axison):
+        for _ in range(2):
+            engine.execute(figure)
+
+
+def legend_below(ax: Axes, ncols: int = 2, **options: Any) -> None:
+    """Put the legend below the picture, in as many columns as there is room for.
+
+    A figure without a layout makes no room there: then it goes to where it hides least.
+    """
     from matplotlib.transforms import ScaledTranslation
 
+    if ax.figure.get_layout_engine() is None:
+        ax.legend(loc="best", framealpha=0.85, edgecolor="none", **options)
+        return
     lower = ScaledTranslation(0, -_BELOW, ax.figure.dpi_scale_trans)
     place = {"bbox_to_anchor": (0.5, 0), "bbox_transform": ax.transAxes + lower}
-    ax.legend(loc="upper center", frameon=False, **place, **options)
+    options = {"loc": "upper center", "frameon": False, **place, **options}
+    ax.set_anchor("S")  # a layout knows where the legend ends, also where scales are equal
+    for columns in range(ncols, 0, -1):
+        width = ax.legend(ncols=columns, **options).get_window_extent().width
+        if width <= _room(ax) + 1.7 * _BELOW * ax.figure.dpi:
+            break
+
+
+def fit_title(ax: Axes) -> None:
+    """Break a title that is wider than its picture into lines, and write it smaller."""
+    title, room = ax.title, _room(ax)
+    if title.get_window_extent().width <= room or "$" in title.get_text():
+        return
+    title.set_fontsize(min(title.get_fontsize(), 10.0))
+    lines: list[str] = []
+    for line in title.get_text().split("\n"):
+        lines.append("")
+        for word in line.split(" "):
+            title.set_text(f"{lines[-1]} {word}".strip())
+            if title.get_window_extent().width > room and lines[-1]:
+                lines.append(word)
+            else:
+                lines[-1] = title.get_text()
+    title.set_text("\n".join(lines))
+
+
+def _room(ax: Axes) -> float:
+    """Pixels across that a picture has about, without the numbers and the name of its axis."""
+    figure, spec = ax.figure, ax.get_subplotspec()
+    if figure.get_layout_engine() is None or spec is None:
+        return 1.1 * ax.get_window_extent().width
+    spec = spec.get_topmost_subplotspec()  # of a panel with its colour bar
+    shares = np.asarray(spec.get_gridspec().get_width_ratios(), dtype=float)
+    part = shares[spec.colspan.start : spec.colspan.stop].sum() / shares.sum()
+    return float(part * figure.bbox.width - 2 * _BELOW * figure.dpi)

@@ -138,8 +138,11 @@ class Run(ABC):
         Steps that it may take before it yields again.
     words : str
         What a progress bar says of it, a format of the attributes of Progress.
+    solves_for : {"multipliers", "weights", ""}
+        What its variables are: those of a dual problem, weights, or something else.
     """
 
+    solves_for: str = ""
     words: ClassVar[str] = "violation {violation:.2g}"
     in_passes: ClassVar[bool] = False
     n_iter: int = 0
@@ -192,6 +195,7 @@ class Run(ABC):
             variables=self.variables,
             working_set=self.working_set,
             words=self.words,
+            solves_for=self.solves_for,
         )
 
     def reports(self, watch: Watch) -> list[Progress]:

@@ -131,9 +131,11 @@ class KernelMatrixDisplay(Display):
         signed = bool(self.matrix.min(initial=0.0) < -1e-12 * most)
         look = {"cmap": "PuOr", "vmin": -most, "vmax": most} if signed else {"cmap": "viridis"}
         image = ax.imshow(self.matrix, **look)
-        # not pulled to the bar, which would push the classes' names out of the figure
-        place: dict[str, Any] = {"shrink": 0.85, "panchor": (0.0, 0.5)}
-        ax.figure.colorbar(image, ax=ax, label="k(x, z)", **place)
+        where: dict[str, Any] = {"ax": ax, "shrink": 0.85, "panchor": (0.0, 0.5)}
+        if ax.figure.get_layout_engine() is not None:  # which makes room: as high as the matrix
+            ax.set_anchor("W")  # the layout then knows where the names on the left begin
+            where = {"cax": ax.inset_axes((1.03, 0.0, 0.05, 1.0))}
+        ax.figure.colorbar(image, label="k(x, z)", **where)
         for end in self.ends[:-1]:
             for line in (ax.axhline, ax.axvline):
                 line(end - 0.5, color="white", linewidth=1.8)  # seen on dark and on bright ground

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,9 +10,105 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
 
 from maxmargin.plotting import checks, marks
+from maxmargin.plotting.display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+@dataclass
+class ProcessDisplay(Display):
+    """The mean of a Gaussian process on one feature, a band around it, and functions drawn from it.
+
+    Attributes
+    ----------
+    x, mean, deviation : arrays of shape (grid_resolution,)
+        Mean and standard deviation of a new target; the band is two of them wide on either side.
+    functions : array of shape (samples, grid_resolution)
+        Drawn from the process, without noise.
+    points : array of shape (n_samples, 2)
+    names : pair of str
+        Of the feature and the target.
+    title : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from maxmargin import GaussianProcessRegressor
+    >>> from maxmargin.plotting import ProcessDisplay
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = GaussianProcessRegressor().fit(X, np.sin(X[:, 0]))
+    >>> display = ProcessDisplay.from_estimator(model, X, np.sin(X[:, 0]), samples=2)
+    >>> display.functions.shape, bool(display.deviation[150] < display.deviation[-1])
+    ((2, 300), True)
+    """
+
+    x: np.ndarray
+    mean: np.ndarray
+    deviation: np.ndarray
+    functions: np.ndarray
+    points: np.ndarray
+    names: tuple[str, str]
+    title: str = ""
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Axes | None = None,
+        samples: int = 3,
+        grid_resolution: int = 300,
+        random_state: Any = 0,
+    ) -> ProcessDisplay:
+        """Evaluate a process and draw; parameters as in :func:`plot_process`."""
+        machine = checks.last_step(model)
+        if not hasattr(machine, "log_marginal_likelihood"):
+            raise TypeError(
+                "plot_process draws GaussianProcessRegressor, or a Pipeline that ends in one; got "
+                f"{type(machine).__name__}. For SVR, see plot_tube."
+            )
+        hint = "Fit one on a single column to see its curve."
+        checks.check_drawable(model, 1, "plot_process", hint)
+        check_consistent_length(X, y)
+        if np.ndim(machine.alpha_) > 1:
+            raise ValueError("plot_process draws one output, and this process has several.")
+        points = np.column_stack([checks.dense(X), np.asarray(y, dtype=np.float64)])
+        low, high = points[:, 0].min(), points[:, 0].max()
+        x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), grid_resolution)
+        seen = checks.in_container_of(X, x[:, None])
+        if isinstance(model, Pipeline) and len(model) > 1:
+            seen = model[:-1].transform(seen)
+        mean, covariance = machine.predict(seen, return_cov=True)
+        deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
+        noise = machine.noise_level_ * machine._deviation[0] ** 2
+        covariance[np.diag_indices_from(covariance)] -= noise
+        random = check_random_state(random_state)
+        value = machine.log_marginal_likelihood_value_
+        return cls(
+            x,
+            mean,
+            deviation,
+            functions=random.multivariate_normal(mean, covariance, samples, check_valid="ignore"),
+            points=points,
+            names=(checks.column_name(X, 0), str(getattr(y, "name", None) or "target")),
+            title=f"{marks.describe(machine)}: log-likelihood {value:.4g}",
+        ).plot(ax)
+
+    def _draw(self, ax: Axes) -> None:
+        x, mean, band = self.x, self.mean, 2 * self.deviation
+        look: dict[str, Any] = {"color": marks.BLUE, "alpha": 0.15, "linewidth": 0}
+        text = "two deviations of a new target"
+        ax.fill_between(x, mean - band, mean + band, label=text, **look)
+        for drawn in self.functions:
+            ax.plot(x, drawn, color=marks.BLUE, linewidth=0.8, alpha=0.7)
+        ax.plot(x, mean, color=marks.ink(), linewidth=1.8, label="mean")
+        points = self.points
+        marks.scatter(ax, points, points, marks.BLUE, label=f"targets ({len(points)})")
+        ax.set(xlabel=self.names[0], ylabel=self.names[1], title=self.title)
+        marks.legend(ax, points)
 
 
 def plot_process(
@@ -62,36 +159,12 @@ def plot_process(
     >>> plot_process(model, X, y).get_title()
     'RBF(gamma=0.5): log-likelihood 32.49'
     """
-    machine = checks.last_step(model)
-    if not hasattr(machine, "log_marginal_likelihood"):
-        raise TypeError(
-            "plot_process draws GaussianProcessRegressor, or a Pipeline that ends in one; got "
-            f"{type(machine).__name__}. For SVR, see plot_tube."
-        )
-    checks.check_drawable(model, 1, "plot_process", "Fit one on a single column to see its curve.")
-    check_consistent_length(X, y)
-    if np.ndim(machine.alpha_) > 1:
-        raise ValueError("plot_process draws one output, and this process has several.")
-    ax = marks.axes_or_new(ax)
-    points = np.column_stack([checks.dense(X), np.asarray(y, dtype=np.float64)])
-    low, high = points[:, 0].min(), points[:, 0].max()
-    x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), grid_resolution)
-    seen = checks.in_container_of(X, x[:, None])
-    if isinstance(model, Pipeline) and len(model) > 1:
-        seen = model[:-1].transform(seen)
-    mean, covariance = machine.predict(seen, return_cov=True)
-    deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-    text, low, high = "two deviations of a new target", mean - 2 * deviation, mean + 2 * deviation
-    ax.fill_between(x, low, high, color=marks.BLUE, alpha=0.15, linewidth=0, label=text)
-    noise = machine.noise_level_ * machine._deviation[0] ** 2
-    covariance[np.diag_indices_from(covariance)] -= noise
-    random = check_random_state(random_state)
-    for drawn in random.multivariate_normal(mean, covariance, samples, check_valid="ignore"):
-        ax.plot(x, drawn, color=marks.BLUE, linewidth=0.8, alpha=0.7)
-    ax.plot(x, mean, color=marks.ink(), linewidth=1.8, label="mean")
-    marks.scatter(ax, points, points, marks.BLUE, label=f"targets ({len(points)})")
-    ax.set(xlabel=checks.column_name(X, 0), ylabel=getattr(y, "name", None) or "target")
-    value = machine.log_marginal_likelihood_value_
-    ax.set_title(f"{marks.describe(machine)}: log-likelihood {value:.4g}")
-    marks.legend(ax, points)
-    return ax
+    return ProcessDisplay.from_estimator(
+        model,
+        X,
+        y,
+        ax=ax,
+        samples=samples,
+        grid_resolution=grid_resolution,
+        random_state=random_state,
+    ).ax_

@@ -94,7 +94,6 @@ class StreetsDisplay(PanelDisplay):
         if len(self.figure_.axes) == ax.size and self.figure_.get_layout_engine() is not None:
             place = {"loc": "outside lower center", "ncols": 4, "frameon": False}
             self.figure_.legend(names.values(), names.keys(), fontsize="small", **place)
-            self.figure_.get_layout_engine().execute(self.figure_)  # equal scales take two rounds
 
 
 def plot_street_path(

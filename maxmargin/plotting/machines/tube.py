@@ -87,6 +87,13 @@ class TubeDisplay(Display):
         ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
+        handles = self.draw_panel(ax)
+        outside = ((self.xi > 0) | (self.xi_hat > 0)).sum()
+        ax.set_title(f"{self.description}: {outside} of {len(self.points)} outside the tube")
+        marks.legend(ax, self.points, handles)
+
+    def draw_panel(self, ax: Axes) -> list:
+        """Draw all but title and legend; return what the legend has more."""
         from matplotlib.lines import Line2D
 
         x, curve, epsilon, points = self.x, self.curve, self.epsilon, self.points
@@ -108,7 +115,7 @@ class TubeDisplay(Display):
                     points[out, 0], top - miss[out], top, color=colour, zorder=1.5, label=label
                 )
         marks.scatter(ax, points, points, marks.BLUE, label=f"training points ({len(points)})")
-        handles = []
+        handles: list = []
         if self.support is None or self.alpha is None:
             marks.cross(
                 ax, points, outside, "slack: outside the tube", marks.few(outside.sum(), "auto")
@@ -128,8 +135,7 @@ class TubeDisplay(Display):
                     }
                     handles.append(Line2D([], [], linestyle="none", label=label, **ring))
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        ax.set_title(f"{self.description}: {outside.sum()} of {len(points)} outside the tube")
-        marks.legend(ax, points, handles)
+        return handles
 
 
 def plot_tube(

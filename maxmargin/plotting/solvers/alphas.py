@@ -16,7 +16,6 @@ from maxmargin.svm.classification import KernelClassifier
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from maxmargin.progress import Progress
     from maxmargin.trace import Trace
 
 
@@ -102,7 +101,8 @@ class AlphasDisplay(MovingDisplay):
             raise ValueError(f"kind must be 'lines' or 'bars', got {kind!r}.")
         records = records_of(trace, problem)
         records = [record for record in records if record.variables is not None]
-        if not records or records[0].variables.ndim > 1 or _are_weights(records[-1]):
+        known = records and records[-1].solves_for == "multipliers"
+        if not known or records[0].variables.ndim > 1:
             raise ValueError(
                 f"Problem {problem} of this trace has no row of dual variables in its records: "
                 "trace a machine that solves a dual, such as SVC."
@@ -171,14 +171,6 @@ class AlphasDisplay(MovingDisplay):
         shown = f", {len(self.rows)} of {self.count} drawn" if len(self.rows) < self.count else ""
         title = f"step {self.steps[state]}: {nonzero} multipliers above zero{shown}"
         ax.set(ylabel="multiplier", ylim=(0, 1.1 * top), title=title)
-
-
-def _are_weights(record: Progress) -> bool:
-    """Whether a machine's variables are its weights themselves, as those of LinearSVC."""
-    w, v = record.weights, record.variables
-    if w is None or v is None or len(v) - np.size(w) not in (0, 1):
-        return False
-    return bool(np.allclose(v[: np.size(w)], np.ravel(w)))
 
 
 def plot_alphas(trace: Trace, problem: int = 0, ax: Axes | None = None, **options: Any) -> Axes:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,8 @@ class SMOBoxDisplay(MovingDisplay):
     array([[0. , 0.3],
            [0.7, 1. ]])
     """
+
+    phases: ClassVar[int] = 3
 
     steps: list[TwoVariableStep]
     pairs: list[tuple[int, int]] = field(default_factory=list)
@@ -126,7 +128,7 @@ class SMOBoxDisplay(MovingDisplay):
         return cls(steps, pairs, numbers).plot(ax)
 
     def __len__(self) -> int:
-        return 3 * len(self.steps)
+        return self.phases * len(self.steps)
 
     def ends(self, which: int) -> np.ndarray:
         """Return the ends of a step's line in its box, those of L and H, shape (2, 2)."""
@@ -141,7 +143,7 @@ class SMOBoxDisplay(MovingDisplay):
         return max(*known, 1e-12)
 
     def _draw_state(self, ax: Axes, state: int) -> None:
-        which, phase = divmod(state, 3)
+        which, phase = divmod(state, self.phases)
         step, side = self.steps[which], self._side
         pad = _MARGIN * side
         walls = [C if np.isfinite(C) else side + pad for C in step.C]
@@ -192,13 +194,7 @@ class SMOBoxDisplay(MovingDisplay):
             aspect="equal",
             title=f"{same} labels" + (f": step {number}" if len(self.steps) > 1 else ""),
         )
-        ax.legend(
-            loc="upper center",
-            bbox_to_anchor=(0.5, -0.1),
-            ncols=2,
-            fontsize="small",
-            frameon=False,
-        )
+        marks.legend_below(ax, fontsize="small")
 
     def _in_view(self, step: TwoVariableStep) -> tuple[float, float]:
         """Return the optimum on the line, or where the line to it leaves the picture."""

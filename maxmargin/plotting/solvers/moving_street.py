@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from maxmargin.evaluation import InseparableError, evaluate
-from maxmargin.gram import Definiteness
 from maxmargin.plotting import checks, marks
 from maxmargin.plotting.display import MovingDisplay
 from maxmargin.plotting.machines.plane import Plane
-from maxmargin.plotting.solvers.posed import code_of, names_of_sides, posed, traced, transformed
-from maxmargin.solution import Solution, Status
+from maxmargin.plotting.solvers.posed import (
+    away_from_zero,
+    code_of,
+    evaluated,
+    names_of_sides,
+    posed,
+    traced,
+    transformed,
+)
 from maxmargin.svm.classification import KernelClassifier
 
 if TYPE_CHECKING:
@@ -26,7 +31,6 @@ _INSTEAD = (
     "Fit on two columns, or on PCA(n_components=2).fit_transform(X); animate(model.trace_) shows "
     "the gap of any machine."
 )
-_AWAY = 1e-8  # of the largest multiplier: what is below is none
 
 
 @dataclass
@@ -185,10 +189,8 @@ class MovingStreetDisplay(MovingDisplay):
         if self.support is not None:
             marks.ring(ax, plane.points, np.flatnonzero(self.support[state]))
         ax.set_title(f"{self.description}\nstep {self.steps[state]}")
-        if ax.figure.get_layout_engine() is None:
-            ax.legend(loc="upper right", fontsize="small", edgecolor="none", framealpha=0.85)
-        else:  # in no corner: a film would go from one to another as the street moves
-            marks.legend_below(ax, ncols=3, fontsize="small")
+        # in no corner: a film would go from one to another as the street moves
+        marks.legend_below(ax, ncols=3, fontsize="small")
 
 
 def _weights(trace: Trace, problem: int) -> tuple[np.ndarray, np.ndarray]:
@@ -207,31 +209,18 @@ def _expansions(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list]:
     """Coefficients on all rows, bias and support of a kernel machine after each step.
 
-    The bias is not among the recorded variables: it is what the certificate would read off them.
-    States that have none, such as hulls that still touch, are left out; the records are the rest's.
+    States that have no bias are left out; the records are the rest's.
     """
     machine = checks.last_step(model)
     dual, rows = posed(model, X, y, problem, sample_weight)
     sign, n = machine.scheme_.sign, len(checks.dense(X))
     coef, intercept, support, kept = [], [], [], []
-    for record in records:
-        if record.variables is None or len(record.variables) != len(dual):
-            continue
-        solution = Solution(record.variables, record.steps, Status.CONVERGED)
-        try:
-            found = evaluate(dual, solution, machine.tol, Definiteness.UNKNOWN)
-        except InseparableError:
-            continue
+    for record, found in evaluated(dual, records, machine.tol):
         whole, used = np.zeros(n), np.zeros(n, dtype=bool)
         whole[rows] = sign * found.coefficients
-        used[rows] = np.abs(found.coefficients) > _AWAY * np.abs(found.coefficients).max()
+        used[rows] = away_from_zero(found.coefficients)
         coef.append(whole)
         intercept.append(sign * found.bias)
         support.append(used)
         kept.append(record)
-    if not kept:
-        raise ValueError(
-            "No record of this trace has the machine's dual variables: fit with a solver that "
-            "works on the dual, such as solver='smo'."
-        )
     return np.array(coef), np.array(intercept), np.array(support), kept

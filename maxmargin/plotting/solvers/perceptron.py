@@ -198,9 +198,9 @@ class WeightPathDisplay(MovingDisplay):
         seen = self.path[: state + 1]
         ax.plot(*seen.T, ".-", color=marks.ORANGE, linewidth=1.8, markersize=6)
         ax.plot(*seen[0], "o", color="white", markeredgecolor=marks.INK, label="start")
-        ax.plot(*seen[-1], "o", color=marks.INK, label=_after(state))
+        ax.plot(*seen[-1], "o", color=marks.INK, label="last")
         ax.set(xlabel="first weight", ylabel="second weight", xlim=extent[:2], ylim=extent[2:])
-        ax.set_title("the weights of the perceptron")
+        ax.set_title(f"the weights {_after(state)}")
         ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)
 
 

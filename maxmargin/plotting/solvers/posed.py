@@ -9,11 +9,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
 from maxmargin.duals import DualProblem
-from maxmargin.gram import Gram
+from maxmargin.evaluation import Evaluation, InseparableError, evaluate
+from maxmargin.gram import Definiteness, Gram
 from maxmargin.plotting import checks
 from maxmargin.plotting.solvers.convergence import records_of
+from maxmargin.progress import Progress
+from maxmargin.solution import Solution, Status
 from maxmargin.svm.classification import KernelClassifier
 
+_AWAY = 1e-8  # of the largest multiplier: what is below is none
 _MOST = 5000  # rows whose Gram matrix is made for a picture
 
 
@@ -76,3 +80,33 @@ def posed(
     points = checks.dense(X)[rows]
     gram = Gram.of(points[:, rows] if machine.kernel_.pairwise else points, machine.kernel_)
     return machine._problem(np.arange(len(rows)), signs, own).over(gram), rows
+
+
+def evaluated(
+    dual: DualProblem, records: list[Progress], tol: float
+) -> list[tuple[Progress, Evaluation]]:
+    """Return the machine that the variables of each record make, where they make one.
+
+    The bias is not among the variables: it is what the certificate would read off them. Records
+    that have none, such as those of hulls that still touch, are left out.
+    """
+    found = []
+    for record in records:
+        if record.variables is None or len(record.variables) != len(dual):
+            continue
+        solution = Solution(record.variables, record.steps, Status.CONVERGED)
+        try:
+            found.append((record, evaluate(dual, solution, tol, Definiteness.UNKNOWN)))
+        except InseparableError:
+            continue
+    if not found:
+        raise ValueError(
+            "No record of this trace has the machine's dual variables: fit with a solver that "
+            "works on the dual, such as solver='smo'."
+        )
+    return found
+
+
+def away_from_zero(coefficients: np.ndarray) -> np.ndarray:
+    """Return which coefficients are more than rounding beside the largest of them."""
+    return np.abs(coefficients) > _AWAY * np.abs(coefficients).max()

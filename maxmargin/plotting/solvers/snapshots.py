@@ -77,10 +77,23 @@ class SnapshotsDisplay(PanelDisplay):
             legend = panel.get_legend()
             if legend is not None:
                 legend.remove()
-        shown = panel.get_legend_handles_labels()  # one for all panels
-        if shown[0] and panel.figure.get_layout_engine() is not None:
+        self._share_colour_bar(ax)
+        found = [one for panel in ax.flat for one in panel.get_legend_handles_labels()[0]]
+        shown = {one.get_label().split(" (")[0]: one for one in found}  # one for all panels
+        if shown and panel.figure.get_layout_engine() is not None:
             below = {"loc": "outside lower center", "ncols": 4, "frameon": False}
-            panel.figure.legend(*shown, fontsize="small", **below)
+            panel.figure.legend(shown.values(), shown.keys(), fontsize="small", **below)
+
+    def _share_colour_bar(self, ax: Any) -> None:
+        """Put one colour bar beside all panels, where each has one: they mean the same."""
+        panels = list(ax.flat[: len(self.states)])
+        coloured = [one for panel in panels for one in (*panel.images, *panel.collections)]
+        bars = [one.colorbar for one in coloured if one.colorbar is not None]
+        if bars:
+            label, shown = bars[-1].ax.get_ylabel(), bars[-1].mappable
+            for each in bars:
+                each.remove()
+            self.figure_.colorbar(shown, ax=panels, label=label)
 
 
 def plot_snapshots(picture: MovingDisplay, states: Any = 4, ax: Any = None) -> np.ndarray:

@@ -101,6 +101,7 @@ class RowDescent(Method[DirectProblem, DirectSolution]):
 class RowDescentRun(Run):
     """The method at work: ``b`` and the values of the functions, both (rows, classes)."""
 
+    solves_for = "multipliers"
     words: ClassVar[str] = "KKT violation {violation:.2g}, gap {gap:.2g}"
 
     def __init__(self, problem: DirectProblem, watch: Watch) -> None:

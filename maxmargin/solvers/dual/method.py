@@ -28,6 +28,7 @@ class DualRun(Run):
         ``measure`` of its own.
     """
 
+    solves_for = "multipliers"
     words: ClassVar[str] = (
         "KKT violation {violation:.2g}, gap {gap:.2g}, {support_vectors} support vectors"
     )

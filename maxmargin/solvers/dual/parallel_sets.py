@@ -275,6 +275,7 @@ class _Run(DualRun):
             gap,
             beta,
             words=self.words,
+            solves_for="multipliers",
             others=self._betas,
         )
 

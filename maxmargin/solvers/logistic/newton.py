@@ -113,6 +113,7 @@ class KernelNewton(Method[LogisticProblem, LogisticSolution]):
 class KernelNewtonRun(Run):
     """Newton's method at work on coefficients A (n, m) and intercepts b (m,)."""
 
+    solves_for = "multipliers"
     words = "relative gap {violation:.2g}"
 
     def __init__(self, problem: LogisticProblem, watch: Watch, method: KernelNewton) -> None:

@@ -25,6 +25,8 @@ _VALUES = 1 << 25  # of the matrix that one compiled call looks at
 class KernelState(PerceptronState):
     """A perceptron over the rows of a Gram matrix."""
 
+    solves_for = "multipliers"
+
     def __init__(
         self,
         gram: Gram,

@@ -142,6 +142,7 @@ class PerceptronRun(Run):
     def __init__(self, method: Passes, problem: Examples, watch: Watch) -> None:
         self.method, self.rows, self.held_out = method, problem.rows, problem.held_out
         self.weight, self.state = problem.weight[problem.rows], problem.begin(method.variant)
+        self.solves_for = self.state.solves_for
         self.state.stopped = watch.stopped
         self.random = np.random.default_rng(watch.seed)
         self.begun, self.cycle_length = 0, 0  # passes

@@ -116,6 +116,8 @@ class PerceptronState(ABC):
     the updates, by their number, None where they are all one.
     """
 
+    solves_for = "weights"
+
     rows_at_once: int
     rows_measured: int
 

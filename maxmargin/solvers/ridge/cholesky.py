@@ -65,6 +65,7 @@ class Cholesky(Method[RidgeSystem, RidgeSolution]):
 class CholeskyRun(Run):
     """Cholesky's factorisation at work."""
 
+    solves_for = "multipliers"
     words = "rows left {violation:.2g}"
 
     def __init__(self, problem: RidgeSystem, watch: Watch) -> None:

@@ -73,6 +73,7 @@ class PreconditionedCG(Method[RidgeSystem, RidgeSolution]):
 class PreconditionedCGRun(Run):
     """Conjugate gradients at work on ``b`` (n, m), each output with steps of its own."""
 
+    solves_for = "multipliers"
     words = "residual {violation:.2g}"
 
     def __init__(self, problem: RidgeSystem, watch: Watch, rank: int | None) -> None:

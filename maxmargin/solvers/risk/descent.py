@@ -94,6 +94,7 @@ class DescentRun(Run):
         The value at the start and after each step.
     """
 
+    solves_for = "weights"
     words = "loss {objective:.5g}, gradient {violation:.2g}"
     l1: np.ndarray | None = None
     keep_last = False  # whether the answer is the last point, and not the lowest

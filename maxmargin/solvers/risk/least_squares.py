@@ -114,6 +114,7 @@ class NonnegativeLeastSquares(LeastSquaresMethod):
 class _TriangularRun(Run):
     """R of ``sqrt(S) [1 X y]``, a block of rows at a time on top of that of the rows before."""
 
+    solves_for = "weights"
     words = "rows left {violation:.2g}"
 
     def __init__(self, problem: SquaredError, watch: Watch) -> None:
@@ -267,6 +268,7 @@ class ConjugateGradients(LeastSquaresMethod):
 class ConjugateGradientsRun(Run):
     """Conjugate gradients at work; ``V`` (m, d) are the standardised weights."""
 
+    solves_for = "weights"
     words = "loss {objective:.5g}, gradient {violation:.2g}"
 
     def __init__(self, problem: SquaredError, watch: Watch, own_units: bool) -> None:

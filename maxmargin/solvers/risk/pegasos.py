@@ -231,7 +231,8 @@ class PegasosRun(RowByRow, RiskRun[RegularisedRisk | SoftmaxRisk]):
         risk, random = self.risk, np.random.default_rng(self.watch.seed)
         stream = Stream(risk.shape, 0.5 / risk.total_cost)
         stream.theta, stream.average = self.theta.copy(), self.theta.copy()
-        norms = risk.design.squared_norms()
+        norms, X = risk.design.squared_norms(), risk.design.X
+        products = getattr(X, "nnz", X.size) * len(np.atleast_2d(self.theta))
         for _ in range(_EPOCHS):
             if self.certificate.converged:
                 return
@@ -239,7 +240,8 @@ class PegasosRun(RowByRow, RiskRun[RegularisedRisk | SoftmaxRisk]):
             while end < risk.n:
                 if end:
                     yield
-                begin, end = end, end + min(_CALL, max(self.allowed // _ROWS, 1) * _ROWS)
+                blocks = max(self.until_look(risk.n, products) // _ROWS, 1)
+                begin, end = end, end + min(_CALL, blocks * _ROWS)
                 part = order[begin:end]
                 stream.learn(risk, part, norms)
                 self.stand(stream.average.copy())

@@ -14,6 +14,7 @@ from maxmargin.risk import LinearSolution, RegularisedRisk, Risk, RiskEvaluation
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import NO_LIMIT, Measure, Method, Run, Watch
 
+_WORK, _LOOKS = 10**8, 16  # products until a pass over rows is looked at no more than so often
 AnyRisk = TypeVar("AnyRisk", bound=Risk)
 
 
@@ -71,6 +72,7 @@ class RiskRun(Run, Generic[AnyRisk]):
         Slopes of the losses that stand for the dual; None as long as nobody has asked.
     """
 
+    solves_for = "weights"
     words = "pass {steps}, relative gap {violation:.2g}"
     theta: np.ndarray
     s: np.ndarray | None = None
@@ -172,6 +174,13 @@ class RowByRow(Run):
     in_passes: ClassVar[bool] = True
     looked_at: int = 0
     rows_now: np.ndarray | None = None
+
+    def until_look(self, n: int, products: int) -> int:
+        """Rows to take before the next look, of n; each look costs so many products.
+
+        At first as few as are asked for, and when that has become much work, a part of a pass.
+        """
+        return max(self.allowed, 1 if self.looked_at * products < _WORK else n // _LOOKS)
 
     @property
     def n_steps(self) -> int:

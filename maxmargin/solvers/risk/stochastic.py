@@ -154,8 +154,8 @@ class StochasticDescentRun(RowByRow, DescentRun):
 
     def _judge(self) -> None:
         """Be where the walk is, if that is not beyond all bounds."""
-        point = self.walk.point()
         with np.errstate(over="ignore", invalid="ignore"):
+            point = self.walk.point()
             value, gradient = self.function(point)
         if not diverged(self, value):
             self.move((point, value, gradient))
@@ -163,8 +163,8 @@ class StochasticDescentRun(RowByRow, DescentRun):
     def progress(self, watch: Watch) -> Progress:
         """Where it is; the loss of all rows within a pass is for who wants to know."""
         if self.within_pass:
-            point = self.walk.point()
             with np.errstate(over="ignore", invalid="ignore"):
+                point = self.walk.point()
                 self.place = point, *self.function(point)
         return super().progress(watch)
 
@@ -202,8 +202,8 @@ class StochasticGapRun(RowByRow, GapRun):
                 with np.errstate(over="ignore", invalid="ignore"):
                     self.stand(self.weights(walk.point()))
                 yield
-            point = walk.point()
             with np.errstate(over="ignore", invalid="ignore"):
+                point = walk.point()
                 value, gradient = self.at(point)
             if diverged(self, value):
                 return

@@ -80,11 +80,12 @@ class Walk:
         order = self.random.permutation(n) if self.shuffle else np.arange(n)
         if not self.given and _power_of_two(number):
             state.begin()
-        size = max(_SLICE // max(rows.width * state.W.shape[1], 1), 1)
+        products = max(rows.width * state.W.shape[1], 1)
+        size = max(_SLICE // products, 1)
         while end < n:
             if end:
                 yield
-            begin, end = end, min(end + min(size, run.allowed), n)
+            begin, end = end, min(end + min(size, run.until_look(n, n * products)), n)
             part = order[begin:end]
             if self.step_size is None:
                 eta = np.full(len(part), self.first / number**loss.decay)
@@ -121,8 +122,7 @@ class Walk:
 
     def point(self) -> np.ndarray:
         """Where it is, or the average of where it was."""
-        with np.errstate(over="ignore", invalid="ignore"):  # given steps may be far too large
-            return self.state.last(self.rows) if self.given else self.state.average(self.rows)
+        return self.state.last(self.rows) if self.given else self.state.average(self.rows)
 
 
 def _power_of_two(number: int) -> bool:
