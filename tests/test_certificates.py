@@ -203,6 +203,12 @@ def test_without_a_bias_a_row_at_the_origin_is_a_witness(solver, scale):
     assert caught.value.distance == 0.0
 
 
+def test_no_weights_have_no_distance_from_the_origin():
+    with pytest.warns(ConvergenceWarning, match="trivial"):
+        model = OneClassSVM(kernel="linear").fit(np.array([[1.0], [-1.0]]))
+    assert np.isnan(model.margin_)
+
+
 def test_the_hard_margin_does_not_count_rows_of_weight_zero():
     points = np.array([[0.0], [1.0], [3.0], [4.0], [9.0]])
     labels = [0, 0, 1, 1, 0]

@@ -100,7 +100,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
     coef_ : of shape (1, n_features)
         ``w``, for the linear kernel.
     margin_ : float
-        ``rho / ||w||``, the distance of the hyperplane from the origin of the feature space.
+        ``rho / ||w||``, the distance of the hyperplane from the origin of the feature space; nan
+        where w = 0.
     slack_ : array of shape (n_samples,)
         ``max(0, rho - w . phi(x_i))`` of the training rows.
     n_iter_ : int
@@ -196,7 +197,8 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         self._noise = evaluation.noise
         rho = self.offset_[0]
         self.slack_ = np.maximum(0.0, rho - evaluation.decision)
-        self.margin_ = rho * evaluation.margin
+        plane = evaluation.squared_norm > 0  # with w = 0 there is none
+        self.margin_ = rho * evaluation.margin if plane else np.nan
         return self
 
     @takes_tensors
