@@ -33,6 +33,8 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
+    "AdaBoostClassifier": "maxmargin.ensemble",
+    "DecisionStump": "maxmargin.ensemble",
     "DecisionTreeClassifier": "maxmargin.ensemble",
     "DecisionTreeRegressor": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
@@ -81,7 +83,12 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
-    from maxmargin.ensemble import DecisionTreeClassifier, DecisionTreeRegressor
+    from maxmargin.ensemble import (
+        AdaBoostClassifier,
+        DecisionStump,
+        DecisionTreeClassifier,
+        DecisionTreeRegressor,
+    )
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError
     from maxmargin.feature_maps import ExplicitFeatures, Nystroem, RandomFourier

@@ -1,5 +1,9 @@
 """Ensembles: trees, and what is made of many learners."""
 
+from maxmargin.ensemble.boosting import (
+    AdaBoostClassifier,
+    DecisionStump,
+)
 from maxmargin.ensemble.trees import (
     BinnedColumns,
     DecisionTreeClassifier,
@@ -7,7 +11,9 @@ from maxmargin.ensemble.trees import (
 )
 
 __all__ = [
+    "AdaBoostClassifier",
     "BinnedColumns",
+    "DecisionStump",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
 ]
