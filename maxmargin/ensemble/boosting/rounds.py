@@ -131,6 +131,8 @@ class AdaBoostRun(Run):
         self.done = Rounds()
         self.D = problem.weight
         self.u = np.zeros(len(problem.index))
+        # a tie, u = 0, is an error of the second class only
+        self.least = np.where(problem.index == 1, np.finfo(np.float64).tiny, 0.0)
         several = problem.n_classes > 2
         self.votes = np.zeros((len(self.u), problem.n_classes) if several else (0, 0))
         self._keep_distribution()
@@ -160,7 +162,7 @@ class AdaBoostRun(Run):
             seed = int(problem.seeds[len(done.hypotheses)])
             hypothesis, predicted = problem.learner.learn(self.D, seed)
             wrong = predicted != problem.index
-            error = float(self.D[wrong].sum())
+            error = float(self.D @ wrong)
             if error >= chance - _ROUNDING:
                 self.status = Status.NO_EDGE
                 return
@@ -204,12 +206,11 @@ class AdaBoostRun(Run):
 
     def _train_error(self) -> float:
         """Share of the rows, by D_1, that the vote misclassifies; zero is the first class's."""
-        index = self.problem.index
         if len(self.votes):
-            wrong = self.votes.argmax(axis=1) != index
+            wrong = self.votes.argmax(axis=1) != self.problem.index
         else:
-            wrong = (self.u < 0) | ((self.u == 0) & (index == 1))
-        return float(self.problem.weight[wrong].sum())
+            wrong = self.u < self.least
+        return float(self.problem.weight @ wrong)
 
     def margins(self) -> np.ndarray:
         """Normalised margins of the rows."""

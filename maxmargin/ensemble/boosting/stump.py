@@ -21,6 +21,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from maxmargin.backends.cpu.trees.columns import ONE_BYTE, SPARSE, Store
 from maxmargin.backends.cpu.trees.stump import best_test
 from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.estimators.base import Estimator
@@ -29,6 +30,7 @@ from maxmargin.linear.base import with_weight
 from maxmargin.multiclass import read_class_weights, read_labels
 
 _WORK = 20_000_000  # codes that are looked at in one call, about 0.05 s
+_RARE = 0.25  # share of rows up to which a list of them is shorter than the column, and faster
 
 
 class StumpSearch:
@@ -44,7 +46,9 @@ class StumpSearch:
 
     def __init__(self, columns: BinnedColumns, index: np.ndarray, n_classes: int) -> None:
         self.columns, self.n_classes = columns, n_classes
+        self.store = _with_rare_codes(columns.store)
         self.index = np.ascontiguousarray(index, dtype=np.int32)
+        self.sign = np.where(self.index == 1, 1.0, -1.0)  # of two classes
         most = int(np.diff(columns.store.first).max(initial=1))
         self.table = np.empty((most + 1) * max(4, n_classes))
         self.left = np.empty(n_classes)
@@ -52,22 +56,25 @@ class StumpSearch:
 
     def best(self, weight: np.ndarray) -> tuple[int, int, int, int]:
         """Return feature, cut, class on the left and on the right; feature -1 for no test."""
-        total = np.bincount(self.index, weights=weight, minlength=self.n_classes)
+        if self.n_classes == 2:
+            whole, weight = weight.sum(), self.sign * weight
+            difference = weight.sum()
+            total = 0.5 * np.array([whole - difference, whole + difference])
+        else:
+            total = np.bincount(self.index, weights=weight, minlength=self.n_classes)
         most = int(np.argmax(total))
         found = np.array([-1, -1, most, most], np.int64)
-        if self.n_classes == 2:
-            weight = np.where(self.index == 1, weight, -weight)
         best, d = float(total[most]), self.columns.n_features
         for first in range(0, d, self.at_once):
             last = min(first + self.at_once, d)
             ends = first, last, best, found, self.table, self.left
-            best = best_test(self.columns.store, self.index, weight, total, *ends)
+            best = best_test(self.store, self.index, weight, total, *ends)
         feature, cut, left, right = found.tolist()
         return feature, cut, left, right
 
     def threshold(self, feature: int, cut: int) -> float:
         """Return the threshold half-way between a cut's greatest value and the next one."""
-        store = self.columns.store
+        store = self.store
         below, above = (
             float(ends[store.first[feature] + code])
             for ends, code in ((store.greatest, cut), (store.least, cut + 1))
@@ -78,6 +85,31 @@ class StumpSearch:
     def sides(self, feature: int, cut: int) -> np.ndarray:
         """Whether each row is above a cut."""
         return self.columns.codes(feature) > cut
+
+
+def _with_rare_codes(store: Store) -> Store:
+    """List the rows that differ from a column's common code, of columns where these are few."""
+    kind, slot, begin = store.kind.copy(), store.slot.copy(), store.begin.tolist()
+    rows, codes, common = [store.rows], [store.codes], store.common.tolist()
+    for f in np.flatnonzero(kind == ONE_BYTE):
+        column = store.small[slot[f]]
+        counts = np.bincount(column)
+        usual = int(counts.argmax())
+        if len(column) - counts[usual] <= _RARE * len(column):
+            listed = np.flatnonzero(column != usual).astype(np.int32)
+            kind[f], slot[f] = SPARSE, len(common)
+            begin.append(begin[-1] + len(listed))
+            rows.append(listed)
+            codes.append(column[listed].astype(store.codes.dtype))
+            common.append(usual)
+    return store._replace(
+        kind=kind,
+        slot=slot,
+        begin=np.array(begin, store.begin.dtype),
+        rows=np.concatenate(rows),
+        codes=np.concatenate(codes),
+        common=np.array(common, store.common.dtype),
+    )
 
 
 class DecisionStump(ClassifierMixin, Estimator):
