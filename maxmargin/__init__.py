@@ -37,6 +37,8 @@ _HOME = {
     "DecisionStump": "maxmargin.ensemble",
     "DecisionTreeClassifier": "maxmargin.ensemble",
     "DecisionTreeRegressor": "maxmargin.ensemble",
+    "LPBoostClassifier": "maxmargin.ensemble",
+    "LogitBoostClassifier": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelLogisticRegression": "maxmargin.kernel_methods",
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
         DecisionStump,
         DecisionTreeClassifier,
         DecisionTreeRegressor,
+        LogitBoostClassifier,
+        LPBoostClassifier,
     )
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError

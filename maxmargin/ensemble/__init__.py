@@ -3,6 +3,10 @@
 from maxmargin.ensemble.boosting import (
     AdaBoostClassifier,
     DecisionStump,
+    LogitBoostClassifier,
+    LPBoostClassifier,
+    boosting_descent,
+    stump_dictionary,
 )
 from maxmargin.ensemble.trees import (
     BinnedColumns,
@@ -16,4 +20,8 @@ __all__ = [
     "DecisionStump",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "LPBoostClassifier",
+    "LogitBoostClassifier",
+    "boosting_descent",
+    "stump_dictionary",
 ]

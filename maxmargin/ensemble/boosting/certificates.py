@@ -10,7 +10,7 @@ from maxmargin.solution import Status
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class BoostingCertificate(Certificate):
-    """What the rounds of AdaBoost have come to.
+    """What the rounds of a booster have come to.
 
     Attributes
     ----------
@@ -19,9 +19,10 @@ class BoostingCertificate(Certificate):
     train_error : float
         Share of the training rows, by weight, that the vote misclassifies.
     bound : float
-        What it is at most: the mean exponential loss, which is the product of the normalisers.
-    minimum_margin : float
-        Least margin of a training row, between -1 and 1.
+        What it is at most: the mean loss in units of that of ``u = 0``. For AdaBoost it is the
+        product of the normalisers.
+    minimum_margin : float or None
+        Least margin of a training row, between -1 and 1; None where hypotheses are no votes.
 
     Examples
     --------
@@ -30,14 +31,14 @@ class BoostingCertificate(Certificate):
     >>> print(AdaBoostClassifier(n_estimators=5).fit(X, y).certificate_)
     completed: all rows right, after 5 rounds that prove an error of at most ...
       training error  0
-      product of Z    ...
+      bound on it     ...
       least margin    ...
     """
 
     rounds: int
     train_error: float
     bound: float
-    minimum_margin: float
+    minimum_margin: float | None = None
 
     @property
     def converged(self) -> bool:
@@ -60,11 +61,13 @@ class BoostingCertificate(Certificate):
 
     def numbers(self) -> dict[str, str]:
         """Error, bound and margin."""
-        return {
+        said = {
             "training error": f"{self.train_error:.4g}",
-            "product of Z": f"{self.bound:.4g}",
-            "least margin": f"{self.minimum_margin:.4g}",
+            "bound on it": f"{self.bound:.4g}",
         }
+        if self.minimum_margin is not None:
+            said["least margin"] = f"{self.minimum_margin:.4g}"
+        return said
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

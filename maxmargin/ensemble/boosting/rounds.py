@@ -18,7 +18,7 @@ with the sign of whether h_t is right, which for two classes is ``y_i g(x_i)``,
 at every stage. A misclassified row has ``u_i <= 0``: another class has as many votes as its own, so
 that its own has at most half. Hence, for any K,
 
-    training error  <=  sum_i D_1(i) exp(-u_i)  =  prod_t Z_t  =  prod_t K sqrt(e_t (1 - e_t) / (K-1))
+    training error  <=  sum_i D_1(i) exp(-u_i)  =  prod_t Z_t,   Z_t = K sqrt(e_t (1 - e_t) / (K-1))
 
 which for K > 2 says something only of learners with ``e_t < 1/K``.
 

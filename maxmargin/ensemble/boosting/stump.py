@@ -59,7 +59,7 @@ class StumpSearch:
         if self.n_classes == 2:
             whole, weight = weight.sum(), self.sign * weight
             difference = weight.sum()
-            total = 0.5 * np.array([whole - difference, whole + difference])
+            total: np.ndarray = 0.5 * np.array([whole - difference, whole + difference])
         else:
             total = np.bincount(self.index, weights=weight, minlength=self.n_classes)
         most = int(np.argmax(total))
@@ -149,9 +149,9 @@ class DecisionStump(ClassifierMixin, Estimator):
     Examples
     --------
     >>> from maxmargin import DecisionStump
-    >>> stump = DecisionStump().fit([[1.0], [2.0], [3.0], [4.0]], ["no", "no", "yes", "no"])
+    >>> stump = DecisionStump().fit([[1.0], [2.0], [3.0], [4.0]], ["no", "yes", "yes", "no"])
     >>> print(stump.rule, stump.error_)
-    x0 > 2.5: yes, else no 0.25
+    x0 > 1.5: yes, else no 0.25
     """
 
     _parameter_constraints: dict = {

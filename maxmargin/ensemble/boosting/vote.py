@@ -74,11 +74,7 @@ class WeightedVote(ClassifierMixin, Estimator):
         return votes
 
     def _values(self, votes: np.ndarray) -> np.ndarray:
-        """Values of the classes in scikit-learn's form, of votes whose weights sum to one.
-
-        A vote counts one for its class and ``-1 / (K - 1)`` for each other; for two classes the
-        second one's value says it all.
-        """
+        """Values of the classes, of votes whose weights sum to one; of two, that of the second."""
         K = votes.shape[1]
         return votes[:, 1] - votes[:, 0] if K == 2 else (K * votes - 1.0) / (K - 1.0)
 
@@ -97,11 +93,11 @@ class WeightedVote(ClassifierMixin, Estimator):
         """Weights of the hypotheses after so many rounds."""
         made = len(self.estimators_)
         if n_rounds is not None and not 1 <= n_rounds <= made:
-            raise ValueError(f"There were {made} rounds, and n_rounds={n_rounds!r} is none of them.")
+            raise ValueError(f"n_rounds must be from 1 to {made}, got {n_rounds!r}.")
         return self._shares(n_rounds)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Value of the vote, normalised as in scikit-learn.
+        """Value of the vote, divided by the sum of its weights.
 
         Parameters
         ----------
@@ -110,8 +106,9 @@ class WeightedVote(ClassifierMixin, Estimator):
         Returns
         -------
         values : array of shape (n_samples,) or (n_samples, n_classes)
-            For two classes ``sum_t alpha_t h_t(x) / sum_t alpha_t``, positive for ``classes_[1]``.
-            For more, a vote counts one for its class and ``-1 / (K - 1)`` for each other.
+            For two classes ``sum_t alpha_t h_t(x) / sum_t alpha_t``, positive for ``classes_[1]``;
+            scikit-learn has twice that. For more, as there, a vote counts one for its class and
+            ``-1 / (K - 1)`` for each other.
         """
         check_is_fitted(self)
         X = self._validated_points(X)
