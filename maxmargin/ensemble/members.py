@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
@@ -66,6 +68,7 @@ class Members:
         self.pairwise = bool(get_tags(estimator).input_tags.pairwise)
         self.weighs = has_fit_parameter(estimator, "sample_weight")
         self.whole = replicates.width == replicates.n_columns and not replicates.bootstrap_features
+        self.codes = np.unique(y, return_inverse=True)[1] if is_classifier(estimator) else None
         self.common: Any = None
         name = type(estimator).__name__
         if self.pairwise and not self.whole:
@@ -97,7 +100,7 @@ class Members:
 
     def fit(
         self,
-        seeds: Sequence[int],
+        seeds: np.ndarray,
         first: int = 0,
         stopped: Callable[[], Any] | None = None,
         told: Callable[[], Any] = lambda: None,
@@ -107,11 +110,9 @@ class Members:
         ``first`` is the number of the first seed, for what an error says; ``told`` is called after
         each member.
         """
-        machines = [member_of(self.estimator, int(seed)) for seed in seeds]
         if self.common is not None:
-            counts = np.array([self.replicates.counts(int(seed)) for seed in seeds])
-            with _naming(first, first + len(seeds)):
-                return self.common.fit(machines, counts, self.workers, stopped, told)
+            return self._fit_shared(seeds, first, stopped, told)
+        machines = [member_of(self.estimator, int(seed)) for seed in seeds]
         done: list[Any] = [None] * len(seeds)
 
         def work(k: int) -> None:
@@ -130,8 +131,44 @@ class Members:
         missing = [k for k, machine in enumerate(done) if machine is None]
         return done[: missing[0]] if missing else done
 
+    def _fit_shared(
+        self,
+        seeds: np.ndarray,
+        first: int,
+        stopped: Callable[[], Any] | None,
+        told: Callable[[], Any],
+    ) -> list[Any]:
+        counts = np.array([self.replicates.counts(int(seed)) for seed in seeds])
+        usual = [k for k, own in enumerate(counts) if not self._has_one_class(own)]
+        machines = [member_of(self.estimator, int(seeds[k])) for k in usual]
+        found: dict[int, Any] = {}
+        if usual:
+            with _naming(first, first + len(seeds)):
+                fitted = self.common.fit(machines, counts[usual], self.workers, stopped, told)
+            found = dict(zip(usual, fitted, strict=False))
+        done = []
+        for k, own in enumerate(counts):
+            if k not in found and not self._has_one_class(own):
+                break  # stopped
+            rows = np.flatnonzero(own)
+            done.append(found[k] if k in found else self._constant(rows, None))
+        return done
+
+    def _has_one_class(self, counts: np.ndarray) -> bool:
+        """Whether a replicate has rows of a single class, which most classifiers refuse."""
+        if self.codes is None:
+            return False
+        return bool((np.bincount(self.codes, weights=counts) > 0).sum() < 2)
+
+    def _constant(self, rows: np.ndarray, columns: np.ndarray | None) -> Any:
+        """Return the member of a replicate with a single class: it says that class."""
+        own = taken(self.X, rows[:1], columns)
+        return DummyClassifier().fit(own, _safe_indexing(self.y, rows[:1]))
+
     def _fitted(self, machine: Any, seed: int) -> Any:
         columns, rows = self.replicates.columns(seed), self.replicates.drawn(seed)[1]
+        if self._has_one_class(self.replicates.counts(seed)):
+            return self._constant(rows, columns)
         if self.pairwise:  # rows of weight zero stay, as columns that others' values are for
             return machine.fit(self.X, self.y, sample_weight=self._as_weight(rows))
         if not self.weighs:
@@ -146,17 +183,19 @@ class Members:
 
 
 class _naming:
-    """Say in an error which member of an ensemble it comes from."""
+    """Say in an error which replicate's fit it comes from."""
 
     def __init__(self, first: int, end: int | None = None) -> None:
-        self.who = f"member {first}" if end is None else f"one of the members {first} to {end - 1}"
+        last = first if end is None else end - 1
+        several = f"one of the replicates {first} to {last}"
+        self.who = f"replicate {first}" if last == first else several
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, Exception) and not isinstance(error, StoppedError):
-            error.add_note(f"This was in {self.who} of the ensemble, counted from 0.")
+            error.add_note(f"This was in the fit to {self.who}, counted from 0.")
 
 
 def taken(X: Any, rows: np.ndarray | None, columns: np.ndarray | None) -> Any:
@@ -182,7 +221,8 @@ def asked(
     Machines that can, answer together (``_answers_of_all``): kernel machines over one block of
     kernel values.
     """
-    shared = getattr(machines[0], "_answers_of_all", None)
+    able = (getattr(machine, "_answers_of_all", None) for machine in machines)
+    shared = next((one for one in able if one is not None), None)
     if shared is not None and len(machines) > 1 and all(own is None for own in columns):
         answers = shared(machines, method, X, workers)
         if answers is not None:

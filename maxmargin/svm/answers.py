@@ -43,9 +43,9 @@ class _Stacked:
             owner[machine.support_] = own if by_class else 0
         union = np.flatnonzero(owner >= 0)
         union = union[np.argsort(owner[union], kind="stable")]
-        self.counts = (
-            np.bincount(owner[union], minlength=len(first.n_support_)) if by_class else None
-        )
+        self.counts: list[int] | None = None
+        if by_class:
+            self.counts = np.bincount(owner[union], minlength=len(first.n_support_)).tolist()
         place = np.empty(n, dtype=np.int64)
         place[union] = np.arange(len(union))
         height = first.dual_coef_.shape[0]

@@ -180,7 +180,7 @@ class ReplicatesOfClasses(_Replicates):
             except StoppedError:
                 return []
         shared = (perf_counter() - began) / len(machines)
-        done = []
+        done: list[Any] = []
         for machine, (index, weight, own, posing), answers in zip(
             machines, posed, known, strict=True
         ):
