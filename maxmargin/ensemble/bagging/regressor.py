@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.ensemble.bagging import Bagging
+from maxmargin.ensemble.bagging.base import Bagging
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.data import column, is_table
 

@@ -40,7 +40,7 @@ class Replicates:
 
     Examples
     --------
-    >>> from maxmargin.ensemble.replicates import Replicates
+    >>> from maxmargin.ensemble.bagging.replicates import Replicates
     >>> columns, rows = Replicates(n_rows=5, n_columns=2, size=5, width=2).drawn(0)
     >>> rows
     array([2, 4, 0, 4, 0])
@@ -91,7 +91,7 @@ def replicate_size(
 
     Examples
     --------
-    >>> from maxmargin.ensemble.replicates import replicate_size
+    >>> from maxmargin.ensemble.bagging.replicates import replicate_size
     >>> replicate_size(None, 150), replicate_size(0.5, 151), replicate_size(20, 150)
     (150, 75, 20)
     """
@@ -120,7 +120,7 @@ def seeds_of(random_state: Any, count: int, before: int = 0) -> np.ndarray:
 
     Examples
     --------
-    >>> from maxmargin.ensemble.replicates import seeds_of
+    >>> from maxmargin.ensemble.bagging.replicates import seeds_of
     >>> seeds_of(0, 3)[2:] == seeds_of(0, 1, before=2)
     array([ True])
     """
@@ -134,7 +134,7 @@ def member_of(estimator: Any, seed: int) -> Any:
     Examples
     --------
     >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from maxmargin.ensemble.replicates import member_of
+    >>> from maxmargin.ensemble.bagging.replicates import member_of
     >>> member_of(DecisionTreeClassifier(), 0).random_state
     209652396
     """

@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
-from maxmargin.ensemble.replicates import Replicates, member_of
+from maxmargin.ensemble.bagging.replicates import Replicates, member_of
 
 _AHEAD = 4  # members of each thread, fitted before someone looks at them
 

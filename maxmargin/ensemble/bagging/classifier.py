@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.ensemble.bagging import Bagging
+from maxmargin.ensemble.bagging.base import Bagging
 from maxmargin.estimators.callbacks import observed
 from maxmargin.multiclass import read_labels
 

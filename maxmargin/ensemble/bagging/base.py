@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import Workers, thread_count
-from maxmargin.ensemble.members import Members, asked
-from maxmargin.ensemble.replicates import Replicates, replicate_size, seeds_of
+from maxmargin.ensemble.bagging.members import Members, asked
+from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.data import validate_data
 from maxmargin.estimators.warn import warn

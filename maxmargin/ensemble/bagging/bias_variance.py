@@ -12,15 +12,15 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.data import refuse_unusable
 from maxmargin.backends.threads import Workers, thread_count
-from maxmargin.ensemble.bagging import report
-from maxmargin.ensemble.decomposition import (
+from maxmargin.ensemble.bagging.base import report
+from maxmargin.ensemble.bagging.decomposition import (
     Decomposition,
     SquaredDecomposition,
     ZeroOneDecomposition,
 )
-from maxmargin.ensemble.members import Members, asked
-from maxmargin.ensemble.noise import FROM_X, Noise, estimate_noise
-from maxmargin.ensemble.replicates import Replicates, replicate_size, seeds_of
+from maxmargin.ensemble.bagging.members import Members, asked
+from maxmargin.ensemble.bagging.noise import FROM_X, Noise, estimate_noise
+from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
 from maxmargin.estimators.data import column, is_table
 from maxmargin.estimators.warn import warn
 from maxmargin.multiclass import read_labels

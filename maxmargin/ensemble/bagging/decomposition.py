@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.ensemble.noise import Noise
+from maxmargin.ensemble.bagging.noise import Noise
 
 
 class Total(NamedTuple):

@@ -50,7 +50,7 @@ def estimate_noise(X: Any, y: np.ndarray, how: str, n_neighbors: int | None, lab
     Examples
     --------
     >>> import numpy as np
-    >>> from maxmargin.ensemble.noise import estimate_noise
+    >>> from maxmargin.ensemble.bagging.noise import estimate_noise
     >>> X, y = np.array([[0.0], [0.0], [1.0]]), np.array([1.0, 3.0, 5.0])
     >>> estimate_noise(X, y, "repeated", None, labels=False).of_row
     array([ 2.,  2., nan])
