@@ -1,0 +1,13 @@
+"""Ensembles: trees, and what is made of many learners."""
+
+from maxmargin.ensemble.trees import (
+    BinnedColumns,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+)
+
+__all__ = [
+    "BinnedColumns",
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+]
