@@ -1,5 +1,12 @@
 """Ensembles: trees, and what is made of many learners."""
 
+from maxmargin.ensemble.bagging import (
+    BaggingClassifier,
+    BaggingRegressor,
+    SquaredDecomposition,
+    ZeroOneDecomposition,
+    bias_variance,
+)
 from maxmargin.ensemble.trees import (
     BinnedColumns,
     DecisionTreeClassifier,
@@ -7,7 +14,12 @@ from maxmargin.ensemble.trees import (
 )
 
 __all__ = [
+    "BaggingClassifier",
+    "BaggingRegressor",
     "BinnedColumns",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "SquaredDecomposition",
+    "ZeroOneDecomposition",
+    "bias_variance",
 ]

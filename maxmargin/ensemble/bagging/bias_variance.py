@@ -94,16 +94,15 @@ def bias_variance(
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from maxmargin.ensemble import bias_variance
+    >>> from maxmargin import DecisionTreeRegressor, bias_variance
     >>> X, y = load_diabetes(return_X_y=True)
     >>> found = bias_variance(DecisionTreeRegressor(), X, y / 100, 100, random_state=0)
     >>> print(found)  # doctest: +ELLIPSIS
     DecisionTreeRegressor: 100 bootstrap replicates of 442 of 442 rows
-    predictions of a point, by replicates without it: 36.7 (23 to 50, 0.37 of all)
-      error              0.6...  +- 0.0...
-      squared bias       0.3...  +- 0.0...   (y - mean prediction)^2, which has the noise of y in it
-      variance           0.3...  +- 0.0...   of predictions about their mean, with K - 1
+    predictions of a point, by replicates without it: 36.9 (21 to 54, 0.37 of all)
+      error             0.6...  +- 0.0...
+      squared bias      0.3...  +- 0.0...   (y - mean prediction)^2, which has the noise of y in it
+      variance          0.3...  +- 0.0...   of predictions about their mean, with K - 1
     """
     if not isinstance(n_replicates, Integral) or n_replicates < 2:
         raise ValueError(

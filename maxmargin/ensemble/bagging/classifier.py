@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.ensemble.bagging.base import Bagging
+from maxmargin.ensemble.trees import DecisionTreeClassifier
 from maxmargin.estimators.callbacks import observed
 from maxmargin.multiclass import read_labels
 
@@ -120,10 +121,9 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from maxmargin import SVC
-    >>> from maxmargin.ensemble import BaggingClassifier
+    >>> from maxmargin import SVC, BaggingClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = BaggingClassifier(SVC(), 25, oob_score=True, random_state=0).fit(X, y)
+    >>> model = BaggingClassifier(SVC(), 50, oob_score=True, random_state=0).fit(X, y)
     >>> round(model.oob_score_, 2), all(m.certificate_.converged for m in model.estimators_)
     (0.96, True)
     """
@@ -167,8 +167,6 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self.voting = voting
 
     def _default(self) -> Any:
-        from sklearn.tree import DecisionTreeClassifier
-
         return DecisionTreeClassifier()
 
     @_fit_context(prefer_skip_nested_validation=False)

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.ensemble.bagging.base import Bagging
+from maxmargin.ensemble.trees import DecisionTreeRegressor
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.data import column, is_table
 
@@ -99,8 +100,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> from maxmargin.ensemble import BaggingRegressor
+    >>> from maxmargin import BaggingRegressor, DecisionTreeRegressor
     >>> X, y = load_diabetes(return_X_y=True)
     >>> tree = DecisionTreeRegressor(random_state=0).fit(X[::2], y[::2])
     >>> model = BaggingRegressor(tree, 100, random_state=0).fit(X[::2], y[::2])
@@ -140,8 +140,6 @@ class BaggingRegressor(RegressorMixin, Bagging):
         self.callback = callback
 
     def _default(self) -> Any:
-        from sklearn.tree import DecisionTreeRegressor
-
         return DecisionTreeRegressor()
 
     def __sklearn_tags__(self) -> Any:

@@ -43,9 +43,9 @@ class Replicates:
     >>> from maxmargin.ensemble.bagging.replicates import Replicates
     >>> columns, rows = Replicates(n_rows=5, n_columns=2, size=5, width=2).drawn(0)
     >>> rows
-    array([2, 4, 0, 4, 0])
+    array([4, 0, 3, 3, 3])
     >>> Replicates(5, 2, 5, 2).counts(0)
-    array([2, 0, 1, 0, 2])
+    array([1, 0, 0, 3, 1])
     """
 
     n_rows: int
