@@ -42,6 +42,7 @@ _HOME = {
     "Nystroem": "maxmargin.feature_maps",
     "RandomFourier": "maxmargin.feature_maps",
     "Ridge": "maxmargin.kernel_methods",
+    "WordStumpBooster": "maxmargin.ensemble",
     "GridSearchCV": "maxmargin.selection",
     "HalvingGridSearchCV": "maxmargin.selection",
     "HalvingRandomSearchCV": "maxmargin.selection",
@@ -60,6 +61,7 @@ _HOME = {
 _SUBMODULES = (
     "bounds",
     "duals",
+    "ensemble",
     "feature_maps",
     "kernel_methods",
     "kernels",
@@ -78,6 +80,7 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
+    from maxmargin.ensemble import WordStumpBooster
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError
     from maxmargin.feature_maps import ExplicitFeatures, Nystroem, RandomFourier

@@ -1,0 +1,1 @@
+"""Boosted words: documents, labels and weights on both, rounds, and what they have found."""
