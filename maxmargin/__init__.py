@@ -33,6 +33,8 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
+    "DecisionTreeClassifier": "maxmargin.ensemble",
+    "DecisionTreeRegressor": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelLogisticRegression": "maxmargin.kernel_methods",
@@ -80,7 +82,11 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
-    from maxmargin.ensemble import WordStumpBooster
+    from maxmargin.ensemble import (
+        DecisionTreeClassifier,
+        DecisionTreeRegressor,
+        WordStumpBooster,
+    )
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError
     from maxmargin.feature_maps import ExplicitFeatures, Nystroem, RandomFourier

@@ -1,6 +1,16 @@
-"""Many weak rules together."""
+"""Ensembles: trees, boosted words, and what is made of many learners."""
 
-from maxmargin.ensemble.words.booster import WordStumpBooster
-from maxmargin.ensemble.words.table import WordTable
+from maxmargin.ensemble.trees import (
+    BinnedColumns,
+    DecisionTreeClassifier,
+    DecisionTreeRegressor,
+)
+from maxmargin.ensemble.words import WordStumpBooster, WordTable
 
-__all__ = ["WordStumpBooster", "WordTable"]
+__all__ = [
+    "BinnedColumns",
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "WordStumpBooster",
+    "WordTable",
+]
