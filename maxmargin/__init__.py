@@ -47,6 +47,7 @@ _HOME = {
     "Nystroem": "maxmargin.feature_maps",
     "RandomFourier": "maxmargin.feature_maps",
     "Ridge": "maxmargin.kernel_methods",
+    "WordStumpBooster": "maxmargin.ensemble",
     "GridSearchCV": "maxmargin.selection",
     "HalvingGridSearchCV": "maxmargin.selection",
     "HalvingRandomSearchCV": "maxmargin.selection",
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
         BaggingRegressor,
         DecisionTreeClassifier,
         DecisionTreeRegressor,
+        WordStumpBooster,
         bias_variance,
     )
     from maxmargin.estimators.explanation import explain

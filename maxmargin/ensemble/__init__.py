@@ -1,4 +1,4 @@
-"""Ensembles: trees, and what is made of many learners."""
+"""Ensembles: trees, boosted words, and what is made of many learners."""
 
 from maxmargin.ensemble.bagging import (
     BaggingClassifier,
@@ -12,6 +12,7 @@ from maxmargin.ensemble.trees import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
 )
+from maxmargin.ensemble.words import WordStumpBooster, WordTable
 
 __all__ = [
     "BaggingClassifier",
@@ -20,6 +21,8 @@ __all__ = [
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "SquaredDecomposition",
+    "WordStumpBooster",
+    "WordTable",
     "ZeroOneDecomposition",
     "bias_variance",
 ]
