@@ -34,11 +34,14 @@ _HOME = {
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
     "AdaBoostClassifier": "maxmargin.ensemble",
+    "BaggingClassifier": "maxmargin.ensemble",
+    "BaggingRegressor": "maxmargin.ensemble",
     "DecisionStump": "maxmargin.ensemble",
     "DecisionTreeClassifier": "maxmargin.ensemble",
     "DecisionTreeRegressor": "maxmargin.ensemble",
     "LPBoostClassifier": "maxmargin.ensemble",
     "LogitBoostClassifier": "maxmargin.ensemble",
+    "bias_variance": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelLogisticRegression": "maxmargin.kernel_methods",
@@ -48,6 +51,7 @@ _HOME = {
     "Nystroem": "maxmargin.feature_maps",
     "RandomFourier": "maxmargin.feature_maps",
     "Ridge": "maxmargin.kernel_methods",
+    "WordStumpBooster": "maxmargin.ensemble",
     "GridSearchCV": "maxmargin.selection",
     "HalvingGridSearchCV": "maxmargin.selection",
     "HalvingRandomSearchCV": "maxmargin.selection",
@@ -87,11 +91,15 @@ if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
     from maxmargin.ensemble import (
         AdaBoostClassifier,
+        BaggingClassifier,
+        BaggingRegressor,
         DecisionStump,
         DecisionTreeClassifier,
         DecisionTreeRegressor,
         LogitBoostClassifier,
         LPBoostClassifier,
+        WordStumpBooster,
+        bias_variance,
     )
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError

@@ -195,6 +195,16 @@ _ADVICE = {
         "what differs in them. Centre the data and scale them (StandardScaler), take a "
         "larger gamma if the kernel has one, or raise tol={tol:g}."
     ),
+    (Status.CONVERGED, "boosting"): "All rounds were made.",
+    (Status.NO_IMPROVEMENT, "boosting"): "No weak rule lowers the bound any more.",
+    (Status.TIME_LIMIT, "boosting"): (
+        "Stopped early (time_limit={time_limit:g} s), after {rounds} of {n_estimators} rounds. "
+        "Raise time_limit, or fit again with warm_start=True to go on from there."
+    ),
+    (Status.INTERRUPTED, "boosting"): (
+        "Stopped early, by Ctrl-C or by a callback, after {rounds} of {n_estimators} rounds. The "
+        "model is what was found until then; fit again with warm_start=True to go on from there."
+    ),
     (Status.TIME_LIMIT, "tree"): (
         "The tree has stopped growing at time_limit={time_limit:g} s: the nodes that were still to "
         "be parted are leaves. Raise time_limit, or limit max_depth or max_features."
@@ -202,14 +212,6 @@ _ADVICE = {
     (Status.INTERRUPTED, "tree"): (
         "The tree was stopped early, by Ctrl-C or by a callback: the nodes that were still to be "
         "parted are leaves."
-    ),
-    (Status.TIME_LIMIT, "boosting"): (
-        "The rounds have stopped at time_limit={time_limit:g} s, after {rounds} of them. Raise it, "
-        "take fewer rounds or a simpler weak learner; with warm_start=True a fit goes on from here."
-    ),
-    (Status.INTERRUPTED, "boosting"): (
-        "The rounds were stopped early, by Ctrl-C or by a callback, after {rounds} of them. The "
-        "model is the vote until then; fit again with warm_start=True to go on from there."
     ),
     (Status.MAX_ITER, "lpboost"): (
         "The largest soft margin was not reached in n_estimators={n_estimators} rounds: the gap is "

@@ -1,5 +1,12 @@
-"""Ensembles: trees, and what is made of many learners."""
+"""Ensembles: trees, boosted words, and what is made of many learners."""
 
+from maxmargin.ensemble.bagging import (
+    BaggingClassifier,
+    BaggingRegressor,
+    SquaredDecomposition,
+    ZeroOneDecomposition,
+    bias_variance,
+)
 from maxmargin.ensemble.boosting import (
     AdaBoostClassifier,
     DecisionStump,
@@ -13,15 +20,23 @@ from maxmargin.ensemble.trees import (
     DecisionTreeClassifier,
     DecisionTreeRegressor,
 )
+from maxmargin.ensemble.words import WordStumpBooster, WordTable
 
 __all__ = [
     "AdaBoostClassifier",
+    "BaggingClassifier",
+    "BaggingRegressor",
     "BinnedColumns",
     "DecisionStump",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "LPBoostClassifier",
     "LogitBoostClassifier",
+    "SquaredDecomposition",
+    "WordStumpBooster",
+    "WordTable",
+    "ZeroOneDecomposition",
+    "bias_variance",
     "boosting_descent",
     "stump_dictionary",
 ]

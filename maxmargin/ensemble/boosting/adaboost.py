@@ -70,8 +70,6 @@ class AdaBoostClassifier(StagedVote):
         Rounds.
     learning_rate : float, default=1.0
         Factor of every alpha_t.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the rows' weights, so of D_1, for each class.
     store_distributions : bool or "auto", default="auto"
         Whether ``D_`` has the distributions of all rounds, or only the last. By default all up to
         32 MB.
@@ -144,7 +142,6 @@ class AdaBoostClassifier(StagedVote):
         "estimator": [HasMethods(["fit", "predict"]), None],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [POSITIVE],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "store_distributions": ["boolean", StrOptions({"auto"})],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
@@ -158,7 +155,6 @@ class AdaBoostClassifier(StagedVote):
         *,
         n_estimators: int = 50,
         learning_rate: float = 1.0,
-        class_weight: Any = None,
         store_distributions: bool | str = "auto",
         random_state: Any = None,
         warm_start: bool = False,
@@ -171,7 +167,6 @@ class AdaBoostClassifier(StagedVote):
         self.estimator = estimator
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
-        self.class_weight = class_weight
         self.store_distributions = store_distributions
         self.random_state = random_state
         self.warm_start = warm_start
@@ -201,7 +196,7 @@ class AdaBoostClassifier(StagedVote):
         X, y = self._validated(X, y)
         classes, index = read_labels(y)
         weight = self._validated_weight(sample_weight, X)
-        weight = weight * read_class_weights(self.class_weight, classes, index, weight)[index]
+        read_class_weights(None, classes, index, weight)  # refuses classes without weight
         used = np.flatnonzero(weight)
         X, weight, index = with_weight(X, weight, index)
         known = self._known(classes, used, len(y))
@@ -220,7 +215,8 @@ class AdaBoostClassifier(StagedVote):
             monitor.end(str(self.certificate_).partition("\n")[0], self.status_.finished)
         if self.status_.stopped:
             advice = self.status_.advice_for("boosting")
-            warn(advice.format(time_limit=self.time_limit or 0.0, rounds=self.n_iter_))
+            said = {"time_limit": self.time_limit or 0.0, "n_estimators": self.n_estimators}
+            warn(advice.format(**said, rounds=self.n_iter_))
         return self
 
     def _known(self, classes: np.ndarray, used: np.ndarray, n: int) -> Rounds | None:

@@ -97,8 +97,6 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
     largest_step : float, default=4.0
         Of a single row: where the curvature is so small that its Newton step would be longer, it
         is taken to be larger.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the rows' weights for each class.
     random_state : int, RandomState or None, default=None
         Of regressors that draw at random.
     warm_start : bool, default=False
@@ -149,7 +147,6 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [POSITIVE],
         "largest_step": [POSITIVE],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
@@ -164,7 +161,6 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
         n_estimators: int = 100,
         learning_rate: float = 0.1,
         largest_step: float = 4.0,
-        class_weight: Any = None,
         random_state: Any = None,
         warm_start: bool = False,
         n_jobs: int | None = None,
@@ -178,7 +174,6 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
         self.largest_step = largest_step
-        self.class_weight = class_weight
         self.random_state = random_state
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -212,7 +207,7 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
         X, y = self._validated(X, y)
         classes, index = read_labels(y)
         weight = self._validated_weight(sample_weight, X)
-        weight = weight * read_class_weights(self.class_weight, classes, index, weight)[index]
+        read_class_weights(None, classes, index, weight)  # refuses classes without weight
         used = np.flatnonzero(weight)
         X, weight, index = with_weight(X, weight, index)
         known = self._known(classes, X)
@@ -236,7 +231,8 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
             monitor.end(str(self.certificate_).partition("\n")[0], self.status_.finished)
         if self.status_.stopped:
             advice = self.status_.advice_for("boosting")
-            warn(advice.format(time_limit=self.time_limit or 0.0, rounds=self.n_iter_))
+            said = {"time_limit": self.time_limit or 0.0, "n_estimators": self.n_estimators}
+            warn(advice.format(**said, rounds=self.n_iter_))
         return self
 
     def _regressions(self, X: Any) -> _Trees | _Refitted:

@@ -38,7 +38,7 @@ import numpy as np
 from scipy.optimize import linprog
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval
 
 from maxmargin.ensemble.boosting.certificates import MarginCertificate
 from maxmargin.ensemble.boosting.rounds import Sample
@@ -244,8 +244,6 @@ class LPBoostClassifier(WeightedVote):
         Limit on the rounds, each a hypothesis and a linear programme.
     tol : float, default=1e-6
         Gap of soft margins at which the rounds end.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the rows' weights for each class.
     random_state : int, RandomState or None, default=None
         Of weak learners that draw at random.
     n_jobs : int, optional
@@ -300,7 +298,6 @@ class LPBoostClassifier(WeightedVote):
         "nu": [Interval(Real, 0.0, 1.0, closed="both")],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "tol": [POSITIVE],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         **WATCHED,
@@ -313,7 +310,6 @@ class LPBoostClassifier(WeightedVote):
         nu: float = 0.1,
         n_estimators: int = 1000,
         tol: float = 1e-6,
-        class_weight: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool | int = False,
@@ -325,7 +321,6 @@ class LPBoostClassifier(WeightedVote):
         self.nu = nu
         self.n_estimators = n_estimators
         self.tol = tol
-        self.class_weight = class_weight
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -364,7 +359,7 @@ class LPBoostClassifier(WeightedVote):
                 "AdaBoostClassifier."
             )
         weight = self._validated_weight(sample_weight, X)
-        weight = weight * read_class_weights(self.class_weight, classes, index, weight)[index]
+        read_class_weights(None, classes, index, weight)  # refuses classes without weight
         used = np.flatnonzero(weight)
         X, weight, index = with_weight(X, weight, index)
         with self._watched() as monitor:

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.backends.cpu.trees.columns import ONE_BYTE, SPARSE, Store
 from maxmargin.backends.cpu.trees.stump import best_test
 from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.estimators.base import Estimator
@@ -30,7 +29,6 @@ from maxmargin.linear.base import with_weight
 from maxmargin.multiclass import read_class_weights, read_labels
 
 _WORK = 20_000_000  # codes that are looked at in one call, about 0.05 s
-_RARE = 0.25  # share of rows up to which a list of them is shorter than the column, and faster
 
 
 class StumpSearch:
@@ -46,7 +44,6 @@ class StumpSearch:
 
     def __init__(self, columns: BinnedColumns, index: np.ndarray, n_classes: int) -> None:
         self.columns, self.n_classes = columns, n_classes
-        self.store = _with_rare_codes(columns.store)
         self.index = np.ascontiguousarray(index, dtype=np.int32)
         self.sign = np.where(self.index == 1, 1.0, -1.0)  # of two classes
         most = int(np.diff(columns.store.first).max(initial=1))
@@ -68,13 +65,13 @@ class StumpSearch:
         for first in range(0, d, self.at_once):
             last = min(first + self.at_once, d)
             ends = first, last, best, found, self.table, self.left
-            best = best_test(self.store, self.index, weight, total, *ends)
+            best = best_test(self.columns.store, self.index, weight, total, *ends)
         feature, cut, left, right = found.tolist()
         return feature, cut, left, right
 
     def threshold(self, feature: int, cut: int) -> float:
         """Return the threshold half-way between a cut's greatest value and the next one."""
-        store = self.store
+        store = self.columns.store
         below, above = (
             float(ends[store.first[feature] + code])
             for ends, code in ((store.greatest, cut), (store.least, cut + 1))
@@ -85,31 +82,6 @@ class StumpSearch:
     def sides(self, feature: int, cut: int) -> np.ndarray:
         """Whether each row is above a cut."""
         return self.columns.codes(feature) > cut
-
-
-def _with_rare_codes(store: Store) -> Store:
-    """List the rows that differ from a column's common code, of columns where these are few."""
-    kind, slot, begin = store.kind.copy(), store.slot.copy(), store.begin.tolist()
-    rows, codes, common = [store.rows], [store.codes], store.common.tolist()
-    for f in np.flatnonzero(kind == ONE_BYTE):
-        column = store.small[slot[f]]
-        counts = np.bincount(column)
-        usual = int(counts.argmax())
-        if len(column) - counts[usual] <= _RARE * len(column):
-            listed = np.flatnonzero(column != usual).astype(np.int32)
-            kind[f], slot[f] = SPARSE, len(common)
-            begin.append(begin[-1] + len(listed))
-            rows.append(listed)
-            codes.append(column[listed].astype(store.codes.dtype))
-            common.append(usual)
-    return store._replace(
-        kind=kind,
-        slot=slot,
-        begin=np.array(begin, store.begin.dtype),
-        rows=np.concatenate(rows),
-        codes=np.concatenate(codes),
-        common=np.array(common, store.common.dtype),
-    )
 
 
 class DecisionStump(ClassifierMixin, Estimator):
@@ -126,8 +98,6 @@ class DecisionStump(ClassifierMixin, Estimator):
     max_bins : int, optional
         Columns with more different values than this are put into so many bins of about as many rows
         each, and only thresholds between bins are tried. By default all are: the stump is exact.
-    class_weight : dict, "balanced" or None, default=None
-        Factors of the rows' weights for each class.
 
     Attributes
     ----------
@@ -156,16 +126,15 @@ class DecisionStump(ClassifierMixin, Estimator):
 
     _parameter_constraints: dict = {
         "max_bins": [Interval(Integral, 2, None, closed="left"), None],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
     }
 
-    def __init__(self, *, max_bins: int | None = None, class_weight: Any = None) -> None:
+    def __init__(self, *, max_bins: int | None = None) -> None:
         self.max_bins = max_bins
-        self.class_weight = class_weight
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.poor_score = True  # one test has two answers
         return tags
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -188,7 +157,7 @@ class DecisionStump(ClassifierMixin, Estimator):
         X, y = self._validated(X, y)
         classes, index = read_labels(y)
         weight = self._validated_weight(sample_weight, X)
-        weight = weight * read_class_weights(self.class_weight, classes, index, weight)[index]
+        read_class_weights(None, classes, index, weight)  # refuses classes without weight
         X, weight, index = with_weight(X, weight, index)
         columns = BinnedColumns.of(X, self.max_bins, self._workers(X.shape[0] * X.shape[1]))
         search = StumpSearch(columns, index, len(classes))

@@ -21,6 +21,7 @@ from maxmargin.backends.threads import ALONE, Workers
 _BYTES = {ONE_BYTE: 1, TWO_BYTES: 2, FOUR_BYTES: 4}
 _TYPES = {ONE_BYTE: np.uint8, TWO_BYTES: np.uint16, FOUR_BYTES: np.uint32}
 _SPARSE_BYTES = 8  # of an entry: its row and its code
+_FEW = 1 / 8  # share of rows that differ from a common code where a list of them is worth it
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,14 @@ class BinnedColumns:
     n_features: int
 
     @classmethod
-    def of(cls, X: Any, max_bins: int | None = None, workers: Workers = ALONE) -> BinnedColumns:
-        """Make them of X, dense or CSR: (n_samples, n_features), finite.
+    def of(
+        cls,
+        X: Any,
+        max_bins: int | None = None,
+        workers: Workers = ALONE,
+        lists: bool = True,
+    ) -> BinnedColumns:
+        """Code the columns of X, dense or CSR: (n_samples, n_features), finite.
 
         Parameters
         ----------
@@ -59,6 +66,9 @@ class BinnedColumns:
             At least 2. Without it every value keeps its own code, and all tests are exact.
         workers : Workers
             Threads.
+        lists : bool, default=True
+            Also list the rows that differ from a column's common code, where these are few: an
+            exhaustive search then looks at no others. Random tests have no use for it.
         """
         sparse = sp.issparse(X)
         X = X.tocsc() if sparse else np.asarray(X, dtype=getattr(X, "dtype", np.float64))
@@ -70,7 +80,7 @@ class BinnedColumns:
             if sparse:
                 a, b = X.indptr[f], X.indptr[f + 1]
                 return _sparse_column(X.indices[a:b], X.data[a:b], n, max_bins)
-            return _dense_column(X[:, f], max_bins)
+            return _dense_column(X[:, f], max_bins, lists)
 
         return cls(_stored(workers.map(column, range(d)), n), n, d)
 
@@ -82,11 +92,11 @@ class BinnedColumns:
     def codes(self, feature: int) -> np.ndarray:
         """Return the codes of a column, (n_rows,)."""
         store, kind = self.store, self.store.kind[feature]
-        slot = store.slot[feature]
         if kind != SPARSE:
-            return (store.small, store.medium, store.large)[kind][slot]
-        codes = np.full(self.n_rows, store.common[slot], dtype=store.codes.dtype)
-        own = slice(*store.begin[slot : slot + 2])
+            return (store.small, store.medium, store.large)[kind][store.slot[feature]]
+        listed = store.listed[feature]
+        codes = np.full(self.n_rows, store.common[listed], dtype=store.codes.dtype)
+        own = slice(*store.begin[listed : listed + 2])
         codes[store.rows[own]] = store.codes[own]
         return codes
 
@@ -96,20 +106,28 @@ class BinnedColumns:
 
 
 class _Column(NamedTuple):
-    codes: np.ndarray
     least: np.ndarray
     greatest: np.ndarray
-    rows: np.ndarray | None = None
+    dense: np.ndarray | None = None
+    rows: np.ndarray | None = None  # of a list
+    codes: np.ndarray | None = None
     common: int = 0
 
 
-def _dense_column(values: np.ndarray, max_bins: int | None) -> _Column:
+def _dense_column(values: np.ndarray, max_bins: int | None, lists: bool) -> _Column:
     """Code a column of an array."""
     values = np.ascontiguousarray(values)
     least, greatest = _bins(np.sort(values), max_bins)
     codes = np.empty(len(values), _TYPES[_kind(len(greatest))])
     encode(values, greatest, codes)
-    return _Column(codes, least, greatest)
+    column = _Column(least, greatest, codes)
+    if lists and 1 < len(greatest) <= _FEW * len(values):
+        counts = np.bincount(codes)
+        common = int(counts.argmax())
+        if len(values) - counts[common] <= _FEW * len(values):
+            rows = np.flatnonzero(codes != common).astype(np.int32)
+            return column._replace(rows=rows, codes=codes[rows].astype(np.uint32), common=common)
+    return column
 
 
 def _sparse_column(rows: np.ndarray, values: np.ndarray, n: int, max_bins: int | None) -> _Column:
@@ -127,10 +145,10 @@ def _sparse_column(rows: np.ndarray, values: np.ndarray, n: int, max_bins: int |
     common = np.empty(1, np.uint32)
     encode(np.zeros(1, values.dtype), greatest, common)
     if len(rows) * _SPARSE_BYTES < n * _BYTES[kind]:
-        return _Column(codes, least, greatest, rows.astype(np.int32), int(common[0]))
+        return _Column(least, greatest, None, rows.astype(np.int32), codes, int(common[0]))
     dense = np.full(n, common[0], _TYPES[kind])
     dense[rows] = codes
-    return _Column(dense, least, greatest)
+    return _Column(least, greatest, dense)
 
 
 def _bins(ordered: np.ndarray, max_bins: int | None) -> tuple[np.ndarray, np.ndarray]:
@@ -154,36 +172,35 @@ def _kind(bins: int) -> int:
 
 def _stored(columns: list[_Column], n: int) -> Store:
     """Put columns of a kind together; they are given up one by one."""
-    kinds = [
-        SPARSE if column.rows is not None else _kind(len(column.greatest)) for column in columns
-    ]
+    kinds = [_kind(len(c.greatest)) if c.dense is not None else SPARSE for c in columns]
     slots = np.zeros(len(columns), np.int32)
-    counts = dict.fromkeys((ONE_BYTE, TWO_BYTES, FOUR_BYTES, SPARSE), 0)
-    for f, kind in enumerate(kinds):
-        slots[f] = counts[kind]
-        counts[kind] += 1
-    dense = {kind: np.empty((counts[kind], n), dtype) for kind, dtype in _TYPES.items()}
-    sparse = [column for column in columns if column.rows is not None]
+    dense = {}
+    for kind, dtype in _TYPES.items():
+        own = [f for f, other in enumerate(kinds) if other == kind]
+        dense[kind] = np.empty((len(own), n), dtype)
+        for slot, f in enumerate(own):
+            slots[f], dense[kind][slot] = slot, columns[f].dense
+            columns[f] = columns[f]._replace(dense=None)
+    with_list = [f for f, column in enumerate(columns) if column.rows is not None]
+    listed = np.full(len(columns), -1, np.int32)
+    listed[with_list] = np.arange(len(with_list))
+    rows = [columns[f].rows for f in with_list]
+    codes = [columns[f].codes for f in with_list]
     exact = all(column.least is column.greatest for column in columns)
-    lengths = [len(column.greatest) for column in columns]
     greatest = np.concatenate([column.greatest for column in columns])
     least = greatest if exact else np.concatenate([column.least for column in columns])
-    for f, kind in enumerate(kinds):
-        if kind != SPARSE:
-            dense[kind][slots[f]] = columns[f].codes
-            columns[f] = columns[f]._replace(codes=np.empty(0))
-    entries = [len(column.codes) for column in sparse]
     return Store(
         kind=np.array(kinds, np.uint8),
         slot=slots,
+        listed=listed,
         small=dense[ONE_BYTE],
         medium=dense[TWO_BYTES],
         large=dense[FOUR_BYTES],
-        begin=np.cumsum([0, *entries], dtype=np.int64),
-        rows=np.concatenate([np.empty(0, np.int32), *(c.rows for c in sparse)]),  # type: ignore
-        codes=np.concatenate([np.empty(0, np.uint32), *(c.codes for c in sparse)]),
-        common=np.array([c.common for c in sparse], np.int32),
-        first=np.cumsum([0, *lengths], dtype=np.int64),
+        begin=np.cumsum([0, *(len(own) for own in rows)], dtype=np.int64),  # type: ignore
+        rows=np.concatenate([np.empty(0, np.int32), *rows]),  # type: ignore[list-item]
+        codes=np.concatenate([np.empty(0, np.uint32), *codes]),  # type: ignore[list-item]
+        common=np.array([columns[f].common for f in with_list], np.int32),
+        first=np.cumsum([0, *(len(column.greatest) for column in columns)], dtype=np.int64),
         least=least,
         greatest=greatest,
     )

@@ -123,7 +123,8 @@ class Grower:
         )
         store = self.columns.store
         where = np.empty(0, np.int32)
-        if (store.kind == SPARSE).any():
+        sparse = (store.kind == SPARSE).any()
+        if sparse or ((store.listed >= 0).any() and not rules.random):
             where = np.full(self.columns.n_rows, -1, np.int32)
             where[rows] = np.arange(len(rows), dtype=np.int32)
         state = State(
@@ -183,6 +184,7 @@ class Grower:
             left=np.empty(target.statistics),
             segment=np.empty(max(target.n_classes, default=0), np.int32),
             end=np.empty(max(target.n_classes, default=0), np.int32),
+            place=np.zeros(max(target.n_classes, default=0), np.int32),
             table=np.empty(_TABLE if searching else 0),
             counts=np.empty(max(most + 1, _TABLE) if searching else 0, np.int32),
         )

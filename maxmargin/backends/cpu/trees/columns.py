@@ -23,16 +23,20 @@ class Store(NamedTuple):
     ----------
     kind, slot : arrays of shape (d,)
         Which of the arrays a column is in, and where.
+    listed : int32 array of shape (d,)
+        Which of the lists a column has; -1 for none.
     small, medium, large : uint8, uint16 and uint32 arrays of shape (columns of the kind, n)
     begin, rows, codes : arrays
-        The sparse columns: column s has ``codes[begin[s]:begin[s+1]]`` at these rows, in order, and
-        ``common[s]`` everywhere else.
+        Lists: list s has ``codes[begin[s]:begin[s+1]]`` at these rows, in order, and its column has
+        ``common[s]`` everywhere else. Sparse columns have nothing else; others have one beside
+        their codes where few rows differ from the common code.
     first : int64 array of shape (d + 1,)
         Where a column's values begin in ``least`` and ``greatest``, the bounds of each code.
     """
 
     kind: np.ndarray
     slot: np.ndarray
+    listed: np.ndarray
     small: np.ndarray
     medium: np.ndarray
     large: np.ndarray
@@ -58,7 +62,7 @@ def take(store, f, rows, begin, n, where, codes):
         return _gather(store.medium[slot], rows, begin, n, codes)
     if kind == FOUR_BYTES:
         return _gather(store.large[slot], rows, begin, n, codes)
-    return _gather_sparse(store, slot, rows, begin, n, where, codes)
+    return _gather_sparse(store, store.listed[f], rows, begin, n, where, codes)
 
 
 @njit(cache=True, **INNER)
@@ -116,8 +120,8 @@ def code_at(store, f, row):
         return np.int32(store.medium[slot, row])
     if kind == FOUR_BYTES:
         return np.int32(store.large[slot, row])
-    common = np.int32(store.common[slot])
-    return _look_up(store, store.begin[slot], store.begin[slot + 1], row, common)
+    s = store.listed[f]
+    return _look_up(store, store.begin[s], store.begin[s + 1], row, np.int32(store.common[s]))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -21,6 +21,14 @@ from maxmargin.backends.cpu.trees.search import (
     judge_classes,
     judge_values,
 )
+from maxmargin.backends.cpu.trees.tables import (
+    CONSTANT,
+    fits,
+    scan_classes,
+    scan_values,
+    table_of_classes,
+    table_of_values,
+)
 
 DONE, PAUSED, FULL = 0, 1, 2
 NODE = np.dtype([("threshold", "f8"), ("feature", "i4"), ("right", "i4")])
@@ -102,6 +110,8 @@ def grow(store, task, rules, nodes, state, scratch, work):
     outputs = max(task.classes.shape[0], task.targets.shape[0])
     counters, stack, rows = state.counters, state.stack, state.rows
     n_features = len(state.features)
+    searching = not rules.random and (outputs == 1 or not classes)  # for tables
+    counting = len(task.weight) > 0 and rules.min_samples_leaf > 1
     while counters[TOP] > 0:
         if work <= 0:
             return PAUSED
@@ -137,6 +147,7 @@ def grow(store, task, rules, nodes, state, scratch, work):
         nodes.facts[node, WEIGHT], nodes.facts[node, SIZE] = whole, n
         nodes.facts[node, FALL] = 0.0
 
+        numbers = statistics if classes else outputs + 1
         best, best_feature, best_cut = -np.inf, np.int64(-1), np.int64(-1)
         best_value, best_fall = 0.0, 0.0
         small = n < rules.min_samples_split or n < 2 * rules.min_samples_leaf
@@ -148,10 +159,38 @@ def grow(store, task, rules, nodes, state, scratch, work):
                 if rules.max_features < n_features - free:
                     pick = free + draw_below(state.random, n_features - free)
                 f = state.features[pick]
-                low, high = take(store, f, rows, begin, n, state.where, scratch.codes)
-                work -= n
                 state.features[pick] = state.features[free]
-                if low == high:
+                tabled = searching and fits(store, f, n, numbers, len(scratch.table))
+                work -= n
+                if tabled and classes:
+                    codes = table_of_classes(
+                        store,
+                        task,
+                        scratch,
+                        f,
+                        rows,
+                        state.where,
+                        begin,
+                        n,
+                        statistics,
+                        counting,
+                    )
+                    cut, S_left, S_right, left = scan_classes(
+                        task, scratch, codes, statistics, n, whole, S, rules, scale_here
+                    )
+                    same = cut == CONSTANT
+                elif tabled:
+                    codes = table_of_values(
+                        store, task, scratch, f, rows, state.where, begin, n, whole, counting
+                    )
+                    cut, S_left, S_right, left = scan_values(
+                        task, scratch, codes, n, whole, rules, scale_here
+                    )
+                    same = cut == CONSTANT
+                else:
+                    low, high = take(store, f, rows, begin, n, state.where, scratch.codes)
+                    same = low == high
+                if same:
                     state.features[free] = state.features[constant]
                     state.features[constant] = f
                     constant += 1
@@ -159,28 +198,33 @@ def grow(store, task, rules, nodes, state, scratch, work):
                 state.features[free] = f
                 tried += 1
                 value = 0.0
-                if rules.random:
+                if tabled:
+                    pass
+                elif rules.random:
                     value = _random_value(store, f, low, high, state.random)
                     cut = _cut_at_rows(store, f, low, high, value, scratch.codes, n)
                 elif high == low + 1:
                     cut = np.int64(low)
                 elif classes:
                     work -= n
-                    _, cut = best_classes(
+                    cut = best_classes(
                         task, scratch, statistics, n, low, high, whole, S, rules, scale_here
                     )
                 else:
                     work -= n
-                    _, cut = best_values(task, scratch, n, low, high, whole, rules, scale_here)
+                    cut = best_values(task, scratch, n, low, high, whole, rules, scale_here)
                 if cut < 0:
                     continue
-                if classes:
-                    S_left, S_right, left, n_left = judge_classes(task, scratch, statistics, n, cut)
-                else:
-                    S_left, S_right, left, n_left = judge_values(task, scratch, n, cut)
+                if not tabled:
+                    if classes:
+                        S_left, S_right, left, n_left = judge_classes(
+                            task, scratch, statistics, n, cut
+                        )
+                    else:
+                        S_left, S_right, left, n_left = judge_values(task, scratch, n, cut)
+                    if min(n_left, n - n_left) < rules.min_samples_leaf:
+                        continue
                 right = whole - left
-                if min(n_left, n - n_left) < rules.min_samples_leaf:
-                    continue
                 if min(left, right) < rules.min_weight_leaf or min(left, right) <= 0.0:
                     continue
                 found = score(task.criterion, S_left, S_right, left, right, S, outputs)

@@ -45,8 +45,8 @@ class Scratch(NamedTuple):
     labels : int32 array of shape (n_outputs, n), or fewer rows where segments tell
     values : float array of shape (n_outputs, n), or (0, 0)
     total, left : float arrays of shape (statistics,)
-    segment, end : int32 arrays of shape (n_classes,)
-        Class of a segment, and where it ends.
+    segment, end, place : int32 arrays of shape (n_classes,)
+        Class of a segment, where it ends, and which segment a class is.
     table : float array
         Sums for each code.
     counts : int32 array
@@ -63,6 +63,7 @@ class Scratch(NamedTuple):
     left: np.ndarray
     segment: np.ndarray
     end: np.ndarray
+    place: np.ndarray
     table: np.ndarray
     counts: np.ndarray
 
@@ -127,7 +128,7 @@ def _segments(classes, scratch, rows, begin, n):
                 inside = middle
             else:
                 outside = middle
-        scratch.segment[k], scratch.end[k] = own, outside
+        scratch.segment[k], scratch.end[k], scratch.place[own] = own, outside, k
         k, a = k + 1, outside
     return k
 

@@ -1,8 +1,8 @@
 """Tests of one column in one node: a given cut judged, or the best of all cuts found.
 
 A *cut* t sends rows of code <= t to the left. ``judge_*`` leave the statistics of the left side in
-``scratch.left`` and return ``S_left, S_right, left, rows on the left``; ``best_*`` return score and
-cut, with -1 for the cut where the limits of the leaves leave none.
+``scratch.left`` and return ``S_left, S_right, left, rows on the left``; ``best_*`` return the cut,
+or -1 where the limits of the leaves leave none.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import numpy as np
 from maxmargin.backends.compiled import INNER, njit
 from maxmargin.backends.cpu.trees.scores import SQUARES, TIE, score, term
 
-_NOTHING = 1e-13  # share of a node's weight that is the rounding of its sum
-_LANES = 4  # copies of a table: rows of one code do not wait for each other
+NOTHING = 1e-13  # share of a node's weight that is the rounding of its sum
 
 
 @njit(cache=True, **INNER)
@@ -82,95 +81,7 @@ def _weight_left(codes, weights, a, b, cut):
 
 
 @njit(cache=True, **INNER)
-def best_classes(task, scratch, statistics, n, low, high, whole, S, rules, scale):
-    """Find the best cut of a column whose codes go from low to high."""
-    spread = np.int64(high) - low + 1
-    if task.classes.shape[0] == 1 and spread * statistics <= min(n, len(scratch.table) // _LANES):
-        _tabulate_classes(task, scratch, statistics, n, low, spread)
-        return _scan_table_of_classes(
-            task, scratch, statistics, n, low, spread, whole, S, rules, scale
-        )
-    _sort(scratch, n, low, spread)
-    return _scan_classes(task, scratch, statistics, n, whole, S, rules, scale)
-
-
-@njit(cache=True, **INNER)
-def _tabulate_classes(task, scratch, statistics, n, low, spread):
-    """Add up the weights of each code and segment, in ``_LANES`` tables that become one."""
-    table, codes, weights = scratch.table, scratch.codes, scratch.weights
-    size = spread * statistics
-    table[: _LANES * size] = 0.0
-    weighted = len(task.weight) > 0
-    a = 0
-    for k in range(statistics):
-        b = scratch.end[k]
-        i, base = a, k - np.int64(low) * statistics
-        if weighted:
-            while i + 3 < b:
-                table[base + codes[i] * statistics] += weights[i]
-                table[base + codes[i + 1] * statistics + size] += weights[i + 1]
-                table[base + codes[i + 2] * statistics + 2 * size] += weights[i + 2]
-                table[base + codes[i + 3] * statistics + 3 * size] += weights[i + 3]
-                i += 4
-        else:
-            while i + 3 < b:
-                table[base + codes[i] * statistics] += 1.0
-                table[base + codes[i + 1] * statistics + size] += 1.0
-                table[base + codes[i + 2] * statistics + 2 * size] += 1.0
-                table[base + codes[i + 3] * statistics + 3 * size] += 1.0
-                i += 4
-        while i < b:
-            table[base + codes[i] * statistics] += weights[i] if weighted else 1.0
-            i += 1
-        a = b
-    for j in range(size):
-        table[j] = (table[j] + table[j + size]) + (table[j + 2 * size] + table[j + 3 * size])
-    if weighted and len(scratch.counts) >= spread:
-        scratch.counts[:spread] = 0
-        for i in range(n):
-            scratch.counts[codes[i] - low] += 1
-
-
-@njit(cache=True, **INNER)
-def _scan_table_of_classes(task, scratch, statistics, n, low, spread, whole, S, rules, scale):
-    criterion, table = task.criterion, scratch.table
-    total, left = scratch.total, scratch.left
-    counted = len(task.weight) > 0 and rules.min_samples_leaf > 1
-    left[:statistics] = 0.0
-    S_left, S_right, weight_left, n_left = 0.0, S, 0.0, np.int64(0)
-    best, cut = -np.inf, np.int64(-1)
-    least = max(rules.min_weight_leaf, _NOTHING * whole)
-    for c in range(spread - 1):
-        moved = 0.0
-        for k in range(statistics):
-            weight = table[c * statistics + k]
-            if weight > 0.0:
-                after = left[k] + weight
-                S_left += term(criterion, after) - term(criterion, left[k])
-                before = total[k] - left[k]
-                rest = max(total[k] - after, 0.0)
-                S_right += term(criterion, rest) - term(criterion, before)
-                left[k] = after
-                moved += weight
-        if moved == 0.0:
-            continue
-        weight_left += moved
-        n_left += scratch.counts[c] if counted else np.int64(moved)
-        weight_right = whole - weight_left
-        if min(weight_left, weight_right) < least:
-            continue
-        few = rules.min_samples_leaf
-        if few > 1 and (n_left < few or n - n_left < few):
-            continue
-        S_right = _possible(criterion, S_right, weight_right, 1)
-        found = score(criterion, S_left, S_right, weight_left, weight_right, S, 1)
-        if found > best + scale * TIE:
-            best, cut = found, low + c
-    return best, cut
-
-
-@njit(cache=True, **INNER)
-def _possible(criterion, S, weight, outputs):
+def possible(criterion, S, weight, outputs):
     """Bring the rounding of a sum that was lowered step by step back to what can be."""
     return min(S, outputs * weight * weight) if criterion == SQUARES else S
 
@@ -209,15 +120,16 @@ def _sort(scratch, n, low, spread):
 
 
 @njit(cache=True, **INNER)
-def _scan_classes(task, scratch, statistics, n, whole, S, rules, scale):
-    """Move one row after the other to the left, in the order of their codes."""
+def best_classes(task, scratch, statistics, n, low, high, whole, S, rules, scale):
+    """Find the best cut of a column for classes: row after row goes to the left, by its code."""
+    _sort(scratch, n, low, np.int64(high) - low + 1)
     criterion, codes, order = task.criterion, scratch.codes, scratch.order
     total, left = scratch.total, scratch.left
     outputs, weighted = task.classes.shape[0], len(task.weight) > 0
     left[:statistics] = 0.0
     S_left, S_right, weight_left = 0.0, S, 0.0
     best, cut = -np.inf, np.int64(-1)
-    least = max(rules.min_weight_leaf, _NOTHING * whole)
+    least = max(rules.min_weight_leaf, NOTHING * whole)
     few = rules.min_samples_leaf
     for j in range(n - few):
         i = order[j]
@@ -235,27 +147,23 @@ def _scan_classes(task, scratch, statistics, n, whole, S, rules, scale):
         weight_right = whole - weight_left
         if min(weight_left, weight_right) < least:
             continue
-        S_right = _possible(criterion, S_right, weight_right, outputs)
+        S_right = possible(criterion, S_right, weight_right, outputs)
         found = score(criterion, S_left, S_right, weight_left, weight_right, S, outputs)
         if found > best + scale * TIE:
             best, cut = found, np.int64(codes[i])
-    return best, cut
+    return cut
 
 
 @njit(cache=True, **INNER)
 def best_values(task, scratch, n, low, high, whole, rules, scale):
-    """Find the best cut of a column for real targets."""
-    spread = np.int64(high) - low + 1
+    """Find the best cut of a column for real targets, in the order of the codes."""
+    _sort(scratch, n, low, np.int64(high) - low + 1)
     outputs = task.targets.shape[0]
-    room = min(len(scratch.table) // (outputs + 1), len(scratch.counts))
-    if spread <= min(n, room):
-        return _scan_table_of_values(task, scratch, n, low, spread, whole, rules, scale)
-    _sort(scratch, n, low, spread)
     codes, order, left = scratch.codes, scratch.order, scratch.left
     weighted = len(task.weight) > 0
     left[:outputs] = 0.0
     weight_left, best, cut = 0.0, -np.inf, np.int64(-1)
-    least = max(rules.min_weight_leaf, _NOTHING * whole)
+    least = max(rules.min_weight_leaf, NOTHING * whole)
     few = rules.min_samples_leaf
     for j in range(n - few):
         i = order[j]
@@ -272,44 +180,4 @@ def best_values(task, scratch, n, low, high, whole, rules, scale):
         found = score(SQUARES, S, S, weight_left, weight_right, 0.0, outputs)
         if found > best + scale * TIE:
             best, cut = found, np.int64(codes[i])
-    return best, cut
-
-
-@njit(cache=True, **INNER)
-def _scan_table_of_values(task, scratch, n, low, spread, whole, rules, scale):
-    codes, counts, table = scratch.codes, scratch.counts, scratch.table
-    outputs, weighted = task.targets.shape[0], len(task.weight) > 0
-    counts[:spread] = 0
-    table[: spread * (outputs + 1)] = 0.0
-    for i in range(n):
-        counts[codes[i] - low] += 1
-    if weighted:
-        for i in range(n):
-            table[codes[i] - low] += scratch.weights[i]
-    for o in range(outputs):
-        values, base = scratch.values[o], (o + 1) * spread - low
-        for i in range(n):
-            table[base + codes[i]] += values[i]
-    left = scratch.left
-    left[:outputs] = 0.0
-    weight_left, n_left, best, cut = 0.0, np.int64(0), -np.inf, np.int64(-1)
-    least = max(rules.min_weight_leaf, _NOTHING * whole)
-    few = rules.min_samples_leaf
-    for c in range(spread - 1):
-        if counts[c] == 0:
-            continue
-        n_left += counts[c]
-        weight_left += table[c] if weighted else np.float64(counts[c])
-        S = 0.0
-        for o in range(outputs):
-            left[o] += table[(o + 1) * spread + c]
-            S += left[o] * left[o]
-        weight_right = whole - weight_left
-        if n_left < few or n - n_left < few:
-            continue
-        if min(weight_left, weight_right) < least:
-            continue
-        found = score(SQUARES, S, S, weight_left, weight_right, 0.0, outputs)
-        if found > best + scale * TIE:
-            best, cut = found, np.int64(low + c)
-    return best, cut
+    return cut

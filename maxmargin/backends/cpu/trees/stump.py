@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.backends.compiled import INNER, njit
-from maxmargin.backends.cpu.trees.columns import FOUR_BYTES, ONE_BYTE, TWO_BYTES
+from maxmargin.backends.cpu.trees.columns import ONE_BYTE, TWO_BYTES
 
 TIE = 1e-10  # share of all weight within which two tests are equally good
 _LANES = 4  # copies of a table: rows of one code do not wait for each other
@@ -46,21 +46,21 @@ def best_test(store, index, weight, total, first, last, best, found, table, left
 @njit(cache=True, **INNER)
 def _signed_table(store, f, weight, codes, difference, table):
     """Weight of the second class less that of the first, by code."""
-    kind, slot = store.kind[f], store.slot[f]
-    if kind == ONE_BYTE:
+    kind, slot, listed = store.kind[f], store.slot[f], store.listed[f]
+    if listed >= 0:
+        table[:codes] = 0.0
+        others = 0.0
+        for p in range(store.begin[listed], store.begin[listed + 1]):
+            value = weight[store.rows[p]]
+            table[store.codes[p]] += value
+            others += value
+        table[store.common[listed]] += difference - others
+    elif kind == ONE_BYTE:
         _add_signed(store.small[slot], weight, codes, table)
     elif kind == TWO_BYTES:
         _add_signed(store.medium[slot], weight, codes, table)
-    elif kind == FOUR_BYTES:
-        _add_signed(store.large[slot], weight, codes, table)
     else:
-        table[:codes] = 0.0
-        listed = 0.0
-        for p in range(store.begin[slot], store.begin[slot + 1]):
-            value = weight[store.rows[p]]
-            table[store.codes[p]] += value
-            listed += value
-        table[store.common[slot]] += difference - listed
+        _add_signed(store.large[slot], weight, codes, table)
 
 
 @njit(cache=True, **INNER)
@@ -100,21 +100,22 @@ def _scan_signed(table, codes, total, whole, f, best, found):
 def _table(store, f, index, weight, codes, total, table):
     """Weight of each class, by code."""
     kind, slot, classes = store.kind[f], store.slot[f], len(total)
+    listed = store.listed[f]
     table[: codes * classes] = 0.0
-    if kind == ONE_BYTE:
-        _add(store.small[slot], index, weight, classes, table)
-    elif kind == TWO_BYTES:
-        _add(store.medium[slot], index, weight, classes, table)
-    elif kind == FOUR_BYTES:
-        _add(store.large[slot], index, weight, classes, table)
-    else:
-        common = np.int64(store.common[slot]) * classes
+    if listed >= 0:
+        common = np.int64(store.common[listed]) * classes
         for k in range(classes):
             table[common + k] += total[k]
-        for p in range(store.begin[slot], store.begin[slot + 1]):
+        for p in range(store.begin[listed], store.begin[listed + 1]):
             row = store.rows[p]
             table[np.int64(store.codes[p]) * classes + index[row]] += weight[row]
             table[common + index[row]] -= weight[row]
+    elif kind == ONE_BYTE:
+        _add(store.small[slot], index, weight, classes, table)
+    elif kind == TWO_BYTES:
+        _add(store.medium[slot], index, weight, classes, table)
+    else:
+        _add(store.large[slot], index, weight, classes, table)
 
 
 @njit(cache=True, **INNER)
