@@ -84,7 +84,7 @@ def test_members_and_soft_votes_are_those_of_scikit_learn(learner, options):
     X, y = IRIS
     options = {"n_estimators": 20, "random_state": 3, "oob_score": True} | options
     ours = BaggingClassifier(learner, voting="soft", **options).fit(X, y)
-    theirs = TheirClassifier(learner, **options).fit(X, y)
+    theirs = TheirClassifier(learner, **(options | {"n_jobs": 1})).fit(X, y)
     for name in ("estimators_samples_", "estimators_features_"):
         for a, b in zip(getattr(ours, name), getattr(theirs, name), strict=True):
             np.testing.assert_array_equal(a, b)

@@ -55,21 +55,19 @@ class LearnersDisplay(Display):
             raise ValueError("plot_learners has nothing to draw: the mapping is empty.")
         kinds = {type(one) for one in decompositions.values()}
         if len(kinds) > 1 or not kinds <= set(_PARTS):
-            names = sorted(kind.__name__ for kind in kinds)
+            found = sorted(kind.__name__ for kind in kinds)
             raise TypeError(
                 "plot_learners draws what maxmargin.bias_variance returns, all of one kind, got "
-                f"{', '.join(names)}."
+                f"{', '.join(found)}."
             )
         kind = kinds.pop()
         parts = _PARTS[kind]
         totals = [one.totals for one in decompositions.values()]
-        taken = [
-            np.array([total[name] for total in totals])
-            for name in ("error", parts[0][0], parts[1][0])
-        ]
+        names = "error", parts[0][0], parts[1][0]
+        error, bias, variance = (np.array([one[name] for one in totals]) for name in names)
         measure = "mean squared error" if kind is SquaredDecomposition else "0-1 loss"
         texts = parts[0][1], parts[1][1]
-        return cls(list(decompositions), *taken, texts, measure, xlabel).plot(ax)
+        return cls(list(decompositions), error, bias, variance, texts, measure, xlabel).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
         if len(self.names) > 1 and all(isinstance(name, Real) for name in self.names):
