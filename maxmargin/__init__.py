@@ -35,6 +35,8 @@ _HOME = {
     "is_separable": "maxmargin.linear",
     "DecisionTreeClassifier": "maxmargin.ensemble",
     "DecisionTreeRegressor": "maxmargin.ensemble",
+    "ExtraTreesClassifier": "maxmargin.ensemble",
+    "ExtraTreesRegressor": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelLogisticRegression": "maxmargin.kernel_methods",
@@ -81,7 +83,12 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
-    from maxmargin.ensemble import DecisionTreeClassifier, DecisionTreeRegressor
+    from maxmargin.ensemble import (
+        DecisionTreeClassifier,
+        DecisionTreeRegressor,
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+    )
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError
     from maxmargin.feature_maps import ExplicitFeatures, Nystroem, RandomFourier

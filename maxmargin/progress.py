@@ -63,6 +63,9 @@ class Progress:
         Returns the variables of problems that are solved side by side with it, by their numbers.
     reading : callable or None
         Makes weights and intercept of the variables.
+    share : float
+        How much of the work is done, from 0 to 1, where that is known and no violation tells; nan
+        elsewhere.
     """
 
     problem: int
@@ -83,6 +86,7 @@ class Progress:
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
     reading: Reading | None = field(default=None, repr=False, compare=False)
     solves_for: str = ""
+    share: float = math.nan
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -354,7 +358,8 @@ class ProgressBar:
     """A bar by tqdm, in a terminal or a notebook; a line a second where tqdm is not installed.
 
     How far a problem is, is guessed from its violation on a logarithmic scale between the first
-    one seen and ``tol``. It never goes back, and is full only when the work was done to its end.
+    one seen and ``tol``, unless the report says so itself. It never goes back, and is full only
+    when the work was done to its end.
     """
 
     def __init__(self) -> None:
@@ -370,9 +375,11 @@ class ProgressBar:
 
     def __call__(self, progress: Progress) -> None:
         """Show where the fit is."""
-        first = self.first.setdefault(progress.problem, max(progress.violation, progress.tol))
-        whole = math.log(first / progress.tol) or 1.0
-        share = math.log(first / max(progress.violation, progress.tol)) / whole
+        share = progress.share
+        if math.isnan(share):
+            first = self.first.setdefault(progress.problem, max(progress.violation, progress.tol))
+            whole = math.log(first / progress.tol) or 1.0
+            share = math.log(first / max(progress.violation, progress.tol)) / whole
         self.share[progress.problem] = max(self.share.get(progress.problem, 0.0), share)
         percent = 100.0 * min(sum(self.share.values()) / progress.problems, 0.999)
         if self.bar is not None:

@@ -4,10 +4,14 @@ from maxmargin.ensemble.trees import (
     BinnedColumns,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
 )
 
 __all__ = [
     "BinnedColumns",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
 ]

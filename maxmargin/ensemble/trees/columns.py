@@ -125,7 +125,7 @@ def _dense_column(values: np.ndarray, max_bins: int | None, lists: bool) -> _Col
         counts = np.bincount(codes)
         common = int(counts.argmax())
         if len(values) - counts[common] <= _FEW * len(values):
-            rows = np.flatnonzero(codes != common).astype(np.int32)
+            rows = np.flatnonzero(codes != common).astype(np.uint32)
             return column._replace(rows=rows, codes=codes[rows].astype(np.uint32), common=common)
     return column
 
@@ -145,7 +145,7 @@ def _sparse_column(rows: np.ndarray, values: np.ndarray, n: int, max_bins: int |
     common = np.empty(1, np.uint32)
     encode(np.zeros(1, values.dtype), greatest, common)
     if len(rows) * _SPARSE_BYTES < n * _BYTES[kind]:
-        return _Column(least, greatest, None, rows.astype(np.int32), codes, int(common[0]))
+        return _Column(least, greatest, None, rows.astype(np.uint32), codes, int(common[0]))
     dense = np.full(n, common[0], _TYPES[kind])
     dense[rows] = codes
     return _Column(least, greatest, dense)
@@ -197,7 +197,7 @@ def _stored(columns: list[_Column], n: int) -> Store:
         medium=dense[TWO_BYTES],
         large=dense[FOUR_BYTES],
         begin=np.cumsum([0, *(len(own) for own in rows)], dtype=np.int64),  # type: ignore
-        rows=np.concatenate([np.empty(0, np.int32), *rows]),  # type: ignore[list-item]
+        rows=np.concatenate([np.empty(0, np.uint32), *rows]),  # type: ignore[list-item]
         codes=np.concatenate([np.empty(0, np.uint32), *codes]),  # type: ignore[list-item]
         common=np.array([columns[f].common for f in with_list], np.int32),
         first=np.cumsum([0, *(len(column.greatest) for column in columns)], dtype=np.int64),

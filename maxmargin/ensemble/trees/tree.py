@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.cpu.trees.grow import FALL, IMPURITY, INNER_NODE, SIZE, WEIGHT, Nodes
-from maxmargin.backends.cpu.trees.walk import add_leaves, leaves_of, leaves_of_codes
+from maxmargin.backends.cpu.trees.walk import add_leaves, add_rows, leaves_of, leaves_of_codes
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.ensemble.trees.columns import BinnedColumns
 
@@ -126,6 +126,10 @@ class Tree:
         """Add the same to ``out``."""
         add_leaves(self.nodes.payload, self.nodes.values, leaves, out)
 
+    def add_rows(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Add the values of the leaves of some rows, an array, to ``out``."""
+        add_rows(self.nodes.tests, self.nodes.payload, self.nodes.values, X, out)
+
     def apply(self, X: Any, workers: Workers = ALONE) -> np.ndarray:
         """Return the leaf of each row of X, dense or CSR."""
         leaves = np.empty(X.shape[0], np.int32)
@@ -213,5 +217,5 @@ def rows_at_once(X: Any) -> int:
 
 
 def dense(X: Any) -> np.ndarray:
-    """Return some rows as an array."""
-    return X.toarray() if sp.issparse(X) else X
+    """Return some rows as an array, row after row."""
+    return X.toarray() if sp.issparse(X) else np.ascontiguousarray(X)

@@ -238,13 +238,13 @@ def table_of_values(store, task, scratch, f, rows, where, begin, n, whole, count
 @njit(cache=True, **INNER)
 def _fill_values(column, scratch, rows, begin, n, outputs, size, weighted):
     table, weights, values = scratch.table, scratch.weights, scratch.values
-    numbers, lane = outputs + 1, np.int64(0)
+    numbers, lane = outputs + 1, 0
     for i in range(n):
         at = column[rows[begin + i]] * numbers + lane
         table[at] += weights[i] if weighted else 1.0
         for o in range(outputs):
             table[at + o + 1] += values[o, i]
-        lane = lane + size if lane < 3 * size else np.int64(0)
+        lane = (lane + size) % (_LANES * size)
 
 
 @njit(cache=True, **INNER)

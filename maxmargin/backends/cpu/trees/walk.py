@@ -53,6 +53,31 @@ def leaves_of(tests, X, leaves):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def add_rows(tests, payload, values, X, out):
+    """Add the values of the leaf of each row of a dense X to ``out``, (rows, statistics)."""
+    at = np.zeros(_TOGETHER, np.int64)
+    i = 0
+    while i + _TOGETHER <= len(X):
+        at[:] = 0
+        _down(tests, X, i, at)
+        for j in range(_TOGETHER):
+            _add(payload[at[j]], values, out[i + j])
+        i += _TOGETHER
+    while i < len(X):
+        _add(payload[_down_one(tests, X, i)], values, out[i])
+        i += 1
+
+
+@njit(cache=True, **INNER)
+def _add(leaf, values, out):
+    if leaf <= PURE:
+        out[PURE - leaf] += 1.0
+    else:
+        for k in range(len(out)):
+            out[k] += values[leaf, k]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def leaves_of_codes(nodes, store, rows, leaves):
     """Write the leaf of some rows of the columns that the tree was grown from into ``leaves``."""
     for i in range(len(rows)):
@@ -67,9 +92,4 @@ def leaves_of_codes(nodes, store, rows, leaves):
 def add_leaves(payload, values, leaves, out):
     """Add the values of each row's leaf to ``out``, of shape (rows, statistics)."""
     for i in range(len(leaves)):
-        leaf = payload[leaves[i]]
-        if leaf <= PURE:
-            out[i, PURE - leaf] += 1.0
-        else:
-            for k in range(out.shape[1]):
-                out[i, k] += values[leaf, k]
+        _add(payload[leaves[i]], values, out[i])
