@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from queue import Empty, SimpleQueue
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -181,19 +181,20 @@ class _ExtraTrees(TreeLearner):
     ) -> list:
         """Grow the trees from number ``first`` on, as many as there is time for, one at least."""
         grown: dict[int, Any] = {}
-        growers: SimpleQueue = SimpleQueue()  # each has room for the work of one thread
+        numbers, lock = iter(range(first, self.n_estimators)), Lock()
         self._cut_short = False
 
         def report() -> Status | None:
+            done = first + len(grown)
             monitor.report(
                 lambda: Progress(
                     problem=0,
                     method="ExtraTrees",
-                    steps=first + len(grown),
-                    violation=1.0 - (first + len(grown)) / self.n_estimators,
+                    steps=done,
+                    violation=1.0 - done / self.n_estimators,
                     tol=0.0,
                     words="{steps} of " + f"{self.n_estimators} trees",
-                    share=(first + len(grown)) / self.n_estimators,
+                    share=done / self.n_estimators,
                 )
             )
             return monitor.stopped()
@@ -206,25 +207,26 @@ class _ExtraTrees(TreeLearner):
             if report() is not None:
                 raise StoppedError
 
-        def grow(number: int) -> None:
-            if number:
-                stopped()
-            try:
-                grower = growers.get_nowait()
-            except Empty:
-                grower = Grower(columns, target)
-            weight, seed = draws.weight(number), int(draws.seeds[number])
-            tree = self._tree()._grown(grower, weight, seed, stopped if number else stopped_first)
-            growers.put(grower)
-            del tree.training_leaves_
-            grown[number] = tree
-            report()
+        def grow_some(worker: int) -> None:
+            """Grow one tree after the other in the same room, those that no other thread grows."""
+            grower = Grower(columns, target)
+            while True:
+                with lock:
+                    number = next(numbers, None)
+                if number is None or (number and report() is not None):
+                    return
+                weight, seed = draws.weight(number), int(draws.seeds[number])
+                ask = stopped if number else stopped_first
+                try:
+                    tree = self._tree()._grown(grower, weight, seed, ask)
+                except StoppedError:
+                    return
+                del tree.training_leaves_
+                grown[number] = tree
+                report()
 
-        try:
-            Workers(thread_count(self.n_jobs)).map(grow, range(first, self.n_estimators))
-        except StoppedError:
-            if not first and 0 not in grown:
-                grow(0)
+        workers = Workers(thread_count(self.n_jobs))
+        workers.map(grow_some, range(min(workers.count, self.n_estimators - first)))
         trees = []
         for number in range(first, self.n_estimators):  # what warm_start goes on from: no gaps
             if number not in grown:

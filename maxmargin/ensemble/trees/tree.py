@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.cpu.trees.grow import FALL, IMPURITY, INNER_NODE, SIZE, WEIGHT, Nodes
-from maxmargin.backends.cpu.trees.walk import add_leaves, add_rows, leaves_of, leaves_of_codes
+from maxmargin.backends.cpu.trees.walk import add_leaves, leaves_of, leaves_of_codes
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.ensemble.trees.columns import BinnedColumns
 
-_BLOCK = 4096  # rows that go down a tree before the next block does
+_BLOCK = 4096  # rows that go down one tree after the other
 _WRITTEN = 1 << 20  # entries of sparse rows that are written out at a time
 
 
@@ -128,7 +128,9 @@ class Tree:
 
     def add_rows(self, X: np.ndarray, out: np.ndarray) -> None:
         """Add the values of the leaves of some rows, an array, to ``out``."""
-        add_rows(self.nodes.tests, self.nodes.payload, self.nodes.values, X, out)
+        leaves = np.empty(len(X), np.int32)
+        leaves_of(self.nodes.tests, X, leaves)
+        self.add_at(leaves, out)
 
     def apply(self, X: Any, workers: Workers = ALONE) -> np.ndarray:
         """Return the leaf of each row of X, dense or CSR."""

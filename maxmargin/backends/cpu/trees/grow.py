@@ -234,9 +234,12 @@ def grow(store, task, rules, nodes, state, scratch, work):
         take(store, best_feature, rows, begin, n, state.where, scratch.codes)
         work -= 2 * n
         n_left, lower, upper = _part(state, scratch, begin, n, best_cut)
-        nodes.tests[node].threshold = _between(store, best_feature, lower, upper)
+        first = store.first[best_feature]
+        middle = 0.5 * store.greatest[first + lower] + 0.5 * store.least[first + upper]
+        cut, threshold = installed(store.least, store.greatest, first, middle, lower, upper)
+        nodes.tests[node].threshold = threshold
         nodes.tests[node].feature = best_feature
-        nodes.cuts[node] = lower
+        nodes.cuts[node] = cut
         nodes.payload[node] = INNER_NODE
         nodes.facts[node, FALL] = best_fall
         for side in range(2):  # the right one first: the left one is on top
@@ -250,13 +253,26 @@ def grow(store, task, rules, nodes, state, scratch, work):
     return DONE
 
 
-@njit(cache=True, **INNER)
-def _between(store, f, lower, upper):
-    """Return the threshold half-way between two codes."""
-    first = store.first[f]
-    low, high = store.greatest[first + lower], store.least[first + upper]
-    middle = 0.5 * low + 0.5 * high
-    return middle if low <= middle < high else low
+@njit(cache=True, forceinline=True, **INNER)
+def installed(least, greatest, first, value, below_cut, above_cut):
+    """Return cut and threshold of a test at a value; between two bins where it is inside of one.
+
+    ``below_cut`` and ``above_cut`` are the codes of the node's rows next to the cut. Rows that are
+    not in the sample may have others in between.
+    """
+    a, b = np.int32(below_cut), np.int32(above_cut - 1)
+    while a < b:
+        middle = (a + b + np.int32(1)) >> np.int32(1)
+        if greatest[first + middle] <= value:
+            a = middle
+        else:
+            b = middle - np.int32(1)
+    low, high = greatest[first + a], least[first + a + 1]
+    if not low <= value < high:
+        value = 0.5 * low + 0.5 * high
+        if not low <= value < high:
+            value = low
+    return a, value
 
 
 @njit(cache=True, **INNER)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maxmargin.backends.compiled import INNER, njit
+from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.trees.columns import FOUR_BYTES, ONE_BYTE, TWO_BYTES, gather_listed
 from maxmargin.backends.cpu.trees.draws import below, mixed, next_state, unit
 from maxmargin.backends.cpu.trees.grow import (
@@ -32,6 +32,7 @@ from maxmargin.backends.cpu.trees.grow import (
     SIZE,
     TOP,
     WEIGHT,
+    installed,
 )
 from maxmargin.backends.cpu.trees.scores import decrease, impurity, score, term
 
@@ -79,7 +80,7 @@ def grow_by_random_tests(store, task, rules, nodes, state, scratch, work):
         # -- what is in the node
         whole, S, pure, statistics = np.float64(n), 0.0, True, np.int64(outputs)
         if weighted:
-            whole = 0.0
+            whole *= 0.0
             for i in range(n):
                 weights[i] = weight[rows[begin + i]]
                 whole += weights[i]
@@ -225,7 +226,7 @@ def grow_by_random_tests(store, task, rules, nodes, state, scratch, work):
                         mixed_classes += np.int64(0 < count < b - a)
                         own_left = np.float64(count)
                         if weighted:
-                            own_left = 0.0
+                            own_left *= 0.0
                             for i in range(a, b):
                                 own_left += weights[i] if codes[i] <= cut else 0.0
                         weight_left += own_left
@@ -248,23 +249,23 @@ def grow_by_random_tests(store, task, rules, nodes, state, scratch, work):
                 else:
                     for i in range(n):
                         n_left += np.int64(codes[i] <= cut)
-                    weight_left = np.float64(n_left)
+                    weight_left = 1.0 * n_left
                     if weighted:
-                        weight_left = 0.0
+                        weight_left *= 0.0
                         for i in range(n):
                             weight_left += weights[i] if codes[i] <= cut else 0.0
                     for o in range(outputs):
                         s0 = s1 = s2 = s3 = 0.0
-                        i = np.int64(0)
-                        while i + 3 < n:
-                            s0 += values[o, i] if codes[i] <= cut else 0.0
-                            s1 += values[o, i + 1] if codes[i + 1] <= cut else 0.0
-                            s2 += values[o, i + 2] if codes[i + 2] <= cut else 0.0
-                            s3 += values[o, i + 3] if codes[i + 3] <= cut else 0.0
-                            i += 4
-                        while i < n:
-                            s0 += values[o, i] if codes[i] <= cut else 0.0
-                            i += 1
+                        j = 0
+                        while j + 3 < n:
+                            s0 += values[o, j] if codes[j] <= cut else 0.0
+                            s1 += values[o, j + 1] if codes[j + 1] <= cut else 0.0
+                            s2 += values[o, j + 2] if codes[j + 2] <= cut else 0.0
+                            s3 += values[o, j + 3] if codes[j + 3] <= cut else 0.0
+                            j += 4
+                        while j < n:
+                            s0 += values[o, j] if codes[j] <= cut else 0.0
+                            j += 1
                         sum_left = (s0 + s1) + (s2 + s3)
                         S_left += sum_left * sum_left
                     S_right = S_left
@@ -343,7 +344,7 @@ def grow_by_random_tests(store, task, rules, nodes, state, scratch, work):
             rows[begin + n_left] = row
             others[n_right] = row
             n_left += goes
-            n_right += 1 - goes
+            n_right += np.int64(1) - goes
         for i in range(n_right):
             rows[begin + n_left + i] = others[i]
         if len(where) > 0:
@@ -368,24 +369,3 @@ def grow_by_random_tests(store, task, rules, nodes, state, scratch, work):
     counters[TOP], counters[NODES], counters[LEAVES] = top, node, leaf
     state.random[0] = seed
     return status
-
-
-@njit(cache=True, forceinline=True, **INNER)
-def installed(least, greatest, first, value, below_cut, above_cut):
-    """Return cut and threshold of a random value; between two bins where it is inside of one.
-
-    ``below_cut`` and ``above_cut`` are the codes of the node's rows next to the cut.
-    """
-    a, b = np.int32(below_cut), np.int32(above_cut - 1)
-    while a < b:
-        middle = (a + b + np.int32(1)) >> np.int32(1)
-        if greatest[first + middle] <= value:
-            a = middle
-        else:
-            b = middle - np.int32(1)
-    low, high = greatest[first + a], least[first + a + 1]
-    if not low <= value < high:
-        value = 0.5 * low + 0.5 * high
-        if not low <= value < high:
-            value = low
-    return a, value

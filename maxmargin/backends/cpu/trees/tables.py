@@ -125,7 +125,7 @@ def _count_in(column, counts, rows, begin, n):
 @njit(cache=True, **INNER)
 def _occupied(table, codes, numbers, looked_at):
     """Return the first and the last code with weight among the first numbers of its row."""
-    low, high = codes, np.int64(-1)
+    low, high = codes, -1
     for c in range(codes):
         for k in range(looked_at):
             if table[c * numbers + k] > 0.0:
@@ -238,13 +238,13 @@ def table_of_values(store, task, scratch, f, rows, where, begin, n, whole, count
 @njit(cache=True, **INNER)
 def _fill_values(column, scratch, rows, begin, n, outputs, size, weighted):
     table, weights, values = scratch.table, scratch.weights, scratch.values
-    numbers, lane = outputs + 1, 0
+    numbers, lane = outputs + 1, np.int64(0)
     for i in range(n):
         at = column[rows[begin + i]] * numbers + lane
         table[at] += weights[i] if weighted else 1.0
         for o in range(outputs):
             table[at + o + 1] += values[o, i]
-        lane = (lane + size) % (_LANES * size)
+        lane = np.int64(0) if lane == 3 * size else lane + size
 
 
 @njit(cache=True, **INNER)
