@@ -1,5 +1,12 @@
-"""Ensembles: trees, and what is made of many learners."""
+"""Ensembles: trees, boosted words, and what is made of many learners."""
 
+from maxmargin.ensemble.bagging import (
+    BaggingClassifier,
+    BaggingRegressor,
+    SquaredDecomposition,
+    ZeroOneDecomposition,
+    bias_variance,
+)
 from maxmargin.ensemble.trees import (
     BinnedColumns,
     DecisionTreeClassifier,
@@ -7,11 +14,19 @@ from maxmargin.ensemble.trees import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
 )
+from maxmargin.ensemble.words import WordStumpBooster, WordTable
 
 __all__ = [
+    "BaggingClassifier",
+    "BaggingRegressor",
     "BinnedColumns",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "SquaredDecomposition",
+    "WordStumpBooster",
+    "WordTable",
+    "ZeroOneDecomposition",
+    "bias_variance",
 ]

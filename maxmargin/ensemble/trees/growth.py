@@ -31,7 +31,6 @@ _WORK = 20_000_000  # codes that are looked at between two looks at the clock, a
 _FIRST_NODES, _FIRST_LEAVES, _FIRST_STACK = 1024, 256, 64
 _TABLE = 1 << 16  # sums of a table; larger ones leave the cache, and sorting is as fast
 _NO_LIMIT = 1 << 40
-_PLAIN = ["C", "W"]  # arrays that cannot be written to are another type, compiled once more
 
 
 @dataclass(frozen=True)
@@ -56,14 +55,14 @@ class Target:
     @classmethod
     def of_classes(cls, index: np.ndarray, n_classes: Any, criterion: int) -> Target:
         """Of indices of classes, (n,) or (n_outputs, n)."""
-        index = np.require(np.atleast_2d(index), np.int32, _PLAIN)
+        index = _plain(np.atleast_2d(index), np.int32)
         counts = (n_classes,) if np.ndim(n_classes) == 0 else tuple(n_classes)
         return cls(criterion, tuple(map(int, counts)), index, np.empty((0, 0)))
 
     @classmethod
     def of_values(cls, values: np.ndarray, criterion: int) -> Target:
         """Of real numbers, (n,) or (n_outputs, n)."""
-        values = np.require(np.atleast_2d(values), np.float64, _PLAIN)
+        values = _plain(np.atleast_2d(values), np.float64)
         return cls(criterion, (), np.empty((0, 0), np.int32), values)
 
     @property
@@ -121,7 +120,7 @@ class Grower:
             np.cumsum([0, *target.n_classes], dtype=np.int64),
             target.classes,
             target.values,
-            np.empty(0) if weight is None else np.require(weight, np.float64, _PLAIN),
+            np.empty(0) if weight is None else _plain(weight, np.float64),
         )
         store = self.columns.store
         where = np.empty(0, np.int32)
@@ -209,6 +208,11 @@ class Grower:
             n_classes=self.target.n_classes,
             depth=int(state.counters[DEEPEST]),
         )
+
+
+def _plain(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return an array that can be written to: others are a type that is compiled once more."""
+    return np.require(array, dtype, ["C", "W"])
 
 
 def _room(nodes: int, leaves: int, statistics: int) -> Nodes:
