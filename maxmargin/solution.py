@@ -213,6 +213,15 @@ _ADVICE = {
         "The tree was stopped early, by Ctrl-C or by a callback: the nodes that were still to be "
         "parted are leaves."
     ),
+    (Status.TIME_LIMIT, "forest"): (
+        "The forest has {grown} of {wanted} trees, since time_limit={time_limit:g} s is reached; "
+        "warm_start=True and another fit grow the others. Raise time_limit, or limit max_depth or "
+        "n_estimators."
+    ),
+    (Status.INTERRUPTED, "forest"): (
+        "The forest has {grown} of {wanted} trees: it was stopped early, by Ctrl-C or by a "
+        "callback. warm_start=True and another fit grow the others."
+    ),
     (Status.MAX_ITER, "lpboost"): (
         "The largest soft margin was not reached in n_estimators={n_estimators} rounds: the gap is "
         "{gap:.3g} (tol {tol:g}). Raise n_estimators or tol."

@@ -19,6 +19,8 @@ from maxmargin.ensemble.trees import (
     BinnedColumns,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
 )
 from maxmargin.ensemble.words import WordStumpBooster, WordTable
 
@@ -30,6 +32,8 @@ __all__ = [
     "DecisionStump",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
     "LPBoostClassifier",
     "LogitBoostClassifier",
     "SquaredDecomposition",
