@@ -3,7 +3,7 @@
 ``adaboost_stumps``: 200 stumps on 60,000 rows of covtype, beside scikit-learn's.
 ``adaboost_trees``: 200 trees of depth 3 on the 26 classes of letter. ``margins``: AdaBoost, LPBoost
 and the support vector machine over one dictionary of stumps, in both norms. ``wrong_labels``: test
-errors against the share of wrong labels. Errors are means over five splits, with their standard errors.
+errors against the share of wrong labels. Errors are means over five splits, with standard errors.
 """
 
 from __future__ import annotations

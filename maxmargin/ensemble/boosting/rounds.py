@@ -216,10 +216,7 @@ class AdaBoostRun(Run):
 
     def _train_error(self) -> float:
         """Share of the rows, by D_1, that the vote misclassifies; zero is the first class's."""
-        if len(self.votes):
-            wrong = self.leader != self.problem.index
-        else:
-            wrong = self.u < self.least
+        wrong = self.leader != self.problem.index if len(self.votes) else self.u < self.least
         return float(self.problem.weight @ wrong)
 
     def margins(self) -> np.ndarray:
