@@ -221,6 +221,7 @@ _ADVICE = {
     (Status.INTERRUPTED, "forest"): (
         "The forest has {grown} of {wanted} trees: it was stopped early, by Ctrl-C or by a "
         "callback. warm_start=True and another fit grow the others."
+    ),
     (Status.MAX_ITER, "lpboost"): (
         "The largest soft margin was not reached in n_estimators={n_estimators} rounds: the gap is "
         "{gap:.3g} (tol {tol:g}). Raise n_estimators or tol."
