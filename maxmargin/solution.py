@@ -175,6 +175,24 @@ _ADVICE = {
         "what differs in them. Centre the data and scale them (StandardScaler), take a "
         "larger gamma if the kernel has one, or raise tol={tol:g}."
     ),
+    (Status.CONVERGED, "boosting"): "All rounds were made.",
+    (Status.NO_IMPROVEMENT, "boosting"): "No weak rule lowers the bound any more.",
+    (Status.TIME_LIMIT, "boosting"): (
+        "Stopped early (time_limit={time_limit:g} s), after {rounds} of {n_estimators} rounds. "
+        "Raise time_limit, or fit again with warm_start=True to go on from there."
+    ),
+    (Status.INTERRUPTED, "boosting"): (
+        "Stopped early, by Ctrl-C or by a callback, after {rounds} of {n_estimators} rounds. The "
+        "model is what was found until then; fit again with warm_start=True to go on from there."
+    ),
+    (Status.TIME_LIMIT, "tree"): (
+        "The tree has stopped growing at time_limit={time_limit:g} s: the nodes that were still to "
+        "be parted are leaves. Raise time_limit, or limit max_depth or max_features."
+    ),
+    (Status.INTERRUPTED, "tree"): (
+        "The tree was stopped early, by Ctrl-C or by a callback: the nodes that were still to be "
+        "parted are leaves."
+    ),
     (Status.INFEASIBLE, ""): (
         "The method has ended outside of the dual's constraints (certificate_.infeasibility says "
         "how far): what it has come to is the answer to no problem, and no bound. Clipping after a "
