@@ -1,8 +1,9 @@
 """A walk in the space of weights
 ==============================
 
-Every update of a perceptron adds an example to the weights, or takes one away. Seen from above, over
-the share of examples that each ``w`` has wrong, it is a walk into the cone of weights that separate.
+Every update of a perceptron adds an example to the weights, or takes one away. Seen from above,
+over the share of examples that each ``w`` has wrong, it is a walk into the cone of weights that
+separate.
 """
 
 import matplotlib.pyplot as plt
