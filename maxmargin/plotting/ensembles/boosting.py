@@ -141,7 +141,8 @@ class BoostingDisplay(MovingDisplay):
         for k, (name, colour) in enumerate(zip(self.class_names, marks.colours(2), strict=True)):
             own = self.class_index == k
             ax.scatter(
-                *points[own].T,
+                points[own, 0],
+                points[own, 1],
                 s=area[own],
                 color=colour,
                 marker=MARKERS[k],
