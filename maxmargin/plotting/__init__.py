@@ -5,6 +5,7 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 
 from maxmargin.plotting.animation import Animation, animate
 from maxmargin.plotting.ensembles.bias_variance import BiasVarianceDisplay, plot_bias_variance
+from maxmargin.plotting.ensembles.k_study import KStudyDisplay, plot_k_study
 from maxmargin.plotting.ensembles.learners import LearnersDisplay, plot_learners
 from maxmargin.plotting.ensembles.pairs import ErrorPairsDisplay, plot_error_pairs
 from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_constraint
@@ -56,6 +57,7 @@ __all__ = [
     "ConvergenceDisplay",
     "DecisionDisplay",
     "ErrorPairsDisplay",
+    "KStudyDisplay",
     "KernelMatrixDisplay",
     "KernelProfileDisplay",
     "KernelSamplesDisplay",
@@ -91,6 +93,7 @@ __all__ = [
     "plot_decision",
     "plot_error_pairs",
     "plot_gradient_weights",
+    "plot_k_study",
     "plot_kernel_matrix",
     "plot_kernel_profile",
     "plot_kernel_samples",
