@@ -4,6 +4,7 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 """
 
 from maxmargin.plotting.animation import Animation, animate
+from maxmargin.plotting.ensembles.words import BoostedWordsDisplay, plot_boosted_words
 from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_constraint
 from maxmargin.plotting.geometry.lift import LiftDisplay, plot_lift
 from maxmargin.plotting.kernels.basis import BasisDisplay, plot_basis
@@ -48,6 +49,7 @@ __all__ = [
     "AlphasDisplay",
     "Animation",
     "BasisDisplay",
+    "BoostedWordsDisplay",
     "ConstraintDisplay",
     "ConvergenceDisplay",
     "DecisionDisplay",
@@ -80,6 +82,7 @@ __all__ = [
     "animate",
     "plot_alphas",
     "plot_basis",
+    "plot_boosted_words",
     "plot_constraint",
     "plot_decision",
     "plot_gradient_weights",
