@@ -33,8 +33,11 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
+    "BaggingClassifier": "maxmargin.ensemble",
+    "BaggingRegressor": "maxmargin.ensemble",
     "DecisionTreeClassifier": "maxmargin.ensemble",
     "DecisionTreeRegressor": "maxmargin.ensemble",
+    "bias_variance": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelLogisticRegression": "maxmargin.kernel_methods",
@@ -83,9 +86,12 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
     from maxmargin.ensemble import (
+        BaggingClassifier,
+        BaggingRegressor,
         DecisionTreeClassifier,
         DecisionTreeRegressor,
         WordStumpBooster,
+        bias_variance,
     )
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError

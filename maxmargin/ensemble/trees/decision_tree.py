@@ -43,6 +43,7 @@ from maxmargin.ensemble.trees.growth import (
     count_of_features,
     rules_of,
 )
+from maxmargin.ensemble.trees.replicates import TreeReplicates
 from maxmargin.ensemble.trees.tree import Tree
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.warn import warn
@@ -112,6 +113,12 @@ class _DecisionTree(TreeLearner):
         self.n_features_in_ = columns.n_features
         self.max_features_ = rules.max_features
         return self
+
+    def _replicate_fits(self, X: Any, y: Any) -> TreeReplicates | None:
+        """Return what grows clones of this tree from replicates of the data; None where watched."""
+        if self.time_limit is not None or self.callback is not None or self.verbose:
+            return None
+        return TreeReplicates(self, X, y)
 
     # -- rows ----------------------------------------------------------------------------------
 
