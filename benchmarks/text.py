@@ -17,7 +17,7 @@ in the lecture's figure (AP, its other data set, is not at hand).
 *speed*: rounds on the ten categories, one thread and two; *ablation*: the same without kept sums,
 without bounds, and without either; *growth*: with rounds, documents, labels and words. CPU seconds
 of all threads, the least of the repeats; reading the text is not in them, and stands beside them.
-Results go to ``results/text.json`` and ``results/text.md``.
+Results go to ``results/text.json`` and ``results/text.md``; *pictures* draws words and errors.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from sklearn.preprocessing import normalize
 from maxmargin import LinearSVC, WordStumpBooster
 from maxmargin.ensemble.words import rounds as rounds_of
 from maxmargin.ensemble.words.ranking import ranking_scores
+from maxmargin.plotting import plot_boosted_words
 
 PAIRS = {"ngram_range": (1, 2), "min_df": 2}
 LARGEST = (3, 5, 10, 15, 20, 30, 40)
@@ -147,10 +148,12 @@ def methods(count: int) -> dict[str, tuple[str, Callable]]:
     return each
 
 
-def quality(reuters: Reuters, count: int, record: Callable[[str, dict], None]) -> None:
-    """Precision, recall, F1, break-even point and one-error of all methods."""
+def quality(reuters: Reuters, count: int, some: str, record: Callable[[str, dict], None]) -> None:
+    """Precision, recall, F1, break-even point and one-error of all methods, or of some."""
     Y, Y_new = reuters.labels(count)
     for name, (words, method) in methods(count).items():
+        if some not in name:
+            continue
         X, X_new, _ = reuters.words(words)
         began = CPU()
         values, picked = method(X, Y, X_new)
@@ -308,6 +311,32 @@ def growth(reuters: Reuters, record: Callable[[str, dict], None]) -> None:
         record(name, {"seconds": taken(wide, Y[:, :10])})
 
 
+# -- pictures ----------------------------------------------------------------------------------
+
+
+def pictures(reuters: Reuters, records: Records, record: Callable[[str, dict], None]) -> None:
+    """Draw the first words of ten categories, and the errors against the number of categories."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    names = reuters.categories[:10]
+    topics = [[topic for topic in own if topic in names] for own in reuters.train.topics]
+    model = WordStumpBooster(15, n_jobs=1, **PAIRS).fit(reuters.train.texts, topics)
+    plot_boosted_words(model)[0, 0].figure.savefig(RESULTS / "text-words.png", dpi=80)
+    ax = plt.subplots(figsize=(6.0, 3.6), layout="constrained")[1]
+    found = records.get("categories", {})
+    for name in [n for n in next(iter(found.values()), {}) if n not in ("train", "test")]:
+        ax.plot(
+            [int(k) for k in found], [100 * one[name] for one in found.values()], "o-", label=name
+        )
+    ax.set(xlabel="categories", ylabel="error on new documents, %", ylim=(0, None))
+    ax.legend()
+    ax.figure.savefig(RESULTS / "text-categories.svg")
+    record("words", {"first": model.words_[0].word})
+
+
 # -- report ------------------------------------------------------------------------------------
 
 
@@ -347,7 +376,7 @@ def report(records: Records) -> str:
         parts += [
             "## Error against the number of categories, documents with one topic\n",
             table(["categories", "train", "test", *names], lines),
-            "",
+            "\n![The same as curves](text-categories.svg)\n",
         ]
     if "speed" in records:
         lines = [
@@ -383,21 +412,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     add_option(parser)
     parser.add_argument("--only", default="", help="parts, with commas between them")
+    parser.add_argument("--method", default="", help="of ten and ninety, those with this in it")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     records, reuters = Records(RESULTS / "text.json"), Reuters(options.data)
     parts: dict[str, Callable[[Callable[[str, dict], None]], None]] = {
-        "ten": lambda keep: quality(reuters, 10, keep),
-        "ninety": lambda keep: quality(reuters, len(reuters.categories), keep),
+        "ten": lambda keep: quality(reuters, 10, options.method, keep),
+        "ninety": lambda keep: quality(reuters, len(reuters.categories), options.method, keep),
         "categories": lambda keep: categories(reuters, keep),
         "speed": lambda keep: speed(reuters, options.repeats, keep),
         "ablation": lambda keep: ablation(reuters, options.repeats, keep),
         "growth": lambda keep: growth(reuters, keep),
+        "pictures": lambda keep: pictures(reuters, records, keep),
     }
     for name in chosen(options.only, parts, parser):
         records["environment"] = environment()
-        found: dict[str, dict] = {}
+        found: dict[str, dict] = dict(records.get(name, {})) if options.method else {}
 
         def keep(key: str, one: dict) -> None:
             found[key] = one  # noqa: B023
