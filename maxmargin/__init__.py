@@ -33,10 +33,16 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
+    "AdaBoostClassifier": "maxmargin.ensemble",
     "BaggingClassifier": "maxmargin.ensemble",
     "BaggingRegressor": "maxmargin.ensemble",
+    "DecisionStump": "maxmargin.ensemble",
     "DecisionTreeClassifier": "maxmargin.ensemble",
     "DecisionTreeRegressor": "maxmargin.ensemble",
+    "ExtraTreesClassifier": "maxmargin.ensemble",
+    "ExtraTreesRegressor": "maxmargin.ensemble",
+    "LPBoostClassifier": "maxmargin.ensemble",
+    "LogitBoostClassifier": "maxmargin.ensemble",
     "bias_variance": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
@@ -86,10 +92,16 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
     from maxmargin.ensemble import (
+        AdaBoostClassifier,
         BaggingClassifier,
         BaggingRegressor,
+        DecisionStump,
         DecisionTreeClassifier,
         DecisionTreeRegressor,
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        LogitBoostClassifier,
+        LPBoostClassifier,
         WordStumpBooster,
         bias_variance,
     )

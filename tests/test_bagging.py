@@ -32,6 +32,14 @@ from maxmargin.ensemble import (
     bias_variance,
 )
 from maxmargin.ensemble.bagging.noise import estimate_noise
+from maxmargin.plotting import (
+    BiasVarianceDisplay,
+    ErrorPairsDisplay,
+    LearnersDisplay,
+    plot_bias_variance,
+    plot_error_pairs,
+    plot_learners,
+)
 
 IRIS = load_iris(return_X_y=True)
 WEIGHTS = {
@@ -76,7 +84,7 @@ def test_members_and_soft_votes_are_those_of_scikit_learn(learner, options):
     X, y = IRIS
     options = {"n_estimators": 20, "random_state": 3, "oob_score": True} | options
     ours = BaggingClassifier(learner, voting="soft", **options).fit(X, y)
-    theirs = TheirClassifier(learner, **options).fit(X, y)
+    theirs = TheirClassifier(learner, **(options | {"n_jobs": 1})).fit(X, y)
     for name in ("estimators_samples_", "estimators_features_"):
         for a, b in zip(getattr(ours, name), getattr(theirs, name), strict=True):
             np.testing.assert_array_equal(a, b)
@@ -554,3 +562,66 @@ def test_kernel_machines_and_trees_share_here_too():
     said = np.where(np.isnan(h), np.nan, h != y)
     np.testing.assert_allclose(found.error, np.nanmean(said, axis=0), atol=0.26)
     assert found.totals["error"].value == pytest.approx(np.nanmean(said), abs=0.01)
+
+
+# -- pictures -------------------------------------------------------------------------------------
+
+
+def test_pictures_keep_what_they_draw():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    X, y = diabetes()
+    tree = bias_variance(DecisionTreeRegressor(max_depth=4), X[:, :1], y, 10, random_state=0)
+    names = bias_variance(KNeighborsClassifier(3), *IRIS, 10, random_state=0)
+    errors = {"one": (0.2, 0.1), "two": (0.1, 0.1), "three": (0.1, 0.3)}
+    for make, short, data in (
+        (BiasVarianceDisplay.from_decomposition, plot_bias_variance, (tree, X[:, :1])),
+        (BiasVarianceDisplay.from_decomposition, plot_bias_variance, (tree,)),
+        (BiasVarianceDisplay.from_decomposition, plot_bias_variance, (names,)),
+        (LearnersDisplay.from_decompositions, plot_learners, ({"a": tree, "b": tree.bagged()},)),
+        (LearnersDisplay.from_decompositions, plot_learners, ({1: names, 30: names.bagged()},)),
+        (ErrorPairsDisplay.from_errors, plot_error_pairs, (errors, "a tree", "a wood")),
+    ):
+        display = make(*data)
+        first = display.ax_
+        assert display.plot().ax_ is not first
+        assert short(*data).get_title() == first.get_title() != ""
+        first.figure.canvas.draw()
+        plt.close("all")
+    both = LearnersDisplay.from_decompositions({"a": tree, "b": tree.bagged()})
+    tops = [bar.get_height() for bar in both.ax_.patches]
+    totals = tree.totals["squared_bias"].value, tree.totals["variance"].value
+    assert tops == pytest.approx([totals[0], totals[0], totals[1], 0.0])
+    assert ErrorPairsDisplay.from_errors(errors, "a tree", "a wood").better == 1
+    over = BiasVarianceDisplay.from_decomposition(tree, pd.DataFrame(X), feature=2)
+    np.testing.assert_array_equal(over.x, X[:, 2])
+    line = over.ax_.lines[0]
+    order = np.argsort(X[:, 2], kind="stable")
+    order = order[tree.known[order]]
+    np.testing.assert_array_equal(line.get_ydata(), tree.mean[order])
+    plt.close("all")
+
+
+def test_pictures_that_cannot_be():
+    X, y = diabetes()
+    tree = bias_variance(DecisionTreeRegressor(max_depth=2), X, y, 6, random_state=0)
+    names = bias_variance(KNeighborsClassifier(3), *IRIS, 6, random_state=0)
+    with pytest.raises(TypeError, match="plot_bias_variance draws what"):
+        plot_bias_variance(y)
+    with pytest.raises(ValueError, match="10 features: say with feature="):
+        plot_bias_variance(tree, X)
+    with pytest.raises(ValueError, match="no feature named"):
+        plot_bias_variance(tree, X, feature="age")
+    with pytest.raises(ValueError, match="no mean prediction"):
+        plot_bias_variance(names, IRIS[0])
+    with pytest.raises(TypeError, match="all of one kind"):
+        plot_learners({"a": tree, "b": names})
+    with pytest.raises(ValueError, match="nothing to draw"):
+        plot_learners({})
+    with pytest.raises(ValueError, match="a pair of errors"):
+        plot_error_pairs({"a": (0.1, 0.2, 0.3)}, "this", "that")
+    with pytest.raises(ValueError, match="not negative"):
+        plot_error_pairs({"a": (0.1, -0.2)}, "this", "that")

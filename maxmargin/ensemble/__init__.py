@@ -7,22 +7,40 @@ from maxmargin.ensemble.bagging import (
     ZeroOneDecomposition,
     bias_variance,
 )
+from maxmargin.ensemble.boosting import (
+    AdaBoostClassifier,
+    DecisionStump,
+    LogitBoostClassifier,
+    LPBoostClassifier,
+    boosting_descent,
+    stump_dictionary,
+)
 from maxmargin.ensemble.trees import (
     BinnedColumns,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
 )
 from maxmargin.ensemble.words import WordStumpBooster, WordTable
 
 __all__ = [
+    "AdaBoostClassifier",
     "BaggingClassifier",
     "BaggingRegressor",
     "BinnedColumns",
+    "DecisionStump",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "LPBoostClassifier",
+    "LogitBoostClassifier",
     "SquaredDecomposition",
     "WordStumpBooster",
     "WordTable",
     "ZeroOneDecomposition",
     "bias_variance",
+    "boosting_descent",
+    "stump_dictionary",
 ]

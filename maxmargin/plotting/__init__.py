@@ -4,6 +4,9 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 """
 
 from maxmargin.plotting.animation import Animation, animate
+from maxmargin.plotting.ensembles.bias_variance import BiasVarianceDisplay, plot_bias_variance
+from maxmargin.plotting.ensembles.learners import LearnersDisplay, plot_learners
+from maxmargin.plotting.ensembles.pairs import ErrorPairsDisplay, plot_error_pairs
 from maxmargin.plotting.ensembles.words import BoostedWordsDisplay, plot_boosted_words
 from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_constraint
 from maxmargin.plotting.geometry.lift import LiftDisplay, plot_lift
@@ -49,13 +52,16 @@ __all__ = [
     "AlphasDisplay",
     "Animation",
     "BasisDisplay",
+    "BiasVarianceDisplay",
     "BoostedWordsDisplay",
     "ConstraintDisplay",
     "ConvergenceDisplay",
     "DecisionDisplay",
+    "ErrorPairsDisplay",
     "KernelMatrixDisplay",
     "KernelProfileDisplay",
     "KernelSamplesDisplay",
+    "LearnersDisplay",
     "LiftDisplay",
     "LogoDisplay",
     "LossDisplay",
@@ -82,13 +88,16 @@ __all__ = [
     "animate",
     "plot_alphas",
     "plot_basis",
+    "plot_bias_variance",
     "plot_boosted_words",
     "plot_constraint",
     "plot_decision",
+    "plot_error_pairs",
     "plot_gradient_weights",
     "plot_kernel_matrix",
     "plot_kernel_profile",
     "plot_kernel_samples",
+    "plot_learners",
     "plot_lift",
     "plot_logo",
     "plot_losses",

@@ -134,7 +134,16 @@ def bias_variance(
             f"No point was left out of two of {done} replicates of {replicates.size} rows, so that "
             "none has a variance: take more replicates, or smaller ones (max_samples)."
         )
-    return counted.result(type(estimator).__name__, done, replicates.size, told)
+    return counted.result(_name(estimator), done, replicates.size, told)
+
+
+def _name(estimator: Any) -> str:
+    """Name of a learner, with those that it is made of."""
+    name = type(estimator).__name__
+    if hasattr(estimator, "steps"):
+        return f"{name} of {', '.join(_name(step) for _, step in estimator.steps)}"
+    inner = getattr(estimator, "estimator", None)
+    return name if inner is None else f"{name} of {_name(inner)}"
 
 
 def _read(estimator: Any, X: Any, y: Any) -> tuple[Any, tuple, bool]:

@@ -21,6 +21,7 @@ from maxmargin.backends.threads import ALONE, Workers
 _BYTES = {ONE_BYTE: 1, TWO_BYTES: 2, FOUR_BYTES: 4}
 _TYPES = {ONE_BYTE: np.uint8, TWO_BYTES: np.uint16, FOUR_BYTES: np.uint32}
 _SPARSE_BYTES = 8  # of an entry: its row and its code
+_ROUNDS = 4  # of finding the values with more rows than a bin
 _FEW = 1 / 8  # share of rows that differ from a common code where a list of them is worth it
 
 
@@ -125,7 +126,7 @@ def _dense_column(values: np.ndarray, max_bins: int | None, lists: bool) -> _Col
         counts = np.bincount(codes)
         common = int(counts.argmax())
         if len(values) - counts[common] <= _FEW * len(values):
-            rows = np.flatnonzero(codes != common).astype(np.int32)
+            rows = np.flatnonzero(codes != common).astype(np.uint32)
             return column._replace(rows=rows, codes=codes[rows].astype(np.uint32), common=common)
     return column
 
@@ -145,7 +146,7 @@ def _sparse_column(rows: np.ndarray, values: np.ndarray, n: int, max_bins: int |
     common = np.empty(1, np.uint32)
     encode(np.zeros(1, values.dtype), greatest, common)
     if len(rows) * _SPARSE_BYTES < n * _BYTES[kind]:
-        return _Column(least, greatest, None, rows.astype(np.int32), codes, int(common[0]))
+        return _Column(least, greatest, None, rows.astype(np.uint32), codes, int(common[0]))
     dense = np.full(n, common[0], _TYPES[kind])
     dense[rows] = codes
     return _Column(least, greatest, dense)
@@ -155,15 +156,20 @@ def _bins(ordered: np.ndarray, max_bins: int | None) -> tuple[np.ndarray, np.nda
     """Least and greatest value of each bin, of values in order; the same array if it is exact."""
     new = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
-    different = ordered[new].astype(np.float64)
+    places = np.flatnonzero(new)
+    different = ordered[places].astype(np.float64)
     if max_bins is None or len(different) <= max_bins:
         return different, different
-    ends = (np.arange(1, max_bins + 1) * len(ordered)) // max_bins - 1
-    greatest = np.unique(ordered[ends].astype(np.float64))
-    least = np.concatenate([different[:1], greatest[:-1]])
-    after = np.searchsorted(different, greatest[:-1], side="right")
-    least[1:] = different[after]
-    return least, greatest
+    counts = np.diff(places, append=len(ordered)).astype(np.float64)
+    size = len(ordered) / max_bins  # of a bin
+    for _ in range(_ROUNDS):  # values with more rows than that have a bin each, of any size
+        heavy = counts > size
+        rest = counts[~heavy].sum()
+        size = rest / (max_bins - heavy.sum()) if rest else size
+    counts = np.minimum(counts, size)
+    bins = np.minimum((np.cumsum(counts) - 0.5 * counts) // size, max_bins - 1)
+    begins = np.flatnonzero(np.diff(bins, prepend=-1.0))
+    return different[begins], different[np.append(begins[1:], len(different)) - 1]
 
 
 def _kind(bins: int) -> int:
@@ -197,7 +203,7 @@ def _stored(columns: list[_Column], n: int) -> Store:
         medium=dense[TWO_BYTES],
         large=dense[FOUR_BYTES],
         begin=np.cumsum([0, *(len(own) for own in rows)], dtype=np.int64),  # type: ignore
-        rows=np.concatenate([np.empty(0, np.int32), *rows]),  # type: ignore[list-item]
+        rows=np.concatenate([np.empty(0, np.uint32), *rows]),  # type: ignore[list-item]
         codes=np.concatenate([np.empty(0, np.uint32), *codes]),  # type: ignore[list-item]
         common=np.array([columns[f].common for f in with_list], np.int32),
         first=np.cumsum([0, *(len(column.greatest) for column in columns)], dtype=np.int64),

@@ -23,6 +23,7 @@ from maxmargin.backends.cpu.trees.grow import (
     grow,
 )
 from maxmargin.backends.cpu.trees.node import Scratch, Task
+from maxmargin.backends.cpu.trees.random_tests import grow_by_random_tests
 from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.ensemble.trees.tree import Tree
 
@@ -54,14 +55,14 @@ class Target:
     @classmethod
     def of_classes(cls, index: np.ndarray, n_classes: Any, criterion: int) -> Target:
         """Of indices of classes, (n,) or (n_outputs, n)."""
-        index = np.ascontiguousarray(np.atleast_2d(index), dtype=np.int32)
+        index = _plain(np.atleast_2d(index), np.int32)
         counts = (n_classes,) if np.ndim(n_classes) == 0 else tuple(n_classes)
         return cls(criterion, tuple(map(int, counts)), index, np.empty((0, 0)))
 
     @classmethod
     def of_values(cls, values: np.ndarray, criterion: int) -> Target:
         """Of real numbers, (n,) or (n_outputs, n)."""
-        values = np.ascontiguousarray(np.atleast_2d(values), dtype=np.float64)
+        values = _plain(np.atleast_2d(values), np.float64)
         return cls(criterion, (), np.empty((0, 0), np.int32), values)
 
     @property
@@ -119,7 +120,7 @@ class Grower:
             np.cumsum([0, *target.n_classes], dtype=np.int64),
             target.classes,
             target.values,
-            np.empty(0) if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
+            np.empty(0) if weight is None else _plain(weight, np.float64),
         )
         store = self.columns.store
         where = np.empty(0, np.int32)
@@ -131,15 +132,16 @@ class Grower:
             rows=rows,
             where=where,
             features=np.arange(self.columns.n_features, dtype=np.int32),
-            stack=np.zeros((_FIRST_STACK, 6), np.int64),
+            stack=np.zeros((_FIRST_STACK, 5), np.int64),
             counters=np.array([1, 0, 0, 0], np.int64),
             random=np.array([seed], np.uint64),
             leaf=np.full(self.columns.n_rows, -1, np.int32),
         )
-        state.stack[0] = 0, len(rows), 0, -1, 0, 0
+        state.stack[0] = 0, len(rows), 0, -1, 0
         nodes = _room(_FIRST_NODES, _FIRST_LEAVES, target.statistics)
         scratch = self._room(len(rows), weight is not None, rules)
-        while (status := grow(store, task, rules, nodes, state, scratch, _WORK)) != DONE:
+        go_on = grow_by_random_tests if rules.random else grow
+        while (status := go_on(store, task, rules, nodes, state, scratch, _WORK)) != DONE:
             if stopped():
                 rules = rules._replace(max_depth=-1)
             if status == FULL:
@@ -153,9 +155,9 @@ class Grower:
             n = self.target.n_rows
             index = self.target.classes[0] if single else None
             self._by_class = (
-                np.arange(n, dtype=np.int32)
+                np.arange(n, dtype=np.uint32)
                 if index is None
-                else np.argsort(index, kind="stable").astype(np.int32)
+                else np.argsort(index, kind="stable").astype(np.uint32)
             )
         if weight is None:
             return self._by_class.copy()
@@ -175,10 +177,10 @@ class Grower:
         most = int(np.diff(self.columns.store.first).max(initial=1)) if searching else 0
         self._scratch = Scratch(
             codes=np.empty(n, np.int32),
-            order=np.empty(n, np.int32),
+            order=np.empty(n, np.uint32),
             keys=np.empty(n if searching else 0, np.int64),
             weights=np.empty(n if weighted else 0),
-            labels=np.empty((labelled, n if labelled else 0), np.int32),
+            labels=np.empty((labelled, n if labelled else 0), np.uint32),
             values=np.empty((0, 0) if classes else (outputs, n)),
             total=np.empty(target.statistics),
             left=np.empty(target.statistics),
@@ -206,6 +208,11 @@ class Grower:
             n_classes=self.target.n_classes,
             depth=int(state.counters[DEEPEST]),
         )
+
+
+def _plain(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return an array that can be written to: others are a type that is compiled once more."""
+    return np.require(array, dtype, ["C", "W"])
 
 
 def _room(nodes: int, leaves: int, statistics: int) -> Nodes:

@@ -13,7 +13,7 @@ from maxmargin.backends.cpu.trees.walk import add_leaves, leaves_of, leaves_of_c
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.ensemble.trees.columns import BinnedColumns
 
-_BLOCK = 4096  # rows that go down a tree before the next block does
+_BLOCK = 4096  # rows that go down one tree after the other
 _WRITTEN = 1 << 20  # entries of sparse rows that are written out at a time
 
 
@@ -126,6 +126,12 @@ class Tree:
         """Add the same to ``out``."""
         add_leaves(self.nodes.payload, self.nodes.values, leaves, out)
 
+    def add_rows(self, X: np.ndarray, out: np.ndarray) -> None:
+        """Add the values of the leaves of some rows, an array, to ``out``."""
+        leaves = np.empty(len(X), np.int32)
+        leaves_of(self.nodes.tests, X, leaves)
+        self.add_at(leaves, out)
+
     def apply(self, X: Any, workers: Workers = ALONE) -> np.ndarray:
         """Return the leaf of each row of X, dense or CSR."""
         leaves = np.empty(X.shape[0], np.int32)
@@ -213,5 +219,5 @@ def rows_at_once(X: Any) -> int:
 
 
 def dense(X: Any) -> np.ndarray:
-    """Return some rows as an array."""
-    return X.toarray() if sp.issparse(X) else X
+    """Return some rows as an array, row after row."""
+    return X.toarray() if sp.issparse(X) else np.ascontiguousarray(X)

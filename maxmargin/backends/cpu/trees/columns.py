@@ -62,36 +62,47 @@ def take(store, f, rows, begin, n, where, codes):
         return _gather(store.medium[slot], rows, begin, n, codes)
     if kind == FOUR_BYTES:
         return _gather(store.large[slot], rows, begin, n, codes)
-    return _gather_sparse(store, store.listed[f], rows, begin, n, where, codes)
+    return gather_listed(
+        store.begin,
+        store.rows,
+        store.codes,
+        store.common,
+        store.listed[f],
+        rows,
+        begin,
+        n,
+        where,
+        codes,
+    )
 
 
 @njit(cache=True, **INNER)
 def _gather(column, rows, begin, n, codes):
-    low = high = np.int32(column[rows[begin]])
     for i in range(n):
-        code = np.int32(column[rows[begin + i]])
-        codes[i] = code
-        low, high = min(low, code), max(high, code)
+        codes[i] = column[rows[begin + i]]
+    low = high = codes[0]
+    for i in range(1, n):  # a loop of its own, eight at a time
+        low, high = min(low, codes[i]), max(high, codes[i])
     return low, high
 
 
 @njit(cache=True, **INNER)
-def _gather_sparse(store, slot, rows, begin, n, where, codes):
-    """Look every row up in the column, or every entry of the column among the rows."""
-    first, last = store.begin[slot], store.begin[slot + 1]
-    common = np.int32(store.common[slot])
+def gather_listed(list_begin, list_rows, list_codes, common, s, rows, begin, n, where, codes):
+    """Look every row up in a list, or every entry of the list among the rows; as :func:`take`."""
+    first, last = list_begin[s], list_begin[s + 1]
+    usual = np.int32(common[s])
     steps, entries = 1, last - first
     while (np.int64(1) << steps) <= entries:
         steps += 1
     if n * steps < entries:
         for i in range(n):
-            codes[i] = _look_up(store, first, last, rows[begin + i], common)
+            codes[i] = _look_up(list_rows, list_codes, first, last, rows[begin + i], usual)
     else:
-        codes[:n] = common
+        codes[:n] = usual
         for p in range(first, last):
-            i = where[store.rows[p]] - begin
+            i = where[list_rows[p]] - begin
             if 0 <= i < n:
-                codes[i] = store.codes[p]
+                codes[i] = list_codes[p]
     low = high = codes[0]
     for i in range(1, n):
         low, high = min(low, codes[i]), max(high, codes[i])
@@ -99,15 +110,15 @@ def _gather_sparse(store, slot, rows, begin, n, where, codes):
 
 
 @njit(cache=True, **INNER)
-def _look_up(store, first, last, row, common):
+def _look_up(list_rows, list_codes, first, last, row, usual):
     a, b = first, last
     while a < b:
         middle = (a + b) >> 1
-        if store.rows[middle] < row:
+        if list_rows[middle] < row:
             a = middle + 1
         else:
             b = middle
-    return np.int32(store.codes[a]) if a < last and store.rows[a] == row else common
+    return np.int32(list_codes[a]) if a < last and list_rows[a] == row else usual
 
 
 @njit(cache=True, **INNER)
@@ -121,7 +132,8 @@ def code_at(store, f, row):
     if kind == FOUR_BYTES:
         return np.int32(store.large[slot, row])
     s = store.listed[f]
-    return _look_up(store, store.begin[s], store.begin[s + 1], row, np.int32(store.common[s]))
+    first, last, usual = store.begin[s], store.begin[s + 1], np.int32(store.common[s])
+    return _look_up(store.rows, store.codes, first, last, row, usual)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

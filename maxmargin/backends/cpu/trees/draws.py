@@ -15,23 +15,27 @@ _30, _27, _31, _32, _11 = (np.uint64(k) for k in (30, 27, 31, 32, 11))
 _UNIT = 2.0**-53
 
 
-@njit(cache=True, **INNER)
-def draw(state):
-    """Return 64 random bits; changes the state."""
-    state[0] += _GOLDEN
-    z = state[0]
-    z = (z ^ (z >> _30)) * _FIRST
+@njit(cache=True, forceinline=True, **INNER)
+def next_state(state):
+    """Return the state after this one."""
+    return state + _GOLDEN
+
+
+@njit(cache=True, forceinline=True, **INNER)
+def mixed(state):
+    """Return the 64 random bits of a state."""
+    z = (state ^ (state >> _30)) * _FIRST
     z = (z ^ (z >> _27)) * _SECOND
     return z ^ (z >> _31)
 
 
-@njit(cache=True, **INNER)
-def draw_below(state, count):
+@njit(cache=True, forceinline=True, **INNER)
+def below(bits, count):
     """Return an integer from 0 to count - 1; ``count`` is below 2^31."""
-    return np.int64(((draw(state) >> _32) * np.uint64(count)) >> _32)
+    return np.int64(((bits >> _32) * np.uint64(count)) >> _32)
 
 
-@njit(cache=True, **INNER)
-def draw_unit(state):
+@njit(cache=True, forceinline=True, **INNER)
+def unit(bits):
     """Return a number of [0, 1)."""
-    return np.float64(draw(state) >> _11) * _UNIT
+    return np.float64(bits >> _11) * _UNIT

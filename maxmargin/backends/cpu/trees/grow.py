@@ -1,4 +1,4 @@
-"""A tree grows: node after node from a stack, the left child before the right one.
+"""A tree grows by search: node after node from a stack, the left child before the right one.
 
 The loop keeps its state in arrays and returns when its share of work is done, when the arrays are
 full, or at the end.
@@ -12,7 +12,7 @@ import numpy as np
 
 from maxmargin.backends.compiled import INNER, njit
 from maxmargin.backends.cpu.trees.columns import take
-from maxmargin.backends.cpu.trees.draws import draw_below, draw_unit
+from maxmargin.backends.cpu.trees.draws import below, mixed, next_state
 from maxmargin.backends.cpu.trees.node import open_classes, open_values
 from maxmargin.backends.cpu.trees.scores import TIE, decrease, impurity, scale, score
 from maxmargin.backends.cpu.trees.search import (
@@ -34,9 +34,8 @@ DONE, PAUSED, FULL = 0, 1, 2
 NODE = np.dtype([("threshold", "f8"), ("feature", "i4"), ("right", "i4")])
 IMPURITY, WEIGHT, SIZE, FALL = 0, 1, 2, 3  # columns of facts
 INNER_NODE, PURE = -1, -2  # payloads: of a node with a test; PURE - c of a leaf of class c only
-_BEGIN, _END, _DEPTH, _PARENT, _CONSTANT, _STACKED = range(6)
+BEGIN, END, DEPTH, PARENT, CONSTANTS = range(5)  # columns of the stack
 TOP, NODES, LEAVES, DEEPEST = 0, 1, 2, 3  # of counters
-_FEW = 12  # rows for which a cut is looked up at the rows themselves
 
 
 class Rules(NamedTuple):
@@ -81,13 +80,14 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    rows : int32 array of shape (m,)
-        The rows in the sample; those of a node are next to each other.
+    rows : uint32 array of shape (m,)
+        The rows in the sample; those of a node are next to each other. Unsigned, as an index that
+        may be negative costs twice the time.
     where : int32 array of shape (n,), or (0,) where no column is sparse
         Place of each row in ``rows``.
     features : int32 array of shape (d,)
         Those that are constant in the node at the top come first.
-    stack : int64 array of shape (room, 6)
+    stack : int64 array of shape (room, 5)
     counters : int64 array of shape (4,)
     random : uint64 array of shape (1,)
     leaf : int32 array of shape (n,)
@@ -110,7 +110,7 @@ def grow(store, task, rules, nodes, state, scratch, work):
     outputs = max(task.classes.shape[0], task.targets.shape[0])
     counters, stack, rows = state.counters, state.stack, state.rows
     n_features = len(state.features)
-    searching = not rules.random and (outputs == 1 or not classes)  # for tables
+    searching = outputs == 1 or not classes  # by tables
     counting = len(task.weight) > 0 and rules.min_samples_leaf > 1
     while counters[TOP] > 0:
         if work <= 0:
@@ -124,10 +124,10 @@ def grow(store, task, rules, nodes, state, scratch, work):
             return FULL
         counters[TOP] -= 1
         top = counters[TOP]
-        begin, end, depth = stack[top, _BEGIN], stack[top, _END], stack[top, _DEPTH]
-        constant = stack[top, _CONSTANT]
-        if stack[top, _PARENT] >= 0:
-            nodes.tests[stack[top, _PARENT]].right = node
+        begin, end, depth = stack[top, BEGIN], stack[top, END], stack[top, DEPTH]
+        constant = stack[top, CONSTANTS]
+        if stack[top, PARENT] >= 0:
+            nodes.tests[stack[top, PARENT]].right = node
         counters[NODES] += 1
         counters[DEEPEST] = max(counters[DEEPEST], depth)
         n = end - begin
@@ -135,9 +135,7 @@ def grow(store, task, rules, nodes, state, scratch, work):
 
         statistics = outputs
         if classes:
-            statistics, whole, S, pure = open_classes(
-                task, scratch, rows, begin, n, not rules.random
-            )
+            statistics, whole, S, pure = open_classes(task, scratch, rows, begin, n)
             nodes.facts[node, IMPURITY] = impurity(task.criterion, S, whole, outputs)
             scale_here = scale(task.criterion, S, whole, outputs)
         else:
@@ -149,7 +147,7 @@ def grow(store, task, rules, nodes, state, scratch, work):
 
         numbers = statistics if classes else outputs + 1
         best, best_feature, best_cut = -np.inf, np.int64(-1), np.int64(-1)
-        best_value, best_fall = 0.0, 0.0
+        best_fall = 0.0
         small = n < rules.min_samples_split or n < 2 * rules.min_samples_leaf
         if not (pure or small or depth >= rules.max_depth or whole < 2.0 * rules.min_weight_leaf):
             tried = 0
@@ -157,7 +155,8 @@ def grow(store, task, rules, nodes, state, scratch, work):
                 free = constant + tried
                 pick = free
                 if rules.max_features < n_features - free:
-                    pick = free + draw_below(state.random, n_features - free)
+                    state.random[0] = next_state(state.random[0])
+                    pick = free + below(mixed(state.random[0]), n_features - free)
                 f = state.features[pick]
                 state.features[pick] = state.features[free]
                 tabled = searching and fits(store, f, n, numbers, len(scratch.table))
@@ -197,12 +196,8 @@ def grow(store, task, rules, nodes, state, scratch, work):
                     continue
                 state.features[free] = f
                 tried += 1
-                value = 0.0
                 if tabled:
                     pass
-                elif rules.random:
-                    value = _random_value(store, f, low, high, state.random)
-                    cut = _cut_at_rows(store, f, low, high, value, scratch.codes, n)
                 elif high == low + 1:
                     cut = np.int64(low)
                 elif classes:
@@ -228,9 +223,9 @@ def grow(store, task, rules, nodes, state, scratch, work):
                 if min(left, right) < rules.min_weight_leaf or min(left, right) <= 0.0:
                     continue
                 found = score(task.criterion, S_left, S_right, left, right, S, outputs)
-                tie = 0.0 if rules.random else TIE * scale_here
+                tie = TIE * scale_here
                 if found > best + tie or (found > best - tie and f < best_feature):
-                    best, best_feature, best_cut, best_value = found, np.int64(f), cut, value
+                    best, best_feature, best_cut = found, np.int64(f), cut
                     best_fall = decrease(task.criterion, S_left, S_right, left, right, S, outputs)
 
         if best_feature < 0 or best_fall < rules.min_decrease:
@@ -238,91 +233,46 @@ def grow(store, task, rules, nodes, state, scratch, work):
             continue
         take(store, best_feature, rows, begin, n, state.where, scratch.codes)
         work -= 2 * n
-        n_left, below, above = _part(state, scratch, begin, n, best_cut)
-        if rules.random:
-            best_cut, threshold = _installed(store, best_feature, best_value, below, above)
-        else:
-            best_cut = np.int64(below)
-            threshold = _between(store, best_feature, below, above)
+        n_left, lower, upper = _part(state, scratch, begin, n, best_cut)
+        first = store.first[best_feature]
+        middle = 0.5 * store.greatest[first + lower] + 0.5 * store.least[first + upper]
+        cut, threshold = installed(store.least, store.greatest, first, middle, lower, upper)
         nodes.tests[node].threshold = threshold
         nodes.tests[node].feature = best_feature
-        nodes.cuts[node] = best_cut
+        nodes.cuts[node] = cut
         nodes.payload[node] = INNER_NODE
         nodes.facts[node, FALL] = best_fall
         for side in range(2):  # the right one first: the left one is on top
-            stack[top, _BEGIN] = begin if side else begin + n_left
-            stack[top, _END] = begin + n_left if side else end
-            stack[top, _DEPTH] = depth + 1
-            stack[top, _PARENT] = -1 if side else node
-            stack[top, _CONSTANT] = constant
+            stack[top, BEGIN] = begin if side else begin + n_left
+            stack[top, END] = begin + n_left if side else end
+            stack[top, DEPTH] = depth + 1
+            stack[top, PARENT] = -1 if side else node
+            stack[top, CONSTANTS] = constant
             top += 1
         counters[TOP] = top
     return DONE
 
 
-@njit(cache=True, **INNER)
-def _random_value(store, f, low, high, random):
-    """Draw a value between the least and the greatest, below the greatest."""
-    least = store.least[store.first[f] + low]
-    greatest = store.greatest[store.first[f] + high]
-    share = draw_unit(random)
-    value = least * (1.0 - share) + greatest * share
-    return value if least <= value < greatest else least
+@njit(cache=True, forceinline=True, **INNER)
+def installed(least, greatest, first, value, below_cut, above_cut):
+    """Return cut and threshold of a test at a value; between two bins where it is inside of one.
 
-
-@njit(cache=True, **INNER)
-def _cut_at_rows(store, f, low, high, value, codes, n):
-    """Return a code that parts the rows of a node as the value does; at least the least code."""
-    if high == low + 1:
-        return np.int64(low)
-    greatest, first = store.greatest, store.first[f]
-    if n > _FEW:
-        return _cut_of(store, f, low, high, value)
-    cut = np.int64(low)
-    for i in range(n):
-        if codes[i] > cut and codes[i] < high and greatest[first + codes[i]] <= value:
-            cut = np.int64(codes[i])
-    return cut
-
-
-@njit(cache=True, **INNER)
-def _cut_of(store, f, low, high, value):
-    """Return the last code from low to high - 1 whose values are not above the value, or low."""
-    greatest, first = store.greatest, store.first[f]
-    a, b = np.int64(low), np.int64(high) - 1
+    ``below_cut`` and ``above_cut`` are the codes of the node's rows next to the cut. Rows that are
+    not in the sample may have others in between.
+    """
+    a, b = np.int32(below_cut), np.int32(above_cut - 1)
     while a < b:
-        middle = (a + b + 1) >> 1
+        middle = (a + b + np.int32(1)) >> np.int32(1)
         if greatest[first + middle] <= value:
             a = middle
         else:
-            b = middle - 1
-    return a
-
-
-@njit(cache=True, **INNER)
-def _installed(store, f, value, below, above):
-    """Return cut and threshold of a random value; between bins where it is inside of one.
-
-    ``below`` and ``above`` are codes of the node's rows next to the cut.
-    """
-    cut = _cut_of(store, f, below, above, value)
-    low, high = store.greatest[store.first[f] + cut], store.least[store.first[f] + cut + 1]
+            b = middle - np.int32(1)
+    low, high = greatest[first + a], least[first + a + 1]
     if not low <= value < high:
-        value = _middle(low, high)
-    return cut, value
-
-
-@njit(cache=True, **INNER)
-def _between(store, f, below, above):
-    """Return the threshold half-way between two codes."""
-    first = store.first[f]
-    return _middle(store.greatest[first + below], store.least[first + above])
-
-
-@njit(cache=True, **INNER)
-def _middle(low, high):
-    middle = 0.5 * low + 0.5 * high
-    return middle if low <= middle < high else low
+        value = 0.5 * low + 0.5 * high
+        if not low <= value < high:
+            value = low
+    return a, value
 
 
 @njit(cache=True, **INNER)

@@ -39,10 +39,11 @@ class Scratch(NamedTuple):
 
     Attributes
     ----------
-    codes, order : int32 arrays of shape (n,)
+    codes : int32 array of shape (n,)
+    order : uint32 array of shape (n,)
     keys : int64 array of shape (n,), or (0,) where nothing is sorted
     weights : float array of shape (n,), or (0,)
-    labels : int32 array of shape (n_outputs, n), or fewer rows where segments tell
+    labels : uint32 array of shape (n_outputs, n), or fewer rows where segments tell
     values : float array of shape (n_outputs, n), or (0, 0)
     total, left : float arrays of shape (statistics,)
     segment, end, place : int32 arrays of shape (n_classes,)
@@ -69,11 +70,11 @@ class Scratch(NamedTuple):
 
 
 @njit(cache=True, **INNER)
-def open_classes(task, scratch, rows, begin, n, searching):
+def open_classes(task, scratch, rows, begin, n):
     """Look at a node of classes.
 
     Returns how many statistics there are (segments of one output, or classes of all), the weight,
-    S of the scores and whether there is one class only. ``searching`` asks for labels, too.
+    S of the scores and whether there is one class only.
     """
     outputs = task.classes.shape[0]
     weighted = len(task.weight) > 0
@@ -90,15 +91,14 @@ def open_classes(task, scratch, rows, begin, n, searching):
             scratch.total[k] = b - a
             if weighted:
                 scratch.total[k] = _sum(scratch.weights, a, b)
-            if searching:
-                scratch.labels[0, a:b] = k
+            scratch.labels[0, a:b] = k
             a = b
         pure = statistics == 1
     else:
         statistics, pure = task.first[outputs], True
         scratch.total[:statistics] = 0.0
         for o in range(outputs):
-            base = np.int32(task.first[o])
+            base = task.first[o]
             initial = task.classes[o, rows[begin]]
             for i in range(n):
                 c = task.classes[o, rows[begin + i]]

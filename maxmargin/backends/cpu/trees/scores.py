@@ -22,7 +22,7 @@ _BITS = 1.0 / np.log(2.0)
 TIE = 1e-10  # share of what a score can be within which two are equally good
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, forceinline=True, **INNER)
 def term(criterion, weight):
     """Return what a class of this weight adds to S."""
     if criterion == SQUARES:
@@ -30,7 +30,7 @@ def term(criterion, weight):
     return weight * np.log(weight) if weight > 0.0 else 0.0
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, forceinline=True, **INNER)
 def score(criterion, S_left, S_right, left, right, S, outputs):
     """Return the score of a test."""
     if criterion == SQUARES:
@@ -44,7 +44,7 @@ def score(criterion, S_left, S_right, left, right, S, outputs):
     return 2.0 * gain / (entropy + outputs * spread)
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, forceinline=True, **INNER)
 def scale(criterion, S, whole, outputs):
     """Return the size of scores in a node, for ties."""
     if criterion == SQUARES:
@@ -52,7 +52,7 @@ def scale(criterion, S, whole, outputs):
     return outputs * whole if criterion == ENTROPY else 1.0
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, forceinline=True, **INNER)
 def impurity(criterion, S, whole, outputs):
     """Return the impurity of a node of classes, the mean over the outputs; entropies in bits."""
     if criterion == SQUARES:
@@ -60,7 +60,7 @@ def impurity(criterion, S, whole, outputs):
     return max(np.log(whole) - S / (outputs * whole), 0.0) * _BITS
 
 
-@njit(cache=True, **INNER)
+@njit(cache=True, forceinline=True, **INNER)
 def decrease(criterion, S_left, S_right, left, right, S, outputs):
     """Return by how much a test lowers the impurity, times the weight of its node."""
     if criterion == SQUARES:

@@ -116,7 +116,7 @@ def _sort(scratch, n, low, spread):
     else:
         keys[:n].sort()
     for i in range(n):
-        order[i] = np.int32(keys[i] & 0xFFFFFFFF)
+        order[i] = np.uint32(keys[i] & 0xFFFFFFFF)
 
 
 @njit(cache=True, **INNER)

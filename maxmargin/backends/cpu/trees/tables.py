@@ -125,7 +125,7 @@ def _count_in(column, counts, rows, begin, n):
 @njit(cache=True, **INNER)
 def _occupied(table, codes, numbers, looked_at):
     """Return the first and the last code with weight among the first numbers of its row."""
-    low, high = codes, np.int64(-1)
+    low, high = codes, -1
     for c in range(codes):
         for k in range(looked_at):
             if table[c * numbers + k] > 0.0:
@@ -244,7 +244,7 @@ def _fill_values(column, scratch, rows, begin, n, outputs, size, weighted):
         table[at] += weights[i] if weighted else 1.0
         for o in range(outputs):
             table[at + o + 1] += values[o, i]
-        lane = lane + size if lane < 3 * size else np.int64(0)
+        lane = np.int64(0) if lane == 3 * size else lane + size
 
 
 @njit(cache=True, **INNER)
