@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import re
 import signal
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -361,6 +363,7 @@ BAD = [
     (DOCUMENTS, None, {}, "requires y to be passed"),
     ("one document", ["a"], {}, "string object received"),
     ([*DOCUMENTS[:7], None], TOPICS, {}, "document 7 is of type NoneType"),
+    (pd.Series([np.nan, *DOCUMENTS[1:]]), TOPICS, {}, "document 0 is of type float"),
     (pd.DataFrame({"a": DOCUMENTS, "b": DOCUMENTS}), TOPICS, {}, "one column of text, and X has 2"),
     (["a", "b"], [0, 1], {}, "empty vocabulary"),
     (DOCUMENTS, TOPICS, {"min_df": 8}, "no terms remain"),
@@ -465,6 +468,13 @@ def test_a_booster_for_each_label():
     assert cross_val_predict(WordStumpBooster(5), DOCUMENTS, y, cv=2).shape == (8,)
     search = GridSearchCV(WordStumpBooster(5), {"ngram_range": [(1, 1), (1, 2)]}, cv=2)
     assert search.fit(3 * DOCUMENTS, 3 * y).best_score_ > 0.9
+
+
+def test_the_page_runs(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "text.md").read_text(encoding="utf-8")
+    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(example, "text.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("[('energy', 'grain')]\n")
 
 
 def test_it_can_be_kept_and_shown():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,8 +76,8 @@ class BoostedWordsDisplay(PanelDisplay):
             )
         if not len(table):
             raise ValueError("No round was made: no word says anything of the labels.")
-        numbers = np.arange(1, min(rounds, len(table)) + 1) if np.ndim(rounds) == 0 else rounds
-        numbers = np.asarray(numbers, dtype=int)
+        first = isinstance(rounds, Integral)
+        numbers = np.arange(1, len(table) + 1)[:rounds] if first else np.asarray(rounds, dtype=int)
         if not len(numbers) or numbers.min() < 1 or numbers.max() > len(table):
             raise ValueError(f"rounds are numbers from 1 to {len(table)}, got {rounds!r}.")
         known, at = table.labels.tolist(), numbers - 1
