@@ -24,7 +24,7 @@ from maxmargin import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
 )
-from maxmargin.ensemble import BinnedColumns
+from maxmargin.ensemble import BinnedColumns, k_study
 from maxmargin.solution import Status
 
 CRITERIA = ["gini", "entropy", "normalised_gain"]
@@ -130,6 +130,21 @@ def test_thresholds_are_half_way():
     assert {(0, 2.5), (0, 8.5), (1, 6.5)} <= found <= middles
     twins = DecisionTreeClassifier(max_depth=1).fit(np.c_[X[:, 0], X[:, 0]], y)
     assert twins.tree_.feature[0] == 0
+
+
+@pytest.mark.parametrize("splitter", ["best", "random"])
+@pytest.mark.parametrize("K", [1, 3, 4])
+def test_K_columns_are_drawn_uniformly(splitter, K):
+    """Columns that are alike are installed equally often, whatever K leaves out of five."""
+    random = np.random.default_rng(0)
+    used = np.zeros(5)
+    for seed in range(300):
+        X, y = random.random((8, 5)), random.random(8)  # no ties
+        tree = DecisionTreeRegressor(
+            splitter=splitter, max_features=K, max_depth=1, random_state=seed
+        )
+        used[tree.fit(X, y).tree_.feature[0]] += 1
+    assert ((used - 60) ** 2 / 60).sum() < 25  # chi squared of four degrees
 
 
 def test_exclusive_or_is_learned():
@@ -339,6 +354,46 @@ def test_class_weights():
     assert each.predict_proba(X)[:, 1].mean() > 0.3
     with pytest.raises(ValueError, match="list of dicts"):
         DecisionTreeClassifier(class_weight={0: 1}).fit(X, np.c_[y, y])
+
+
+# -- K ---------------------------------------------------------------------------------------------
+
+
+def test_k_study():
+    """Bias falls with K, averaging removes variance, and the parts add up to the Brier score."""
+    X, y = load_breast_cancer(return_X_y=True)
+    options = {"K": [1, 5, 30], "noise": [0, 0.4], "n_estimators": 20, "random_state": 0}
+    study = k_study(X, y, n_samples=6, n_jobs=1, **options)
+    assert study.error_mean.shape == (2, 3)
+    assert (study.error_mean < study.error_tree).all()
+    assert (study.error_mean[1] > study.error_mean[0]).all()
+    assert (study.variance_mean < 0.3 * study.variance_tree).all()
+    assert study.squared_bias[0, 0] > study.squared_bias[0, 2]
+    assert (np.abs(study.correlation) < 0.3).all()
+    assert set(study.best_K) <= {1, 5, 30}
+    assert all(best in good for best, good in zip(study.best_K, study.as_good, strict=True))
+    assert len(study.to_frame()) == 6
+    assert str(study).count("*") == 2
+    again = k_study(X, y, n_samples=6, n_jobs=2, **options)
+    assert (again.squared_bias == study.squared_bias).all()
+    pure = k_study(X, y, noise=[0], K=[30], n_estimators=2, min_samples_leaf=1, random_state=0)
+    brier = pure.squared_bias + pure.variance_tree  # of pure leaves: twice the error
+    assert brier[0, 0] == pytest.approx(2 * pure.error_tree[0, 0], rel=0.15)
+    numbers = k_study(*load_diabetes(return_X_y=True), K=[1, 10], noise=[0, 1], n_estimators=10)
+    total = numbers.squared_bias + numbers.variance_tree
+    assert np.allclose(total, numbers.error_tree, rtol=0.05)
+
+
+def test_k_study_refuses():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="from 1 to the 4 there are"):
+        k_study(X, y, K=[5])
+    with pytest.raises(ValueError, match="a share from 0 to 1"):
+        k_study(X, y, noise=[1.5])
+    with pytest.raises(ValueError, match="two samples and two trees"):
+        k_study(X, y, n_samples=1)
+    with pytest.raises(ValueError, match="Not a single level"):
+        k_study(X, y, time_limit=1e-9)
 
 
 # -- unfinished ------------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from maxmargin.ensemble.trees import (
     DecisionTreeRegressor,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
+    KStudy,
+    k_study,
 )
 from maxmargin.ensemble.words import WordStumpBooster, WordTable
 
@@ -34,6 +36,7 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "KStudy",
     "LPBoostClassifier",
     "LogitBoostClassifier",
     "SquaredDecomposition",
@@ -42,5 +45,6 @@ __all__ = [
     "ZeroOneDecomposition",
     "bias_variance",
     "boosting_descent",
+    "k_study",
     "stump_dictionary",
 ]

@@ -5,6 +5,7 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 
 from maxmargin.plotting.animation import Animation, animate
 from maxmargin.plotting.ensembles.bias_variance import BiasVarianceDisplay, plot_bias_variance
+from maxmargin.plotting.ensembles.k_study import KStudyDisplay, plot_k_study
 from maxmargin.plotting.ensembles.learners import LearnersDisplay, plot_learners
 from maxmargin.plotting.ensembles.pairs import ErrorPairsDisplay, plot_error_pairs
 from maxmargin.plotting.ensembles.words import BoostedWordsDisplay, plot_boosted_words
@@ -58,6 +59,7 @@ __all__ = [
     "ConvergenceDisplay",
     "DecisionDisplay",
     "ErrorPairsDisplay",
+    "KStudyDisplay",
     "KernelMatrixDisplay",
     "KernelProfileDisplay",
     "KernelSamplesDisplay",
@@ -94,6 +96,7 @@ __all__ = [
     "plot_decision",
     "plot_error_pairs",
     "plot_gradient_weights",
+    "plot_k_study",
     "plot_kernel_matrix",
     "plot_kernel_profile",
     "plot_kernel_samples",

@@ -3,6 +3,7 @@
 from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.ensemble.trees.decision_tree import DecisionTreeClassifier, DecisionTreeRegressor
 from maxmargin.ensemble.trees.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
+from maxmargin.ensemble.trees.k_study import KStudy, k_study
 
 __all__ = [
     "BinnedColumns",
@@ -10,4 +11,6 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
+    "KStudy",
+    "k_study",
 ]

@@ -30,7 +30,7 @@ from maxmargin.ensemble.trees.tree import Tree
 _WORK = 20_000_000  # codes that are looked at between two looks at the clock, about 0.05 s
 _FIRST_NODES, _FIRST_LEAVES, _FIRST_STACK = 1024, 256, 64
 _TABLE = 1 << 16  # sums of a table; larger ones leave the cache, and sorting is as fast
-_NO_LIMIT = 1 << 40
+NO_LIMIT = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ def rules_of(machine: Any, n_rows: int, n_features: int, total_weight: float) ->
     return Rules(
         random=machine.splitter == "random",
         max_features=count_of_features(machine.max_features, n_features),
-        max_depth=_NO_LIMIT if machine.max_depth is None else int(machine.max_depth),
+        max_depth=NO_LIMIT if machine.max_depth is None else int(machine.max_depth),
         min_samples_split=int(max(split, 2 * leaf)),
         min_samples_leaf=int(max(leaf, 1)),
         min_weight_leaf=float(machine.min_weight_fraction_leaf * total_weight),

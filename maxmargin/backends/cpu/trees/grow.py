@@ -154,7 +154,7 @@ def grow(store, task, rules, nodes, state, scratch, work):
             while tried < rules.max_features and constant + tried < n_features:
                 free = constant + tried
                 pick = free
-                if rules.max_features < n_features - free:
+                if rules.max_features - tried < n_features - free:  # else all that are left
                     state.random[0] = next_state(state.random[0])
                     pick = free + below(mixed(state.random[0]), n_features - free)
                 f = state.features[pick]

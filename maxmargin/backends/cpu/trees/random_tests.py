@@ -153,7 +153,7 @@ def grow_by_random_tests(store, task, rules, nodes, state, scratch, work):
             while tried < rules.max_features and constant + tried < n_features:
                 free = constant + tried
                 pick = free
-                if rules.max_features < n_features - free:
+                if rules.max_features - tried < n_features - free:  # else all that are left
                     seed = next_state(seed)
                     pick = free + below(mixed(seed), n_features - free)
                 f = features[pick]
