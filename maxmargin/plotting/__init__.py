@@ -5,9 +5,16 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 
 from maxmargin.plotting.animation import Animation, animate
 from maxmargin.plotting.ensembles.bias_variance import BiasVarianceDisplay, plot_bias_variance
+from maxmargin.plotting.ensembles.boosting import BoostingDisplay, plot_boosting
 from maxmargin.plotting.ensembles.k_study import KStudyDisplay, plot_k_study
 from maxmargin.plotting.ensembles.learners import LearnersDisplay, plot_learners
 from maxmargin.plotting.ensembles.pairs import ErrorPairsDisplay, plot_error_pairs
+from maxmargin.plotting.ensembles.rounds import (
+    RoundsDisplay,
+    RowWeightsDisplay,
+    plot_rounds,
+    plot_row_weights,
+)
 from maxmargin.plotting.ensembles.words import BoostedWordsDisplay, plot_boosted_words
 from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_constraint
 from maxmargin.plotting.geometry.lift import LiftDisplay, plot_lift
@@ -55,6 +62,7 @@ __all__ = [
     "BasisDisplay",
     "BiasVarianceDisplay",
     "BoostedWordsDisplay",
+    "BoostingDisplay",
     "ConstraintDisplay",
     "ConvergenceDisplay",
     "DecisionDisplay",
@@ -76,6 +84,8 @@ __all__ = [
     "ProcessDisplay",
     "RegularisationDisplay",
     "ReliabilityDisplay",
+    "RoundsDisplay",
+    "RowWeightsDisplay",
     "SMOBoxDisplay",
     "SchemeDisplay",
     "SearchDisplay",
@@ -92,6 +102,7 @@ __all__ = [
     "plot_basis",
     "plot_bias_variance",
     "plot_boosted_words",
+    "plot_boosting",
     "plot_constraint",
     "plot_decision",
     "plot_error_pairs",
@@ -111,6 +122,8 @@ __all__ = [
     "plot_process",
     "plot_regularisation",
     "plot_reliability",
+    "plot_rounds",
+    "plot_row_weights",
     "plot_scheme",
     "plot_search",
     "plot_separators",
