@@ -274,10 +274,9 @@ def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
 def _free_and_bounded(evaluation: Evaluation) -> tuple[int, int]:
     """How many of the variables are between their bounds, and how many at one that is not zero."""
     problem, beta = evaluation.problem, evaluation.solution.beta
-    used = np.count_nonzero(beta)
     at_wall = (beta <= problem.lower) | (beta >= problem.upper)
-    bounded = np.count_nonzero(beta[at_wall])
-    return used - bounded, bounded
+    bounded = int(np.count_nonzero(beta[at_wall]))
+    return int(np.count_nonzero(beta)) - bounded, bounded
 
 
 def _scattered(size: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:
