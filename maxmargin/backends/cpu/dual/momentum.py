@@ -1,4 +1,4 @@
-"""Steps of two that gather speed: every so many of them one more, along what they have done.
+"""Steps of two, and after every 100 of them a conjugate step along their sum.
 
 Where the matrix is ill-conditioned, steps of two (:mod:`maxmargin.backends.cpu.dual.steps`) go the
 same way over and over. Their sum d over a stretch is a direction whose product with the matrix is
