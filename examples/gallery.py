@@ -27,7 +27,7 @@ PAGE = EXAMPLES.parent / "docs" / "gallery.md"
 THUMBNAILS = PAGE.parent / "images" / "gallery"
 TOPICS = (  # in the order of the page, which is that of the lecture
     *("perceptron", "margins", "duality", "kernels", "solvers"),
-    *("regression", "losses", "regularisation", "several_classes"),
+    *("regression", "losses", "regularisation", "several_classes", "ensembles"),
 )
 WIDTH, COLUMNS, COLOURS = 320, 3, 128  # pixels of a thumbnail; of them in a row; in each
 HEAD = """# Gallery

@@ -33,6 +33,17 @@ _HOME = {
     "Perceptron": "maxmargin.linear",
     "C_path": "maxmargin.linear",
     "is_separable": "maxmargin.linear",
+    "AdaBoostClassifier": "maxmargin.ensemble",
+    "BaggingClassifier": "maxmargin.ensemble",
+    "BaggingRegressor": "maxmargin.ensemble",
+    "DecisionStump": "maxmargin.ensemble",
+    "DecisionTreeClassifier": "maxmargin.ensemble",
+    "DecisionTreeRegressor": "maxmargin.ensemble",
+    "ExtraTreesClassifier": "maxmargin.ensemble",
+    "ExtraTreesRegressor": "maxmargin.ensemble",
+    "LPBoostClassifier": "maxmargin.ensemble",
+    "LogitBoostClassifier": "maxmargin.ensemble",
+    "bias_variance": "maxmargin.ensemble",
     "ExplicitFeatures": "maxmargin.feature_maps",
     "GaussianProcessRegressor": "maxmargin.kernel_methods",
     "KernelLogisticRegression": "maxmargin.kernel_methods",
@@ -42,6 +53,7 @@ _HOME = {
     "Nystroem": "maxmargin.feature_maps",
     "RandomFourier": "maxmargin.feature_maps",
     "Ridge": "maxmargin.kernel_methods",
+    "WordStumpBooster": "maxmargin.ensemble",
     "GridSearchCV": "maxmargin.selection",
     "HalvingGridSearchCV": "maxmargin.selection",
     "HalvingRandomSearchCV": "maxmargin.selection",
@@ -60,6 +72,7 @@ _HOME = {
 _SUBMODULES = (
     "bounds",
     "duals",
+    "ensemble",
     "feature_maps",
     "kernel_methods",
     "kernels",
@@ -78,6 +91,20 @@ __all__ = [*_HOME, *_SUBMODULES, "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
+    from maxmargin.ensemble import (
+        AdaBoostClassifier,
+        BaggingClassifier,
+        BaggingRegressor,
+        DecisionStump,
+        DecisionTreeClassifier,
+        DecisionTreeRegressor,
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        LogitBoostClassifier,
+        LPBoostClassifier,
+        WordStumpBooster,
+        bias_variance,
+    )
     from maxmargin.estimators.explanation import explain
     from maxmargin.evaluation import InseparableError
     from maxmargin.feature_maps import ExplicitFeatures, Nystroem, RandomFourier

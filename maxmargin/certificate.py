@@ -19,6 +19,9 @@ certificate              of                                          compared wi
                          (`solvers/logistic`)
 `SpectralCertificate`    kernel PCA (`solvers/spectral`)             relative residual
 `MistakesCertificate`    perceptrons                                 whether mistakes are left
+`BoostingCertificate`    AdaBoost (`ensemble/boosting`)              nothing: its bound on the error
+                                                                     is what it proves
+`MarginCertificate`      LPBoost (`ensemble/boosting`)               gap of soft margins
 =======================  ==========================================  ===========================
 """
 

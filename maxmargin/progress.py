@@ -56,6 +56,9 @@ class Progress:
         Problems finished, and in all (one for each pair of classes, class or start).
     seconds : float
         Since the fit began.
+    share : float
+        Share of the work on the problem that is done, where its steps are counted beforehand; nan
+        where it ends at a violation.
     words, which : str
         What the progress bar says, a format of these attributes; and before it, where there are
         several problems.
@@ -83,6 +86,7 @@ class Progress:
     others: Callable[[], dict[int, np.ndarray]] = field(default=dict, repr=False)
     reading: Reading | None = field(default=None, repr=False, compare=False)
     solves_for: str = ""
+    share: float = math.nan
 
     @property
     def weights(self) -> np.ndarray | None:
@@ -102,13 +106,15 @@ class Progress:
 
     @property
     def alpha(self) -> np.ndarray:
-        """The lecture's multipliers: the variables without their signs."""
-        return np.abs(np.zeros(0) if self.variables is None else self.variables)
+        """The lecture's multipliers: the variables without signs; none where weights are found."""
+        if self.variables is None or self.solves_for != "multipliers":
+            return np.zeros(0)
+        return np.abs(self.variables)
 
     @property
     def support_vectors(self) -> int:
-        """Nonzero variables."""
-        return 0 if self.variables is None else int(np.count_nonzero(self.variables))
+        """Nonzero multipliers."""
+        return int(np.count_nonzero(self.alpha))
 
     @property
     def number(self) -> int:
@@ -353,8 +359,9 @@ class ProblemMonitor:
 class ProgressBar:
     """A bar by tqdm, in a terminal or a notebook; a line a second where tqdm is not installed.
 
-    How far a problem is, is guessed from its violation on a logarithmic scale between the first
-    one seen and ``tol``. It never goes back, and is full only when the work was done to its end.
+    How far a problem is, it says itself (``share``), or it is guessed from its violation on a
+    logarithmic scale between the first one seen and ``tol``. It never goes back, and is full only
+    when the work was done to its end.
     """
 
     def __init__(self) -> None:
@@ -370,9 +377,7 @@ class ProgressBar:
 
     def __call__(self, progress: Progress) -> None:
         """Show where the fit is."""
-        first = self.first.setdefault(progress.problem, max(progress.violation, progress.tol))
-        whole = math.log(first / progress.tol) or 1.0
-        share = math.log(first / max(progress.violation, progress.tol)) / whole
+        share = progress.share if progress.share == progress.share else self._guessed(progress)
         self.share[progress.problem] = max(self.share.get(progress.problem, 0.0), share)
         percent = 100.0 * min(sum(self.share.values()) / progress.problems, 0.999)
         if self.bar is not None:
@@ -384,6 +389,12 @@ class ProgressBar:
         elif progress.seconds - self.printed >= 1.0:
             self.printed = progress.seconds
             print(f"[maxmargin] {percent:3.0f} %, {progress.seconds:.0f} s: {progress}", flush=True)
+
+    def _guessed(self, progress: Progress) -> float:
+        """Share of the way from the first violation to ``tol``, on a logarithmic scale."""
+        first = self.first.setdefault(progress.problem, max(progress.violation, progress.tol))
+        whole = math.log(first / progress.tol) or 1.0
+        return math.log(first / max(progress.violation, progress.tol)) / whole
 
     def close(self, ending: str, whole: bool) -> None:
         """Show how it ended; a sentence too long for the bar's line gets one of its own."""

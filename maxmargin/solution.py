@@ -18,7 +18,10 @@ class Status(StrEnum):
     """How a solve ended, the best first."""
 
     CONVERGED = "converged"
+    COMPLETED = "completed"
+    PERFECT = "perfect"
     SEPARATED = "separated"
+    NO_EDGE = "no_edge"
     NO_IMPROVEMENT = "no_improvement"
     RECURRING = "recurring"
     MAX_ITER = "max_iter"
@@ -41,7 +44,7 @@ class Status(StrEnum):
     @property
     def finished(self) -> bool:
         """Whether the work was done to an end that asks for no warning."""
-        return self in (Status.CONVERGED, Status.SEPARATED, Status.NO_IMPROVEMENT)
+        return self in _FINISHED
 
     @property
     def stopped(self) -> bool:
@@ -65,9 +68,26 @@ class Status(StrEnum):
         return list(Status).index(self)
 
 
+_FINISHED = (
+    Status.CONVERGED,
+    Status.COMPLETED,
+    Status.PERFECT,
+    Status.SEPARATED,
+    Status.NO_EDGE,
+    Status.NO_IMPROVEMENT,
+)
 # By status and family of machines; "" is for all that have no sentence of their own.
 _ADVICE = {
     (Status.CONVERGED, ""): "Every KKT condition holds to tol.",
+    (Status.COMPLETED, ""): "All rounds that were asked for were made.",
+    (Status.PERFECT, ""): (
+        "The last hypothesis makes no error on the training rows. Its weight in the vote would be "
+        "infinite: it decides alone, and more rounds would change nothing."
+    ),
+    (Status.NO_EDGE, ""): (
+        "The weak learner found no hypothesis that is better than chance on the last "
+        "distribution: more rounds would change nothing. A richer weak learner may go on."
+    ),
     (Status.SEPARATED, ""): "Every training row is on its right side.",
     (Status.NO_IMPROVEMENT, ""): "The last passes over the data were no improvement.",
     (Status.NO_IMPROVEMENT, "perceptron"): (
@@ -187,6 +207,53 @@ _ADVICE = {
         "float64 has no more digits for these components: the kernel's values are large beside "
         "what differs in them. Centre the data and scale them (StandardScaler), take a "
         "larger gamma if the kernel has one, or raise tol={tol:g}."
+    ),
+    (Status.CONVERGED, "boosting"): "All rounds were made.",
+    (Status.NO_IMPROVEMENT, "boosting"): "No weak rule lowers the bound any more.",
+    (Status.TIME_LIMIT, "boosting"): (
+        "Stopped early (time_limit={time_limit:g} s), after {rounds} of {n_estimators} rounds. "
+        "Raise time_limit, or fit again with warm_start=True to go on from there."
+    ),
+    (Status.INTERRUPTED, "boosting"): (
+        "Stopped early, by Ctrl-C or by a callback, after {rounds} of {n_estimators} rounds. The "
+        "model is what was found until then; fit again with warm_start=True to go on from there."
+    ),
+    (Status.TIME_LIMIT, "tree"): (
+        "The tree has stopped growing at time_limit={time_limit:g} s: the nodes that were still to "
+        "be parted are leaves. Raise time_limit, or limit max_depth or max_features."
+    ),
+    (Status.INTERRUPTED, "tree"): (
+        "The tree was stopped early, by Ctrl-C or by a callback: the nodes that were still to be "
+        "parted are leaves."
+    ),
+    (Status.TIME_LIMIT, "forest"): (
+        "The forest has {grown} of {wanted} trees, since time_limit={time_limit:g} s is reached; "
+        "warm_start=True and another fit grow the others. Raise time_limit, or limit max_depth or "
+        "n_estimators."
+    ),
+    (Status.INTERRUPTED, "forest"): (
+        "The forest has {grown} of {wanted} trees: it was stopped early, by Ctrl-C or by a "
+        "callback. warm_start=True and another fit grow the others."
+    ),
+    (Status.MAX_ITER, "lpboost"): (
+        "The largest soft margin was not reached in n_estimators={n_estimators} rounds: the gap is "
+        "{gap:.3g} (tol {tol:g}). Raise n_estimators or tol."
+    ),
+    (Status.TIME_LIMIT, "lpboost"): (
+        "The rounds have stopped at time_limit={time_limit:g} s with a gap of {gap:.3g} "
+        "(tol {tol:g}). Raise time_limit or tol."
+    ),
+    (Status.INTERRUPTED, "lpboost"): (
+        "The rounds were stopped early, by Ctrl-C or by a callback, with a gap of {gap:.3g}. The "
+        "model is the best vote of the hypotheses that were found until then."
+    ),
+    (Status.STALLED, "lpboost"): (
+        "The weak learner returns a hypothesis that is already in the vote, and the gap is still "
+        "{gap:.3g} (tol {tol:g}): float64 has no more digits for this linear programme. Raise tol."
+    ),
+    (Status.TRIVIAL, "lpboost"): (
+        "No vote of these hypotheses has a positive soft margin: its decisions mean little. Raise "
+        "nu, or take a richer weak learner, such as DecisionTreeClassifier(max_depth=2)."
     ),
     (Status.INFEASIBLE, ""): (
         "The method has ended outside of the dual's constraints (certificate_.infeasibility says "

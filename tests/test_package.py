@@ -26,6 +26,7 @@ LAYERS = [
     {"bounds"},
     {"linear"},
     {"kernel_methods", "svm"},
+    {"ensemble"},
     {"plotting", "testing"},
     {"selection"},
     {"cli"},

@@ -84,7 +84,7 @@ class _BlasLimit:
 
     def allowed(self) -> int:
         """Return how many threads BLAS may have where it is not limited; inside the limit, one."""
-        if self._depth() or getattr(self.own, "worker", False):
+        if self._depth() or self.works():
             return 1
         with self.lock:
             shared = self.before
@@ -92,6 +92,10 @@ class _BlasLimit:
                 shared = [library.num_threads for library in _blas_libraries(per_thread=False)]
         own = [library.num_threads for library in _blas_libraries(per_thread=True)]
         return min([_cores(), *shared, *own])
+
+    def works(self) -> bool:
+        """Whether the thread that asks is one of a pool."""
+        return getattr(self.own, "worker", False)
 
     def join(self) -> None:
         """Begin a thread of a pool, which serves those who are inside the limit."""
@@ -172,7 +176,9 @@ class StoppedError(Exception):
 class Workers:
     """So many threads; with one of them, the caller's own.
 
-    ``stopped`` is asked before every item: once it says so, :class:`StoppedError` is raised.
+    ``stopped`` is asked before every item: once it says so, :class:`StoppedError` is raised. A
+    thread of a pool that has work to share in its turn does it alone: to wait for the others of
+    its pool, which may all be waiting like it, could take for ever.
     """
 
     def __init__(self, count: int, stopped: Callable[[], Any] | None = None) -> None:
@@ -191,7 +197,7 @@ class Workers:
             self.check()
             return function(item)
 
-        if self.count == 1 or len(items) < 2:
+        if self.count == 1 or len(items) < 2 or _one_thread.works():
             return list(map(work, items))
         own = len(items) <= self.count  # then the caller takes one: a thread less to wake
         futures = [_pool(self.count).submit(work, item) for item in items[own:]]

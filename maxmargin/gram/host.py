@@ -299,6 +299,14 @@ class HostGram(Gram):
         self.store.adopt(self._whole(workers))
         return self.store
 
+    def given(self, workers: Workers = ALONE) -> HostGram:
+        """Return the same matrix with all of its values made, to be taken from for many solves."""
+        if self.program.is_given:
+            return self
+        program, points = _given(self.kernel, self._whole(workers))
+        points.primitives[0].rounding = self.rounding
+        return HostGram(self.kernel, program, points, memory=self.memory - 8 * self.n**2)
+
     def _whole(self, workers: Workers) -> np.ndarray:
         values = np.empty((self.n, self.n))
         cpu.kernel_square(self.program, self.points, None, values, workers)

@@ -4,6 +4,10 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 """
 
 from maxmargin.plotting.animation import Animation, animate
+from maxmargin.plotting.ensembles.bias_variance import BiasVarianceDisplay, plot_bias_variance
+from maxmargin.plotting.ensembles.k_study import KStudyDisplay, plot_k_study
+from maxmargin.plotting.ensembles.learners import LearnersDisplay, plot_learners
+from maxmargin.plotting.ensembles.pairs import ErrorPairsDisplay, plot_error_pairs
 from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_constraint
 from maxmargin.plotting.geometry.lift import LiftDisplay, plot_lift
 from maxmargin.plotting.kernels.basis import BasisDisplay, plot_basis
@@ -48,12 +52,16 @@ __all__ = [
     "AlphasDisplay",
     "Animation",
     "BasisDisplay",
+    "BiasVarianceDisplay",
     "ConstraintDisplay",
     "ConvergenceDisplay",
     "DecisionDisplay",
+    "ErrorPairsDisplay",
+    "KStudyDisplay",
     "KernelMatrixDisplay",
     "KernelProfileDisplay",
     "KernelSamplesDisplay",
+    "LearnersDisplay",
     "LiftDisplay",
     "LogoDisplay",
     "LossDisplay",
@@ -80,12 +88,16 @@ __all__ = [
     "animate",
     "plot_alphas",
     "plot_basis",
+    "plot_bias_variance",
     "plot_constraint",
     "plot_decision",
+    "plot_error_pairs",
     "plot_gradient_weights",
+    "plot_k_study",
     "plot_kernel_matrix",
     "plot_kernel_profile",
     "plot_kernel_samples",
+    "plot_learners",
     "plot_lift",
     "plot_logo",
     "plot_losses",

@@ -196,6 +196,7 @@ class Run(ABC):
             working_set=self.working_set,
             words=self.words,
             solves_for=self.solves_for,
+            share=self.share,
         )
 
     def reports(self, watch: Watch) -> list[Progress]:
@@ -211,6 +212,11 @@ class Run(ABC):
     def n_steps(self) -> int:
         """Steps taken so far, as they are reported and recorded."""
         return self.n_iter
+
+    @property
+    def share(self) -> float:
+        """Share of the work that is done, where its steps are counted beforehand; else nan."""
+        return np.nan
 
     @property
     def variables(self) -> np.ndarray | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from numbers import Integral, Real
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -81,9 +82,17 @@ class KernelMachine(KernelEstimator):
         return 1.0
 
     def _solved(
-        self, gram: Gram, problems: list[DualProblem], solver: Auto, X: Any
+        self,
+        gram: Gram,
+        problems: list[DualProblem],
+        solver: Auto,
+        X: Any,
+        known: Sequence[Evaluation | None] = (),
     ) -> list[Evaluation]:
-        """Solve and certify; sets ``certificate_``, ``fit_status_`` and the step counts."""
+        """Solve and certify; sets ``certificate_``, ``fit_status_`` and the step counts.
+
+        ``known`` are answers that are certified already, None for each that is still missing.
+        """
         monitor, workers = solver.monitor, self._workers()
         monitor.problems = len(problems)
         checkpoint = None
@@ -111,7 +120,7 @@ class KernelMachine(KernelEstimator):
                         self._begun(problem, X, ProblemMonitor(monitor, k))
                         for k, problem in enumerate(problems)
                     ]
-                evaluations, steps = solve_certified(gram, problems, solver, self.tol, workers)
+                evaluations, steps = _missing(gram, problems, solver, self.tol, workers, known)
             parts: list[Any] = [e.certificate for e in evaluations]
             self._keep_certificate(type(parts[0]).worst(parts), steps, monitor)
         self._betas = [_nonzero(e.solution.beta) for e in evaluations]
@@ -263,6 +272,28 @@ class SingleMachine(KernelMachine):
     def _decision(self, X: Any) -> np.ndarray:
         values = self._expansion(X) + self.intercept_
         return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _missing(
+    gram: Gram,
+    problems: list[DualProblem],
+    solver: Auto,
+    tol: float,
+    workers: Any,
+    known: Sequence[Evaluation | None],
+) -> tuple[list[Evaluation], list[int]]:
+    """Solve the problems whose answers are not known, and return those of all."""
+    if not known:
+        return solve_certified(gram, problems, solver, tol, workers)
+    missing = [k for k, own in enumerate(known) if own is None]
+    evaluations: list[Any] = list(known)
+    steps = [0 if own is None else own.solution.n_iter for own in known]
+    if missing:
+        posed = [problems[k] for k in missing]
+        found, taken = solve_certified(gram, posed, solver, tol, workers)
+        for k, own, some in zip(missing, found, taken, strict=True):
+            evaluations[k], steps[k] = own, some
+    return evaluations, steps
 
 
 def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:

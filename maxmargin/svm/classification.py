@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,7 +20,7 @@ from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
-from maxmargin.evaluation import InseparableError
+from maxmargin.evaluation import Evaluation, InseparableError
 from maxmargin.gram import Gram
 from maxmargin.kernels import Kernel, Linear
 from maxmargin.linear import LinearSVC
@@ -29,6 +29,7 @@ from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import Choice, RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
+from maxmargin.svm.answers import answers_of_all
 from maxmargin.svm.approximation import FeatureSpace, Posed
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.out_of_fold import Found, OutOfFold, Task, deal
@@ -42,8 +43,17 @@ from maxmargin.svm.probability import (
     kind_of,
     needs_all,
 )
+from maxmargin.svm.replicates import ReplicatesOfClasses
 
 _ASKED = 40_000  # points times machines from which single questions cost less than all values
+
+
+class Posing(NamedTuple):
+    """The problems of a scheme's machines: rows and labels of each task, weights, and the duals."""
+
+    tasks: list[tuple[np.ndarray, np.ndarray]]
+    weights: list[np.ndarray]
+    problems: list[DualProblem]
 
 
 def _wants_probability(machine: Any) -> bool:
@@ -79,6 +89,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @property
     def _sign(self) -> float:
         return self.scheme_.sign
+
+    def _replicate_fits(self, X: Any, y: Any) -> Any:
+        """Return what fits clones of this machine to replicates of the data, or None."""
+        return ReplicatesOfClasses.of(self, X, y)
+
+    _answers_of_all = staticmethod(answers_of_all)
 
     @abstractmethod
     def _problem(self, rows: np.ndarray, y: np.ndarray, weight: np.ndarray) -> DualProblem:
@@ -124,15 +140,36 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         gram = self._gram(X, kernel)
         if scheme.direct:
             return self._fit_directly(X, index, weight, gram, counts)
-        tasks = scheme.tasks(index)
-        weights = [scheme.weigh(signs, weight[rows]) for rows, signs in tasks]
+        everything = np.arange(len(index))
+        self._fit_pairs(X, index, weight, counts, gram, self._pose(index, weight, everything))
+        return self
+
+    def _pose(self, index: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> Posing:
+        """State the problems of the scheme's machines on some of the rows."""
+        scheme = self.scheme_
+        tasks = [(rows[own], signs) for own, signs in scheme.tasks(index[rows])]
+        weights = [scheme.weigh(signs, weight[own]) for own, signs in tasks]
         problems = [
-            self._problem(rows, signs, own)
-            for (rows, signs), own in zip(tasks, weights, strict=True)
+            self._problem(own, signs, weighed)
+            for (own, signs), weighed in zip(tasks, weights, strict=True)
         ]
+        return Posing(tasks, weights, problems)
+
+    def _fit_pairs(
+        self,
+        X: Any,
+        index: np.ndarray,
+        weight: np.ndarray,
+        counts: np.ndarray,
+        gram: Gram,
+        posing: Posing,
+        known: Sequence[Evaluation | None] = (),
+    ) -> None:
+        """Find the machines for two; some of their answers may be ``known`` already."""
+        (tasks, weights, problems), scheme = posing, self.scheme_
         solver = self._solver()
         try:
-            evaluations = self._solved(gram, problems, solver, X)
+            evaluations = self._solved(gram, problems, solver, X, known)
         except InseparableError as error:
             raise self._naming_classes(error, index) from None
         machines = [(e.rows, scheme.sign * e.coefficients) for e in evaluations]
@@ -153,7 +190,6 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return folds, [(rows, scheme.sign * f) for rows, f in found]
 
         self._calibrate(values, index, np.where(weight > 0, counts, 0.0))
-        return self
 
     def _fit_directly(
         self, X: Any, index: np.ndarray, weight: np.ndarray, gram: Gram, counts: np.ndarray
@@ -333,10 +369,16 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "predict_proba is not available when fitted with probability=False"
             )
         values = self._machine_values(X)
+        asks = self.calibration_.consistent and self._asks(X)
+        return self._probabilities(values, self._class_index(X) if asks else None)
+
+    def _probabilities(self, values: np.ndarray, said: np.ndarray | None = None) -> np.ndarray:
+        """Probabilities from the values of all machines, and the classes where these are known."""
+        assert self.calibration_ is not None
         p = self.calibration_.probabilities(values)
         if not self.calibration_.consistent:
             return p
-        return consistent(p, self._class_index(X) if self._asks(X) else self._decoded(values))
+        return consistent(p, self._decoded(values) if said is None else said)
 
     @available_if(_wants_probability)
     @takes_tensors
@@ -362,7 +404,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             positive for its first class; with ``"ovr"`` of shape (n_samples, n_classes): votes plus
             confidence, or with ``multiclass="ovr"`` the value of each class's machine.
         """
-        values = self._machine_values(X)
+        return self._decided(self._machine_values(X))
+
+    def _decided(self, values: np.ndarray) -> np.ndarray:
+        """Values of all machines, in the shape that was asked for."""
         if values.shape[1] == 1:
             return values[:, 0]
         if self.decision_function_shape == "ovo":

@@ -147,7 +147,11 @@ class OutOfFold:
         if _one_sided(task, number) or self.machine.solver != "auto":
             return None
         watch = Watch(self.tol, self.machine.max_iter, ProblemMonitor(self.monitor))
-        return solve_left_out(self.gram, task.solved, number, FOLDS, watch)
+        losses = task.solved.problem.losses
+        if losses is None:
+            return None
+        cost = np.where(number != np.arange(FOLDS)[:, None], losses.cost, 0.0)
+        return solve_left_out(self.gram, task.solved, cost, watch)
 
     def _certified(self, tasks: list[Task]) -> list[LeftOut]:
         """Solve each fold as a problem of its own, begun from the whole solution."""
@@ -156,7 +160,8 @@ class OutOfFold:
             number, signs = self.number[task.rows], task.signs
             coefficients, bias = np.zeros((FOLDS, len(task.rows))), np.zeros(FOLDS)
             values = np.zeros((FOLDS, len(task.rows)))
-            machines.append(LeftOut(task.rows, coefficients, bias, values, 0.0))
+            taken = np.zeros(FOLDS, dtype=np.int64)
+            machines.append(LeftOut(task.rows, coefficients, bias, values, 0.0, taken))
             for f in range(FOLDS):
                 kept = np.flatnonzero((number != f) & (number >= 0))
                 if len(np.unique(signs[kept])) < 2:

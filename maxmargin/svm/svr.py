@@ -24,8 +24,10 @@ from maxmargin.linear import LinearSVR
 from maxmargin.progress import Monitor
 from maxmargin.risk import cost_per_weight, refuse_two_forms
 from maxmargin.solvers import Auto, solve_certified
+from maxmargin.svm.answers import answers_of_all
 from maxmargin.svm.approximation import APPROXIMATION, FeatureSpace, Posed
 from maxmargin.svm.base import SingleMachine
+from maxmargin.svm.replicates import ReplicatesOfNumbers
 
 _COSTS = 30.0 ** np.arange(0, 10)  # of a hard tube, over the targets' spread and the kernel's size
 _BELOW = 0.99  # of its bound, a multiplier that does not reach it
@@ -71,21 +73,44 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         weight = self._validated_weight(sample_weight, X)
         outputs, one = np.atleast_2d(y.T), y.ndim == 1
         if self.approximation is not None:
-            values, tubes, margins = self._fit_features(X, outputs, weight, kernel)
+            found = self._fit_features(X, outputs, weight, kernel)
         else:
-            gram, solver = self._gram(X, kernel), self._solver()
-            problems = [self._posed(gram, target, weight, solver) for target in outputs]
-            found = self._solved(gram, problems, solver, X)
-            self._keep_expansions(X, found)
-            values = np.array([e.decision + e.bias for e in found])
-            tubes = np.array([e.levels.tube for e in found])
-            margins = np.array([e.margin for e in found])
+            found = self._fit_outputs(X, outputs, weight, self._gram(X, kernel))
+        self._keep_slack(outputs, one, *found)
+        return self
+
+    def _fit_outputs(
+        self, X: Any, outputs: np.ndarray, weight: np.ndarray, gram: Gram
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Fit the outputs (k, n) over a Gram matrix: their values, tubes and margins."""
+        solver = self._solver()
+        problems = [self._posed(gram, target, weight, solver) for target in outputs]
+        found = self._solved(gram, problems, solver, X)
+        self._keep_expansions(X, found)
+        values = np.array([e.decision + e.bias for e in found])
+        tubes = np.array([e.levels.tube for e in found])
+        return values, tubes, np.array([e.margin for e in found])
+
+    def _keep_slack(
+        self,
+        outputs: np.ndarray,
+        one: bool,
+        values: np.ndarray,
+        tubes: np.ndarray,
+        margins: np.ndarray,
+    ) -> None:
+        """Set what is said of the rows and of the outputs, a number where there is one of these."""
         tube = self._tube(tubes[0] if one else tubes)
         slack = np.maximum(0.0, np.abs(values - outputs) - np.reshape(tube, (-1, 1)))
         self.slack_ = slack[0] if one else slack.T
         self.margin_ = float(margins[0]) if one else margins
         self.n_iter_ = int(self.n_iter_[0]) if one else self.n_iter_
-        return self
+
+    def _replicate_fits(self, X: Any, y: Any) -> Any:
+        """Return what fits clones of this machine to replicates of the data, or None."""
+        return ReplicatesOfNumbers.of(self, X, y)
+
+    _answers_of_all = staticmethod(answers_of_all)
 
     def _posed(
         self, gram: Gram, y: np.ndarray, weight: np.ndarray, solver: Auto

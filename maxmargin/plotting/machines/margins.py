@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # unlike those of the classes in plot_decision
 _COLOURS = "#009e73", "#882255", "#56b4e9", "#d55e00"
-_TOP = 0.83  # of the picture's height: above is the legend
+_TOP, _LINE = 0.95, 0.06  # of the picture's height; and of it for a line of the legend
 
 
 @dataclass
@@ -108,10 +108,12 @@ class MarginDisplay(Display):
             # the first data are filled, the others outlines over them
             fill = {"fill": True, "alpha": 0.5} if k == 0 else {"linewidth": 2}
             ax.stairs(heights, edges, color=_COLOURS[k % len(_COLOURS)], label=text, **fill)
-        _zones(ax, top=_TOP)
+        below = ax.figure.get_layout_engine() is not None
+        top = _TOP if below else _TOP - _LINE * (len(margins) + 1)  # room for the legend
+        _zones(ax, top=top)
         ax.set(
             xlim=(low, high),
-            ylim=(0, 1.1 / _TOP * ax.get_ylim()[1]),
+            ylim=(0, 1.1 / top * ax.get_ylim()[1]),
             xlabel="y f(x)",
             ylabel="share of points up to y f(x)" if self.cumulative else "share of points",
             title="How far on the right side the points are" + f": {self.task}" * bool(self.task),
@@ -122,7 +124,10 @@ class MarginDisplay(Display):
             if self.cumulative
             else MaxNLocator(steps=[1, 2, 5, 10])
         )
-        ax.legend(loc="upper left", fontsize="small", frameon=False)
+        if below:
+            marks.legend_below(ax, ncols=1, fontsize="small")
+        else:
+            ax.legend(loc="upper left", fontsize="small", frameon=False)
 
 
 def plot_margins(

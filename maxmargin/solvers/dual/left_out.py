@@ -1,4 +1,7 @@
-"""Machines without some of their rows: all folds of a solved problem, begun from its solution.
+"""Machines with other costs of their rows: all folds of a solved problem, begun from its solution.
+
+A fold without some of the rows is one with a cost of zero for these, and a bootstrap replicate one
+with so many times the cost as a row was drawn.
 
 A row with ``alpha_i = 0`` beyond the margin takes no part in the solution, and mostly takes none
 in that of a fold. So with S the support vectors and the rows near the margin
@@ -41,8 +44,8 @@ _SLICE = 30_000_000  # entries of a compiled call: some hundredths of a second
 class LeftOut(NamedTuple):
     """The machines of some folds: fold f has ``coefficients[f]`` on ``rows``, and ``bias[f]``.
 
-    ``values`` are those on the rows of the problem, (folds, rows), and ``violation`` is the largest
-    of a KKT condition that is left in one of them.
+    ``values`` are those on the rows of the problem, (folds, rows), ``violation`` is the largest of
+    a KKT condition that is left in one of them, and ``steps`` are those of each.
     """
 
     rows: np.ndarray
@@ -50,22 +53,22 @@ class LeftOut(NamedTuple):
     bias: np.ndarray
     values: np.ndarray
     violation: float
+    steps: np.ndarray
 
 
 @on_one_blas_thread
 def solve_left_out(
-    gram: Gram, solved: Evaluation, number: np.ndarray, n_folds: int, watch: Watch
+    gram: Gram, solved: Evaluation, cost: np.ndarray, watch: Watch
 ) -> LeftOut | None:
-    """Solve a problem without the rows of each fold.
+    """Solve a problem at the costs of each fold.
 
     Parameters
     ----------
     gram : Gram
     solved : Evaluation
         Of a problem with a hinge loss for each row of it.
-    number : int array, one entry for each row of the problem
-        The fold that holds it out, or -1.
-    n_folds : int
+    cost : float array (folds, rows of the problem)
+        Zero for rows that a fold holds out.
     watch : Watch
         Of which ``tol`` and ``max_iter`` are those of each fold.
 
@@ -84,7 +87,8 @@ def solve_left_out(
     >>> gram = Gram.of(np.array([[-2.0], [-1.0], [1.0], [2.0]]), Linear())
     >>> problem = duals.c_svc(np.arange(4), np.array([-1.0, -1.0, 1.0, 1.0]), C=np.full(4, 10.0))
     >>> (solved,), _ = solve_certified(gram, [problem], SMO(), tol=1e-3)
-    >>> found = solve_left_out(gram, solved, np.array([1, 0, 0, 1]), 2, Watch())
+    >>> cost = 10.0 * np.array([[1, 0, 0, 1], [0, 1, 1, 0]])
+    >>> found = solve_left_out(gram, solved, cost, Watch())
     >>> found.values.round(2)
     array([[-1. , -0.5,  0.5,  1. ],
            [-2. , -1. ,  1. ,  2. ]])
@@ -95,6 +99,7 @@ def solve_left_out(
     label, movable = -problem.linear, problem.upper > problem.lower
     margin = label * (solved.decision + solved.bias)
     near = np.flatnonzero((solved.beta != 0) | ((margin < 1 + _NEAR) & movable))
+    n_folds = len(cost)
     points, most = _points(gram, rows), _most(gram, len(rows))
     if len(near) > most:
         return None
@@ -102,14 +107,14 @@ def solve_left_out(
     beta = np.repeat(solved.beta[None, near], n_folds, axis=0)
     level, violation = np.zeros(n_folds), np.full(n_folds, np.inf)
     values, bias = np.zeros((n_folds, len(rows))), np.zeros(n_folds)
-    todo, kept = np.arange(n_folds), (number != np.arange(n_folds)[:, None]) & movable
-    spent = 0
+    todo, kept = np.arange(n_folds), cost > 0
+    spent, taken = 0, np.zeros(n_folds, dtype=np.int64)
     for _ in range(_ROUNDS):
-        part, own = problem.restricted(near).variables, number[near]
+        part, own = problem.restricted(near).variables, np.ascontiguousarray(cost[:, near])
         while len(todo) and not watch.stopped():
             allowed = min(max(_SLICE // len(near) // len(todo), 1), watch.left(spent))
             args = (K, near, own, todo, part, problem.n_groups, watch.tol, allowed)
-            spent += solve_folds(*args, beta, level, violation)
+            spent += solve_folds(*args, beta, level, violation, taken)
             todo = todo[violation[todo] > watch.tol]
             if not watch.left(spent):
                 break
@@ -134,7 +139,7 @@ def solve_left_out(
     if cpu.DEVIATION32 * scale * np.linalg.norm(beta, axis=1).max() > _NOISE:
         return None
     worst = max(violation.max(), float(np.where(missed, 1 - label * values, 0.0).max()))
-    return LeftOut(rows[near], beta, bias, values, worst)
+    return LeftOut(rows[near], beta, bias, values, worst, taken)
 
 
 def _suits(gram: Gram, solved: Evaluation, tol: float) -> bool:

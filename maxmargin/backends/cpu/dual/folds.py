@@ -1,8 +1,9 @@
 """The folds of a problem for two classes in one compiled call, each begun from the whole solution.
 
-All folds share the kernel values of the variables that may matter, in float32. In fold f the
-walls of the variables that it holds out are at zero. What they had is taken back from the others,
-and steps of two (:mod:`maxmargin.backends.cpu.dual.steps`) do the rest.
+All folds share the kernel values of the variables that may matter, in float32. A fold has costs
+of its own: zero for rows that it holds out, whose walls are then at zero, and in a bootstrap
+replicate so many times the whole problem's as a row was drawn. What the walls forbid is taken back
+from the others, and steps of two (:mod:`maxmargin.backends.cpu.dual.steps`) do the rest.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ _GOAL = 0.9  # of tol, that steps in float32 go for
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def solve_folds(K, place, number, todo, variables, n_groups, tol, allowed, beta, level, violation):
+def solve_folds(
+    K, place, cost, todo, variables, n_groups, tol, allowed, beta, level, violation, taken
+):
     """Take up to ``allowed`` steps in each fold of ``todo``; returns the most that one has taken.
 
     ``K[t]`` has the values of variable t with all rows, of which ``place[t]`` is its own, and
-    ``number[t]`` is the fold that holds it out. Changes ``beta[f]``, which need not be feasible
-    for the fold, and writes ``level[f]`` and ``violation[f]``, by float64 sums of the values.
+    ``cost[f, t]`` is how far it may go in fold f, to the side of its label. Changes ``beta[f]``,
+    which need not be feasible for the fold, adds to ``taken[f]``, and writes ``level[f]`` and
+    ``violation[f]``, by float64 sums of the values.
     """
     m = place.shape[0]
     inside = np.empty((m, m), dtype=np.float32)
@@ -40,8 +44,8 @@ def solve_folds(K, place, number, todo, variables, n_groups, tol, allowed, beta,
     most = 0
     for f in todo:
         own = beta[f]
-        lower = np.where(number == f, 0.0, variables.lower)
-        upper = np.where(number == f, 0.0, variables.upper)
+        farthest = -variables.linear * cost[f]
+        lower, upper = np.minimum(farthest, 0.0), np.maximum(farthest, 0.0)
         part = Variables(
             place, variables.orientation, variables.linear, lower, upper, variables.group
         )
@@ -57,12 +61,13 @@ def solve_folds(K, place, number, todo, variables, n_groups, tol, allowed, beta,
                 score[t] = v[t] - level[f]
             walls(own, lower, upper, variables.group, rise, fall)
             block = Block(inside, slot, diagonal, score, own, lower, upper, rise, fall)
-            code, taken = conjugate_steps(
+            code, done = conjugate_steps(
                 n_groups > 0, block, np.float32(_GOAL * tol), allowed - steps
             )
-            steps += taken
-            if taken == 0 and code != PAUSED:
+            steps += done
+            if done == 0 and code != PAUSED:
                 break
+        taken[f] += steps
         most = max(most, steps)
     return most
 

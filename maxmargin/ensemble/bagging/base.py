@@ -1,0 +1,253 @@
+"""Bagging: the same learner on many bootstrap replicates, and their votes or their mean."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.ensemble.bagging.members import Members, are_strings, asked
+from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
+from maxmargin.estimators.base import WATCHED, Estimator
+from maxmargin.estimators.data import validate_data
+from maxmargin.estimators.warn import warn
+from maxmargin.progress import Monitor, Progress
+from maxmargin.solution import Status
+
+_TOGETHER = 64  # members whose answers are held at a time
+
+
+class Bagging(MetaEstimatorMixin, Estimator):
+    """What bagging of classes and of numbers have in common."""
+
+    estimator: Any
+    n_estimators: int
+    max_samples: Any
+    max_features: Any
+    bootstrap: bool
+    bootstrap_features: bool
+    oob_score: Any
+    warm_start: bool
+    random_state: Any
+    estimators_: list[Any]
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": [
+            None,
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, None, closed="neither"),
+        ],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+        ],
+        "bootstrap": ["boolean"],
+        "bootstrap_features": ["boolean"],
+        "oob_score": ["boolean", callable],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        **{name: some for name, some in WATCHED.items() if name != "trace"},
+    }
+
+    @abstractmethod
+    def _default(self) -> Any:
+        """Return the learner of an ensemble that has none given."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._learner()).input_tags
+        tags.input_tags.sparse, tags.input_tags.pairwise = inner.sparse, inner.pairwise
+        tags.input_tags.allow_nan = inner.allow_nan
+        return tags
+
+    def _learner(self) -> Any:
+        return self._default() if self.estimator is None else self.estimator
+
+    # -- fitting -------------------------------------------------------------------------------
+
+    def _fit_members(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Fit the members that are missing, or as many of them as there is time for."""
+        self.estimator_ = self._learner()
+        weight = None if sample_weight is None else self._validated_weight(sample_weight, X)
+        replicates = self._drawing(_num_samples(X), weight)
+        known = getattr(self, "_replicates", None)
+        if not (self.warm_start and hasattr(self, "estimators_")):
+            self.estimators_, self._seeds = [], np.empty(0, dtype=np.int64)
+        elif known is not None and not known.same(replicates):
+            raise ValueError(
+                "warm_start=True adds members whose replicates are drawn like those of the last "
+                f"fit ({known.in_words()}), and now they are not ({replicates.in_words()}): use "
+                "warm_start=False for other data, weights or sizes."
+            )
+        before = len(self.estimators_)
+        more = self.n_estimators - before
+        if more < 0:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be larger or equal to "
+                f"len(estimators_)={before} when warm_start==True"
+            )
+        self._replicates = replicates
+        if not more:
+            warn(
+                "Warm-start fitting without increasing n_estimators does not fit new members.",
+                UserWarning,
+            )
+        else:
+            self._fit_seeds(X, y, seeds_of(self.random_state, more, before))
+        if self.oob_score:
+            self._keep_out_of_bag(X, y)
+
+    def _fit_seeds(self, X: Any, y: Any, seeds: np.ndarray) -> None:
+        before, total = len(self.estimators_), len(self.estimators_) + len(seeds)
+        with self._watched() as monitor:
+            members = Members(self.estimator_, X, y, self._replicates, self._threads())
+            self.sharing_ = members.why
+            done = before
+
+            def told() -> None:
+                nonlocal done
+                done += 1
+                report(monitor, "bagging", done, total)
+
+            machines: list[Any] = []
+            at_once = members.at_once if self.time_limit is None else 1
+            while len(machines) < len(seeds) and not monitor.stopped():
+                some = seeds[len(machines) : len(machines) + at_once]
+                machines += members.fit(some, before + len(machines), monitor.stopped, told)
+                at_once = min(2 * at_once, members.at_once)  # who is stopped loses few of them
+            if not machines and not before:
+                machines = members.fit(seeds[:1])  # an ensemble has a member
+            self.estimators_ = self.estimators_ + machines
+            self._seeds = np.append(self._seeds, seeds[: len(machines)])
+            missing = len(seeds) - len(machines)
+            self.status_ = (
+                (monitor.stopped() or Status.INTERRUPTED) if missing else Status.CONVERGED
+            )
+            self.fit_status_ = int(missing > 0)
+            if self.verbose:
+                monitor.end(f"{total - missing} of {total} members", not missing)
+        if missing:
+            why = "Ctrl-C or a callback"
+            if self.status_ is Status.TIME_LIMIT:
+                why = f"time_limit={self.time_limit:g} s"
+            warn(
+                f"The ensemble has {total - missing} of {total} members: it was stopped by {why}. "
+                "It predicts with those; fit again with warm_start=True for the others."
+            )
+
+    def _drawing(self, n: int, weight: np.ndarray | None) -> Replicates:
+        """How replicates are drawn, or why they cannot be."""
+        width, there = self.max_features, getattr(self, "n_features_in_", 1)  # strings have one
+        if not isinstance(width, Integral):
+            width = max(1, int(width * there))
+        if width > there:
+            raise ValueError(
+                f"max_features must be <= n_features: {width} of {there} were asked for."
+            )
+        if not self.bootstrap and self.oob_score:
+            raise ValueError("Out of bag estimation only available if bootstrap=True")
+        size = replicate_size(self.max_samples, n, weight)
+        if not self.bootstrap and size > (n if weight is None else np.count_nonzero(weight)):
+            raise ValueError(
+                f"Effective max_samples={size} must be <= n_samples={n} to be able to sample "
+                "without replacement, and rows of weight zero cannot be drawn."
+            )
+        how = self.bootstrap, self.bootstrap_features, weight
+        return Replicates(n, there, size, int(width), *how)
+
+    def _threads(self) -> Workers:
+        """Threads for members. By default they come one after the other, with theirs inside."""
+        if self.n_jobs is None and not hasattr(self.estimator_, "_replicate_fits"):
+            return Workers(1)
+        return Workers(thread_count(self.n_jobs))
+
+    # -- what the members saw ------------------------------------------------------------------
+
+    @property
+    def estimators_samples_(self) -> list[np.ndarray]:
+        """Rows that each member was fitted to, as they were drawn."""
+        check_is_fitted(self)
+        return [self._replicates.drawn(int(seed))[1] for seed in self._seeds]
+
+    @property
+    def estimators_features_(self) -> list[np.ndarray]:
+        """Columns that each member was fitted to, as they were drawn."""
+        check_is_fitted(self)
+        every = np.arange(self._replicates.n_columns)
+        columns = [self._replicates.columns(int(seed)) for seed in self._seeds]
+        return [every if own is None else own for own in columns]
+
+    def _columns(self, members: slice) -> list[np.ndarray | None]:
+        return [self._replicates.columns(int(seed)) for seed in self._seeds[members]]
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _answers(self, X: Any, method: str, out_of_bag: bool = False) -> Any:
+        """Yield each member with its answers at the rows of X and which rows these are.
+
+        ``out_of_bag``: at the training rows that it was not fitted to.
+        """
+        for first in range(0, len(self.estimators_), _TOGETHER):
+            part = slice(first, first + _TOGETHER)
+            machines, rows = self.estimators_[part], None
+            if out_of_bag:
+                counts = [self._replicates.counts(int(seed)) for seed in self._seeds[part]]
+                rows = [np.flatnonzero(own == 0) for own in counts]
+            answers = asked(machines, method, X, self._columns(part), self._threads(), rows)
+            where: Any = [slice(None)] * len(machines) if rows is None else rows
+            yield from zip(machines, answers, where, strict=True)
+
+    @abstractmethod
+    def _keep_out_of_bag(self, X: Any, y: Any) -> None:
+        """Set out-of-bag predictions and their score."""
+
+    def _warn_never_left_out(self, asked_of: np.ndarray) -> None:
+        missing = int((asked_of == 0).sum())
+        if missing:
+            warn(
+                f"{missing} of {len(asked_of)} rows were drawn by every member, so that nothing "
+                "can be said of them out of bag: they are nan, and the score is that of the "
+                "others. More estimators leave fewer such rows.",
+                UserWarning,
+            )
+
+    def _checked(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+        """Check shapes; tables keep their columns' names and types for the members."""
+        inner, first = get_tags(self._learner()).input_tags, not isinstance(y, str)
+        if are_strings(X):
+            if first:
+                check_consistent_length(X, y)
+            return (X, y) if first else X
+        if hasattr(X, "columns") and not sp.issparse(X):
+            return validate_data(self, X, y, reset=first, skip_check_array=True)
+        return validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=["csr", "csc"] if inner.sparse else False,
+            ensure_all_finite="allow-nan" if inner.allow_nan else True,
+            dtype=None,
+            reset=first,
+            **options,
+        )
+
+
+def report(monitor: Monitor, method: str, done: int, total: int) -> None:
+    """Tell who listens how many members there are."""
+    left = (total - done) / total
+    monitor.report(
+        lambda: Progress(
+            0, method, done, left, 0.5 / total, words=f"{done} of {total} members fitted"
+        )
+    )

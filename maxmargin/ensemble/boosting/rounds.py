@@ -1,0 +1,269 @@
+"""AdaBoost, round by round: a distribution over the rows, a hypothesis for it, its vote.
+
+With classes ``1..K``, weights of the rows that sum to one as the first distribution D_1, and T
+rounds:
+
+    h_t      from the weak learner, for D_t
+    e_t      = sum_i D_t(i) [h_t(x_i) != y_i]
+    alpha_t  = 1/2 log((1 - e_t) / e_t) + 1/2 log(K - 1)
+    D_t+1(i) = D_t(i) exp(-alpha_t) / Z_t   where h_t is right,   D_t(i) exp(alpha_t) / Z_t  else
+    Z_t      = (1 - e_t) exp(-alpha_t) + e_t exp(alpha_t)
+
+For two classes it is the lecture's algorithm, ``Z_t = 2 sqrt(e_t (1 - e_t))``; for more, SAMME with
+half its alpha, whose learner has to beat chance, ``e_t < 1 - 1/K``. With ``u_i`` the sum of alpha_t
+with the sign of whether h_t is right, which for two classes is ``y_i g(x_i)``,
+
+    exp(-u_i) = prod_t Z_t  D_T+1(i) / D_1(i)
+
+at every stage. A misclassified row has ``u_i <= 0``: another class has as many votes as its own, so
+that its own has at most half. Hence, for any K,
+
+    training error  <=  sum_i D_1(i) exp(-u_i)  =  prod_t Z_t,   Z_t = K sqrt(e_t (1 - e_t) / (K-1))
+
+which for K > 2 says something only of learners with ``e_t < 1/K``.
+
+References: seed 000; Freund and Schapire, A decision-theoretic generalization of on-line learning
+and an application to boosting, JCSS 55, 1997; Zhu, Zou, Rosset and Hastie, Multi-class AdaBoost,
+Statistics and Its Interface 2, 2009 (SAMME).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from maxmargin.ensemble.boosting.weak import WeakLearner
+from maxmargin.solution import Status
+from maxmargin.solvers.driver import Measure, Method, Run, Watch
+
+_ROUNDING = 1e-12  # of an error: a hypothesis this near to chance is chance
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows to be boosted on.
+
+    Parameters
+    ----------
+    learner : WeakLearner
+        Knows the rows.
+    index : int array of shape (n,)
+        The class of each.
+    n_classes : int
+    weight : float array of shape (n,)
+        D_1, positive, of sum one.
+    seeds : int array of shape (rounds,)
+        For what a learner draws at random in each round.
+    """
+
+    learner: WeakLearner
+    index: np.ndarray
+    n_classes: int
+    weight: np.ndarray
+    seeds: np.ndarray
+
+
+@dataclass
+class Rounds:
+    """What the rounds have come to; lists have an entry for each.
+
+    ``train_errors`` are those of the vote after a round, by D_1; ``distributions`` are D_1 to
+    D_T+1, or the last of them where they were not to be kept. After a perfect hypothesis there is
+    no D_T+1.
+    """
+
+    hypotheses: list[Any] = field(default_factory=list)
+    alphas: list[float] = field(default_factory=list)
+    errors: list[float] = field(default_factory=list)
+    normalisers: list[float] = field(default_factory=list)
+    train_errors: list[float] = field(default_factory=list)
+    distributions: list[np.ndarray] = field(default_factory=list)
+    minimum_margin: float = -1.0
+    status: Status = Status.COMPLETED
+
+
+@dataclass(frozen=True)
+class AdaBoost(Method[Sample, Rounds]):
+    """AdaBoost for two classes or more.
+
+    Parameters
+    ----------
+    rounds : int
+        Hypotheses in the vote, at most.
+    learning_rate : float, default=1.0
+        Factor of every alpha_t.
+    keep : bool, default=True
+        Whether to keep the distributions of all rounds.
+    """
+
+    rounds: int
+    learning_rate: float = 1.0
+    keep: bool = True
+
+    def accepts(self, problem: Sample) -> str | None:
+        """Take every sample."""
+        return None
+
+    def begin(
+        self,
+        problem: Sample,
+        watch: Watch,
+        known: Rounds | None = None,
+        answers: Iterable[np.ndarray] = (),
+    ) -> AdaBoostRun:
+        """Begin with D_1, or go on after known rounds with their answers on the rows."""
+        run = AdaBoostRun(problem, watch, self)
+        if known is not None:
+            run.resume(known, answers)
+        return run
+
+
+class AdaBoostRun(Run):
+    """The rounds at work. What is solved for are the alphas, of which a round moves one."""
+
+    words: ClassVar[str] = "round {steps}, training error {violation:.3g}"
+
+    def __init__(self, problem: Sample, watch: Watch, method: AdaBoost) -> None:
+        self.problem, self.watch, self.method = problem, watch, method
+        self.done = Rounds()
+        self.D = problem.weight
+        self.u = np.zeros(len(problem.index))
+        # a tie, u = 0, is an error of the second class only
+        self.least = np.where(problem.index == 1, np.finfo(np.float64).tiny, 0.0)
+        several = problem.n_classes > 2
+        self.votes = np.zeros((len(self.u), problem.n_classes) if several else (0, 0))
+        self._keep_distribution()
+
+    def resume(self, known: Rounds, answers: Iterable[np.ndarray]) -> None:
+        """Go through rounds that were made before."""
+        self.done = known
+        first, known.distributions = known.distributions, []
+        self._keep_distribution()
+        for alpha, predicted in zip(known.alphas, answers, strict=True):
+            self._vote(predicted, alpha)
+        kept = first[-1]
+        if len(kept) != len(self.D) or np.abs(kept - self.D).max() > 1e-8 * kept.max():
+            raise ValueError(
+                "warm_start=True goes on with the rows of the last fit, and these are others, or "
+                "have other labels or weights: their distribution after the rounds so far is not "
+                "D_[-1]. Fit the same data again, or set warm_start=False to begin anew."
+            )
+        if np.isinf(known.alphas[-1:]).any():
+            self.status = Status.PERFECT
+
+    def steps(self) -> Generator[None, None, None]:
+        """One round after the other; each yields."""
+        problem, done, method = self.problem, self.done, self.method
+        chance = 1.0 - 1.0 / problem.n_classes
+        while len(done.hypotheses) < method.rounds:
+            seed = int(problem.seeds[len(done.hypotheses)])
+            hypothesis, predicted = problem.learner.learn(self.D, seed)
+            wrong = predicted != problem.index
+            error = float(self.D @ wrong)
+            if error >= chance - _ROUNDING:
+                self.status = Status.NO_EDGE
+                return
+            alpha = np.inf
+            if wrong.any():
+                error = max(error, np.finfo(np.float64).tiny)
+                alpha = 0.5 * np.log((1.0 - error) / error * (problem.n_classes - 1))
+            done.hypotheses.append(hypothesis)
+            done.errors.append(error)
+            done.alphas.append(float(method.learning_rate * alpha))
+            done.normalisers.append(normaliser(error, done.alphas[-1]))
+            self._vote(predicted, done.alphas[-1])
+            done.train_errors.append(self._train_error())
+            self.n_iter += 1
+            if np.isinf(alpha):
+                self.status = Status.PERFECT
+                return
+            yield
+        self.status = Status.COMPLETED
+
+    def _vote(self, predicted: np.ndarray, alpha: float) -> None:
+        """Add the votes of a hypothesis, and make the next distribution."""
+        if np.isinf(alpha):  # it decides alone
+            self.u[:] = 1.0
+            self.votes[:] = 0.0
+            alpha = 1.0
+            if len(self.votes):
+                self.votes[np.arange(len(predicted)), predicted] = 1.0
+            return
+        self.u += np.where(predicted == self.problem.index, alpha, -alpha)
+        if len(self.votes):
+            self.votes[np.arange(len(predicted)), predicted] += alpha
+        D = self.problem.weight * np.exp(self.u.min() - self.u)
+        self.D = D / D.sum()
+        self._keep_distribution()
+
+    def _keep_distribution(self) -> None:
+        if not self.method.keep:
+            self.done.distributions.clear()
+        self.done.distributions.append(self.D)
+
+    def _train_error(self) -> float:
+        """Share of the rows, by D_1, that the vote misclassifies; zero is the first class's."""
+        if len(self.votes):
+            wrong = self.votes.argmax(axis=1) != self.problem.index
+        else:
+            wrong = self.u < self.least
+        return float(self.problem.weight @ wrong)
+
+    def margins(self) -> np.ndarray:
+        """Normalised margins of the rows."""
+        alphas = np.array(self.done.alphas)
+        total = 1.0 if np.isinf(alphas).any() else alphas.sum()
+        if not len(self.votes):
+            return self.u / total
+        own = np.arange(len(self.u)), self.problem.index
+        others = self.votes.copy()
+        others[own] = -np.inf
+        return (self.votes[own] - others.max(axis=1)) / total
+
+    @property
+    def share(self) -> float:
+        """Share of the rounds that were made."""
+        return len(self.done.hypotheses) / self.method.rounds
+
+    @property
+    def n_steps(self) -> int:
+        """Rounds that were made, those of earlier fits among them."""
+        return len(self.done.hypotheses)
+
+    @property
+    def variables(self) -> np.ndarray:
+        """The alphas, zero for rounds to come."""
+        alphas = np.zeros(self.method.rounds)
+        alphas[: len(self.done.alphas)] = self.done.alphas
+        return alphas
+
+    @property
+    def working_set(self) -> np.ndarray | None:
+        """The alpha of the last round."""
+        return np.array([self.n_steps - 1]) if self.n_steps else None
+
+    def measure(self) -> Measure:
+        """Training error, and the mean exponential loss."""
+        error = self.done.train_errors[-1] if self.done.train_errors else 1.0
+        return Measure(error, float(np.prod(self.done.normalisers)))
+
+    def solution(self, status: Status) -> Rounds:
+        """Return the rounds."""
+        self.done.status = status
+        if self.done.hypotheses:
+            self.done.minimum_margin = float(self.margins().min())
+        return self.done
+
+
+def normaliser(error: float, alpha: float) -> float:
+    """``Z = (1 - e) exp(-alpha) + e exp(alpha)``.
+
+    >>> round(normaliser(0.3, 0.5 * np.log(7 / 3)), 4)
+    0.9165
+    """
+    if np.isinf(alpha):
+        return 0.0
+    return float((1.0 - error) * np.exp(-alpha) + error * np.exp(alpha))

@@ -1,0 +1,212 @@
+"""Columns of a data set in codes, made once and shared by all trees, rounds and replicates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.backends.cpu.trees.columns import (
+    FOUR_BYTES,
+    ONE_BYTE,
+    SPARSE,
+    TWO_BYTES,
+    Store,
+    encode,
+)
+from maxmargin.backends.threads import ALONE, Workers
+
+_BYTES = {ONE_BYTE: 1, TWO_BYTES: 2, FOUR_BYTES: 4}
+_TYPES = {ONE_BYTE: np.uint8, TWO_BYTES: np.uint16, FOUR_BYTES: np.uint32}
+_SPARSE_BYTES = 8  # of an entry: its row and its code
+_ROUNDS = 4  # of finding the values with more rows than a bin
+_FEW = 1 / 8  # share of rows that differ from a common code where a list of them is worth it
+
+
+@dataclass(frozen=True)
+class BinnedColumns:
+    """The columns of X in codes: the number of each value among the different ones of its column.
+
+    Where a column has more than ``max_bins`` different values, a code stands for a bin of
+    neighbouring values instead, and all bins have about as many rows.
+
+    Attributes
+    ----------
+    store : Store
+        What the compiled loops read.
+    n_rows, n_features : int
+
+    Examples
+    --------
+    >>> from maxmargin.ensemble.trees.columns import BinnedColumns
+    >>> columns = BinnedColumns.of([[3.0, 1.5], [1.0, 1.5], [3.0, 0.5]])
+    >>> columns.codes(0), columns.values(0)
+    (array([1, 0, 1], dtype=uint8), array([1., 3.]))
+    """
+
+    store: Store
+    n_rows: int
+    n_features: int
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        max_bins: int | None = None,
+        workers: Workers = ALONE,
+        lists: bool = True,
+    ) -> BinnedColumns:
+        """Code the columns of X, dense or CSR: (n_samples, n_features), finite.
+
+        Parameters
+        ----------
+        X : array or CSR matrix
+        max_bins : int, optional
+            At least 2. Without it every value keeps its own code, and all tests are exact.
+        workers : Workers
+            Threads.
+        lists : bool, default=True
+            Also list the rows that differ from a column's common code, where these are few: an
+            exhaustive search then looks at no others. Random tests have no use for it.
+        """
+        sparse = sp.issparse(X)
+        X = X.tocsc() if sparse else np.asarray(X, dtype=getattr(X, "dtype", np.float64))
+        n, d = X.shape
+        if n >= 1 << 31:
+            raise ValueError(f"Trees take fewer than 2^31 rows, got {n}: fit on a sample of them.")
+
+        def column(f: int) -> _Column:
+            if sparse:
+                a, b = X.indptr[f], X.indptr[f + 1]
+                return _sparse_column(X.indices[a:b], X.data[a:b], n, max_bins)
+            return _dense_column(X[:, f], max_bins, lists)
+
+        return cls(_stored(workers.map(column, range(d)), n), n, d)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take."""
+        return sum(array.nbytes for array in {id(array): array for array in self.store}.values())
+
+    def codes(self, feature: int) -> np.ndarray:
+        """Return the codes of a column, (n_rows,)."""
+        store, kind = self.store, self.store.kind[feature]
+        if kind != SPARSE:
+            return (store.small, store.medium, store.large)[kind][store.slot[feature]]
+        listed = store.listed[feature]
+        codes = np.full(self.n_rows, store.common[listed], dtype=store.codes.dtype)
+        own = slice(*store.begin[listed : listed + 2])
+        codes[store.rows[own]] = store.codes[own]
+        return codes
+
+    def values(self, feature: int) -> np.ndarray:
+        """Return the greatest value of each code of a column."""
+        return self.store.greatest[slice(*self.store.first[feature : feature + 2])]
+
+
+class _Column(NamedTuple):
+    least: np.ndarray
+    greatest: np.ndarray
+    dense: np.ndarray | None = None
+    rows: np.ndarray | None = None  # of a list
+    codes: np.ndarray | None = None
+    common: int = 0
+
+
+def _dense_column(values: np.ndarray, max_bins: int | None, lists: bool) -> _Column:
+    """Code a column of an array."""
+    values = np.ascontiguousarray(values)
+    least, greatest = _bins(np.sort(values), max_bins)
+    codes = np.empty(len(values), _TYPES[_kind(len(greatest))])
+    encode(values, greatest, codes)
+    column = _Column(least, greatest, codes)
+    if lists and 1 < len(greatest) <= _FEW * len(values):
+        counts = np.bincount(codes)
+        common = int(counts.argmax())
+        if len(values) - counts[common] <= _FEW * len(values):
+            rows = np.flatnonzero(codes != common).astype(np.uint32)
+            return column._replace(rows=rows, codes=codes[rows].astype(np.uint32), common=common)
+    return column
+
+
+def _sparse_column(rows: np.ndarray, values: np.ndarray, n: int, max_bins: int | None) -> _Column:
+    """Code a column of a sparse matrix, as entries that are not zero unless that takes more."""
+    order = np.argsort(rows, kind="stable")
+    rows, values = rows[order], values[order]
+    if len(rows) > 1 and (rows[1:] == rows[:-1]).any():  # entries that are to be added up
+        rows, place = np.unique(rows, return_inverse=True)
+        values = np.bincount(place, weights=values).astype(values.dtype)
+    zeros = np.zeros(n - len(rows), dtype=values.dtype)
+    least, greatest = _bins(np.sort(np.concatenate([values, zeros])), max_bins)
+    kind = _kind(len(greatest))
+    codes = np.empty(len(values), np.uint32)
+    encode(values, greatest, codes)
+    common = np.empty(1, np.uint32)
+    encode(np.zeros(1, values.dtype), greatest, common)
+    if len(rows) * _SPARSE_BYTES < n * _BYTES[kind]:
+        return _Column(least, greatest, None, rows.astype(np.uint32), codes, int(common[0]))
+    dense = np.full(n, common[0], _TYPES[kind])
+    dense[rows] = codes
+    return _Column(least, greatest, dense)
+
+
+def _bins(ordered: np.ndarray, max_bins: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest value of each bin, of values in order; the same array if it is exact."""
+    new = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    places = np.flatnonzero(new)
+    different = ordered[places].astype(np.float64)
+    if max_bins is None or len(different) <= max_bins:
+        return different, different
+    counts = np.diff(places, append=len(ordered)).astype(np.float64)
+    size = len(ordered) / max_bins  # of a bin
+    for _ in range(_ROUNDS):  # values with more rows than that have a bin each, of any size
+        heavy = counts > size
+        rest = counts[~heavy].sum()
+        size = rest / (max_bins - heavy.sum()) if rest else size
+    counts = np.minimum(counts, size)
+    bins = np.minimum((np.cumsum(counts) - 0.5 * counts) // size, max_bins - 1)
+    begins = np.flatnonzero(np.diff(bins, prepend=-1.0))
+    return different[begins], different[np.append(begins[1:], len(different)) - 1]
+
+
+def _kind(bins: int) -> int:
+    return ONE_BYTE if bins <= 1 << 8 else TWO_BYTES if bins <= 1 << 16 else FOUR_BYTES
+
+
+def _stored(columns: list[_Column], n: int) -> Store:
+    """Put columns of a kind together; they are given up one by one."""
+    kinds = [_kind(len(c.greatest)) if c.dense is not None else SPARSE for c in columns]
+    slots = np.zeros(len(columns), np.int32)
+    dense = {}
+    for kind, dtype in _TYPES.items():
+        own = [f for f, other in enumerate(kinds) if other == kind]
+        dense[kind] = np.empty((len(own), n), dtype)
+        for slot, f in enumerate(own):
+            slots[f], dense[kind][slot] = slot, columns[f].dense
+            columns[f] = columns[f]._replace(dense=None)
+    with_list = [f for f, column in enumerate(columns) if column.rows is not None]
+    listed = np.full(len(columns), -1, np.int32)
+    listed[with_list] = np.arange(len(with_list))
+    rows = [columns[f].rows for f in with_list]
+    codes = [columns[f].codes for f in with_list]
+    exact = all(column.least is column.greatest for column in columns)
+    greatest = np.concatenate([column.greatest for column in columns])
+    least = greatest if exact else np.concatenate([column.least for column in columns])
+    return Store(
+        kind=np.array(kinds, np.uint8),
+        slot=slots,
+        listed=listed,
+        small=dense[ONE_BYTE],
+        medium=dense[TWO_BYTES],
+        large=dense[FOUR_BYTES],
+        begin=np.cumsum([0, *(len(own) for own in rows)], dtype=np.int64),  # type: ignore
+        rows=np.concatenate([np.empty(0, np.uint32), *rows]),  # type: ignore[list-item]
+        codes=np.concatenate([np.empty(0, np.uint32), *codes]),  # type: ignore[list-item]
+        common=np.array([columns[f].common for f in with_list], np.int32),
+        first=np.cumsum([0, *(len(column.greatest) for column in columns)], dtype=np.int64),
+        least=least,
+        greatest=greatest,
+    )

@@ -1,0 +1,280 @@
+"""From columns, targets and weights to a tree: room is made and the compiled loop called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maxmargin.backends.cpu.trees.columns import SPARSE
+from maxmargin.backends.cpu.trees.grow import (
+    DEEPEST,
+    DONE,
+    FULL,
+    LEAVES,
+    NODE,
+    NODES,
+    TOP,
+    Nodes,
+    Rules,
+    State,
+    grow,
+)
+from maxmargin.backends.cpu.trees.node import Scratch, Task
+from maxmargin.backends.cpu.trees.random_tests import grow_by_random_tests
+from maxmargin.ensemble.trees.columns import BinnedColumns
+from maxmargin.ensemble.trees.tree import Tree
+
+_WORK = 20_000_000  # codes that are looked at between two looks at the clock, about 0.05 s
+_FIRST_NODES, _FIRST_LEAVES, _FIRST_STACK = 1024, 256, 64
+_TABLE = 1 << 16  # sums of a table; larger ones leave the cache, and sorting is as fast
+NO_LIMIT = 1 << 40
+
+
+@dataclass(frozen=True)
+class Target:
+    """What trees learn: classes or real numbers, one output or several.
+
+    Attributes
+    ----------
+    criterion : int
+        Of :mod:`~maxmargin.backends.cpu.trees.scores`.
+    n_classes : tuple of int
+        Of each output; empty for real numbers.
+    classes : int32 array of shape (n_outputs, n), or (0, 0)
+    values : float array of shape (n_outputs, n), or (0, 0)
+    """
+
+    criterion: int
+    n_classes: tuple[int, ...]
+    classes: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of_classes(cls, index: np.ndarray, n_classes: Any, criterion: int) -> Target:
+        """Of indices of classes, (n,) or (n_outputs, n)."""
+        index = _plain(np.atleast_2d(index), np.int32)
+        counts = (n_classes,) if np.ndim(n_classes) == 0 else tuple(n_classes)
+        return cls(criterion, tuple(map(int, counts)), index, np.empty((0, 0)))
+
+    @classmethod
+    def of_values(cls, values: np.ndarray, criterion: int) -> Target:
+        """Of real numbers, (n,) or (n_outputs, n)."""
+        values = _plain(np.atleast_2d(values), np.float64)
+        return cls(criterion, (), np.empty((0, 0), np.int32), values)
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs."""
+        return len(self.classes) or len(self.values)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        return max(self.classes.shape[1], self.values.shape[1])
+
+    @property
+    def statistics(self) -> int:
+        """Numbers that a leaf has."""
+        return sum(self.n_classes) or self.n_outputs
+
+
+class Grower:
+    """Grows trees from the same columns, one after the other, in the same room; of one thread.
+
+    Parameters
+    ----------
+    columns : BinnedColumns
+    target : Target
+    """
+
+    def __init__(self, columns: BinnedColumns, target: Target) -> None:
+        self.columns, self.target = columns, target
+        self._by_class: np.ndarray | None = None
+        self._scratch: Scratch | None = None
+
+    def grow(
+        self,
+        rules: Rules,
+        weight: np.ndarray | None,
+        seed: int,
+        stopped: Callable[[], Any] = lambda: None,
+    ) -> tuple[Tree, np.ndarray]:
+        """Grow a tree on the rows of positive weight; returns it, and the leaf of each such row.
+
+        Other rows have the leaf -1. ``stopped`` is asked some times a second, and may raise; once
+        it says so, all nodes that are still to be looked at become leaves.
+        """
+        rows = self._rows(weight)
+        if not len(rows):
+            raise ValueError("No row has a positive weight: there is nothing to grow a tree from.")
+        if weight is not None:
+            chosen = weight[rows]
+            if chosen.min() == chosen.max() == 1.0:
+                weight = None
+        target = self.target
+        task = Task(
+            target.criterion,
+            np.cumsum([0, *target.n_classes], dtype=np.int64),
+            target.classes,
+            target.values,
+            np.empty(0) if weight is None else _plain(weight, np.float64),
+        )
+        store = self.columns.store
+        where = np.empty(0, np.int32)
+        sparse = (store.kind == SPARSE).any()
+        if sparse or ((store.listed >= 0).any() and not rules.random):
+            where = np.full(self.columns.n_rows, -1, np.int32)
+            where[rows] = np.arange(len(rows), dtype=np.int32)
+        state = State(
+            rows=rows,
+            where=where,
+            features=np.arange(self.columns.n_features, dtype=np.int32),
+            stack=np.zeros((_FIRST_STACK, 5), np.int64),
+            counters=np.array([1, 0, 0, 0], np.int64),
+            random=np.array([seed], np.uint64),
+            leaf=np.full(self.columns.n_rows, -1, np.int32),
+        )
+        state.stack[0] = 0, len(rows), 0, -1, 0
+        nodes = _room(_FIRST_NODES, _FIRST_LEAVES, target.statistics)
+        scratch = self._room(len(rows), weight is not None, rules)
+        go_on = grow_by_random_tests if rules.random else grow
+        while (status := go_on(store, task, rules, nodes, state, scratch, _WORK)) != DONE:
+            if stopped():
+                rules = rules._replace(max_depth=-1)
+            if status == FULL:
+                nodes, state = _more(nodes, state)
+        return self._tree(nodes, state), state.leaf
+
+    def _rows(self, weight: np.ndarray | None) -> np.ndarray:
+        """Rows of positive weight, grouped by their class where there is one output."""
+        single = len(self.target.classes) == 1
+        if self._by_class is None:
+            n = self.target.n_rows
+            index = self.target.classes[0] if single else None
+            self._by_class = (
+                np.arange(n, dtype=np.uint32)
+                if index is None
+                else np.argsort(index, kind="stable").astype(np.uint32)
+            )
+        if weight is None:
+            return self._by_class.copy()
+        return self._by_class[weight[self._by_class] > 0]
+
+    def _room(self, n: int, weighted: bool, rules: Rules) -> Scratch:
+        """Make room for the work on nodes of up to so many rows, or take that of the last tree."""
+        target, last, searching = self.target, self._scratch, not rules.random
+        needed = n, n * weighted, n * searching
+        if last is not None and all(
+            len(array) >= size
+            for array, size in zip((last.codes, last.weights, last.keys), needed, strict=True)
+        ):
+            return last
+        outputs, classes = target.n_outputs, len(target.n_classes)
+        labelled = outputs if classes > 1 or (classes and searching) else 0
+        most = int(np.diff(self.columns.store.first).max(initial=1)) if searching else 0
+        self._scratch = Scratch(
+            codes=np.empty(n, np.int32),
+            order=np.empty(n, np.uint32),
+            keys=np.empty(n if searching else 0, np.int64),
+            weights=np.empty(n if weighted else 0),
+            labels=np.empty((labelled, n if labelled else 0), np.uint32),
+            values=np.empty((0, 0) if classes else (outputs, n)),
+            total=np.empty(target.statistics),
+            left=np.empty(target.statistics),
+            segment=np.empty(max(target.n_classes, default=0), np.int32),
+            end=np.empty(max(target.n_classes, default=0), np.int32),
+            place=np.zeros(max(target.n_classes, default=0), np.int32),
+            table=np.empty(_TABLE if searching else 0),
+            counts=np.empty(max(most + 1, _TABLE) if searching else 0, np.int32),
+        )
+        return self._scratch
+
+    def _tree(self, nodes: Nodes, state: State) -> Tree:
+        m, leaves = state.counters[NODES], state.counters[LEAVES]
+        own = Nodes(
+            tests=nodes.tests[:m].copy(),
+            cuts=nodes.cuts[:m].copy(),
+            payload=nodes.payload[:m].copy(),
+            facts=nodes.facts[:m].copy(),
+            values=nodes.values[:leaves].copy(),
+        )
+        return Tree(
+            own,
+            n_features=self.columns.n_features,
+            n_outputs=self.target.n_outputs,
+            n_classes=self.target.n_classes,
+            depth=int(state.counters[DEEPEST]),
+        )
+
+
+def _plain(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return an array that can be written to: others are a type that is compiled once more."""
+    return np.require(array, dtype, ["C", "W"])
+
+
+def _room(nodes: int, leaves: int, statistics: int) -> Nodes:
+    return Nodes(
+        tests=np.zeros(nodes, NODE),
+        cuts=np.empty(nodes, np.int32),
+        payload=np.empty(nodes, np.int32),
+        facts=np.empty((nodes, 4)),
+        values=np.empty((leaves, statistics)),
+    )
+
+
+def _more(nodes: Nodes, state: State) -> tuple[Nodes, State]:
+    """Double what is full."""
+    m, leaves, top = (int(state.counters[k]) for k in (NODES, LEAVES, TOP))
+    size, values = len(nodes.tests), len(nodes.values)
+    if m >= size or leaves >= values:
+        larger = _room(
+            2 * size if m >= size else size,
+            2 * values if leaves >= values else values,
+            nodes.values.shape[1],
+        )
+        for old, new in zip(nodes, larger, strict=True):
+            new[: len(old)] = old
+        nodes = larger
+    if top + 1 >= len(state.stack):
+        state = state._replace(stack=np.concatenate([state.stack, np.zeros_like(state.stack)]))
+    return nodes, state
+
+
+def count_of_features(max_features: Any, n_features: int) -> int:
+    """K: how many columns a node tries.
+
+    >>> count_of_features("sqrt", 54), count_of_features(0.5, 54), count_of_features(None, 54)
+    (7, 27, 54)
+    """
+    if max_features is None:
+        return n_features
+    if isinstance(max_features, str):
+        return max(1, int({"sqrt": np.sqrt, "log2": np.log2}[max_features](n_features)))
+    if isinstance(max_features, int | np.integer):
+        if max_features > n_features:
+            raise ValueError(
+                f"max_features={max_features} asks each node to try more columns than the "
+                f"{n_features} there are: give at most {n_features}, or None for all."
+            )
+        return int(max_features)
+    return max(1, int(max_features * n_features))
+
+
+def rules_of(machine: Any, n_rows: int, n_features: int, total_weight: float) -> Rules:
+    """Read the limits on tests and leaves off an estimator's parameters, as scikit-learn does."""
+    leaf, split = machine.min_samples_leaf, machine.min_samples_split
+    leaf = leaf if isinstance(leaf, int | np.integer) else int(np.ceil(leaf * n_rows))
+    if not isinstance(split, int | np.integer):
+        split = max(2, int(np.ceil(split * n_rows)))
+    return Rules(
+        random=machine.splitter == "random",
+        max_features=count_of_features(machine.max_features, n_features),
+        max_depth=NO_LIMIT if machine.max_depth is None else int(machine.max_depth),
+        min_samples_split=int(max(split, 2 * leaf)),
+        min_samples_leaf=int(max(leaf, 1)),
+        min_weight_leaf=float(machine.min_weight_fraction_leaf * total_weight),
+        min_decrease=float(machine.min_impurity_decrease * total_weight),
+    )

@@ -1,0 +1,1 @@
+"""What ensembles are made of, and how they come about."""
