@@ -1,9 +1,11 @@
 """Bagging, and bias and variance by bootstrap replicates."""
 
 import pickle
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -195,6 +197,24 @@ def test_tables_sparse_rows_and_given_kernels_share_too():
         np.mean([member.decision_function(X) for member in dense.estimators_], axis=0),
         atol=1e-10,
     )
+
+
+def test_the_examples_of_the_page_run(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "ensembles.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## Bagging, bias and variance\n(.*?)(?=^## |\Z)", page, re.M | re.S)
+    for example in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(compile(example, "ensembles.md", "exec"), {})
+    assert "bagged DecisionTreeClassifier, by this estimate" in capsys.readouterr().out
+
+
+def test_machines_that_are_watched_are_fitted_one_by_one():
+    X, y = IRIS
+    for options in ({"time_limit": 100.0}, {"callback": lambda progress: None}):
+        model = BaggingClassifier(SVC(**options), 2, random_state=0).fit(X, y)
+        assert "takes weights" in model.sharing_
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+        model = BaggingClassifier(SVC(max_iter=1, gamma=5.0), 2, random_state=0).fit(X, y)
+    assert all(member.fit_status_ == 1 for member in model.estimators_)
 
 
 def test_soft_votes_of_kernel_machines():
