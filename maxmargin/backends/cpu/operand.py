@@ -15,7 +15,7 @@ from maxmargin.backends.cpu.vectors import DenseVectors, Vectors
 from maxmargin.backends.program import Program
 from maxmargin.backends.views import Views
 
-_CHEAP = 1.0  # nanoseconds for a kernel value, below which it is sooner made again than fetched
+_CHEAP = 1.0  # nanoseconds for a kernel value: memory for those that take less serves blocks better
 
 
 class Operand:
@@ -113,7 +113,7 @@ class Operand:
 
     @property
     def is_cheap(self) -> bool:
-        """Whether a kernel value is made again as soon as fetched from memory."""
+        """Whether a kernel value is rather made again than kept."""
         return self.entry_time < _CHEAP
 
     @property

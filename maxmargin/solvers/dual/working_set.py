@@ -49,7 +49,6 @@ _WHOLE = 2048  # variables up to which a set grows, all rows of its members kept
 _GROWN = 24, 192  # variables that join it at a time,
 _ROUND = 40_000, 400_000  # within these limits as many as take the time of a round's own work, in
 # ns: where rows are made in the compiled call, and where it comes back for them
-_CHEAP_ROWS = 1 << 24  # bytes for rows whose values are cheap: what stays near is sooner read again
 _FIRST = 1024  # variables of the first set, a random one: more harm where few support vectors are
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _FEWEST = 512  # variables to which a set is filled up
@@ -177,9 +176,8 @@ class _State:
         self.largest = min(side, LARGEST, size)
         self.grows = size <= min(side / 2**0.5, _WHOLE) and not problem.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
-        if self.points.is_cheap:
-            left = min(left, _CHEAP_ROWS)
-        kept = int(np.clip(left // (4 * gram.n), 0, gram.n))
+        cheap = self.points.is_cheap
+        kept = 0 if cheap else int(np.clip(left // (4 * gram.n), 0, gram.n))
         self.store = gram.float32_rows(kept)
         self._moved = problem.on_rows(self.beta) != 0
         self._buffer = np.empty(0, dtype=np.float32)
