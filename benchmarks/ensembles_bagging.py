@@ -2,7 +2,8 @@
 
 ``bagging_svc``: 50 RBF machines on usps, fit and predict. ``bias_variance``: 200 replicates of a
 tree, 5,000 rows. ``gains``: which learners gain by bagging, bias and variance of each alone and of
-25 of them.
+25 of them. ``rounds``: bias and variance of boosted stumps and trees against rounds. ``duels``:
+test errors of stumps and trees alone, bagged and boosted, a line for each data set.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sklearn.tree import DecisionTreeRegressor as TheirTreeRegressor
 from maxmargin import (
     SVC,
     SVR,
+    AdaBoostClassifier,
     BaggingClassifier,
     BaggingRegressor,
     DecisionTreeClassifier,
@@ -36,6 +38,12 @@ from maxmargin import (
 )
 
 MEMBERS, REPEATS = 50, 2
+ROUNDS = (1, 3, 10, 30, 100, 300)
+DUELS = [
+    *("breast_cancer", "digits", "svmguide1", "ida_banana", "spambase", "magic04", "htru2"),
+    *("satimage", "pendigits", "letter", "usps"),
+]
+FEWER = {"breast_cancer": 380, "digits": 1200}  # two thirds: the others are to predict
 INSIDE, REPLICATES, ROWS = 25, 50, 2000  # members of a bagged learner; replicates and rows of gains
 
 
@@ -185,8 +193,77 @@ def report_gains(found: dict) -> str:
     return "\n\n".join(text)
 
 
+def rounds(folder: Path | None) -> dict:
+    """Bias and variance of AdaBoost against the number of rounds."""
+    data = load("magic04", folder, ROWS, "standardised")
+    weak = {"stumps": None, "trees of depth 3": DecisionTreeClassifier(max_depth=3)}
+    found: dict[str, dict] = {}
+    for name, learner in weak.items():
+        found[name] = {}
+        for count in ROUNDS:
+            machine = AdaBoostClassifier(learner, n_estimators=count)
+            whole = bias_variance(machine, data.X, data.y, REPLICATES, random_state=0)
+            totals = {part: list(total) for part, total in whole.totals.items()}
+            found[name][str(count)] = totals
+    return found
+
+
+def report_rounds(found: dict) -> str:
+    """Write bias and variance, a line for each number of rounds."""
+    parts = ("bias", "net_variance", "variance", "error")
+    lines = [
+        [name, count, *(f"{totals[part][0]:.4f} ± {totals[part][1]:.4f}" for part in parts)]
+        for name, counts in found.items()
+        for count, totals in counts.items()
+    ]
+    head = ["AdaBoost of", "rounds", *(part.replace("_", " ") for part in parts)]
+    return f"magic04, {ROWS} rows, {REPLICATES} replicates:\n\n" + table(head, lines)
+
+
+def duels(folder: Path | None) -> dict:
+    """Test errors of stumps and trees alone, bagged and boosted, on several data sets."""
+    found: dict[str, dict] = {}
+    for name in DUELS:
+        data = load(name, folder, FEWER.get(name, ROWS), new=5000)
+        found[name] = {}
+        for text, weak in (
+            ("stump", DecisionTreeClassifier(max_depth=1)),
+            ("tree", DecisionTreeClassifier()),
+        ):
+            # boosting ends with a weak learner without errors: its trees are not fully grown
+            boosted = weak if text == "stump" else DecisionTreeClassifier(max_depth=6)
+            for way, machine in (
+                ("alone", weak),
+                ("bagged", BaggingClassifier(weak, MEMBERS)),
+                ("boosted", AdaBoostClassifier(boosted, n_estimators=MEMBERS)),
+            ):
+                wrong = [
+                    1.0
+                    - machine.set_params(random_state=seed)
+                    .fit(data.X, data.y)
+                    .score(data.X_new, data.y_new)
+                    for seed in range(3)
+                ]
+                found[name][f"{text}, {way}"] = float(np.mean(wrong))
+    return found
+
+
+def report_duels(found: dict) -> str:
+    """Write the errors, a line for each data set, and who wins how often."""
+    names = list(next(iter(found.values())))
+    lines = [[name, *(f"{one[k]:.3f}" for k in names)] for name, one in found.items()]
+    said = []
+    for weak in ("stump", "tree"):
+        for way, other in (("bagged", "alone"), ("boosted", "alone"), ("boosted", "bagged")):
+            won = sum(one[f"{weak}, {way}"] < one[f"{weak}, {other}"] for one in found.values())
+            said.append(f"{weak}s {way} are better than {other} on {won} of {len(found)}")
+    return table([f"at most {ROWS} rows of", *names], lines) + "\n\n" + "; ".join(said) + "."
+
+
 PARTS = {
     "bagging_svc": (svc, report_svc),
     "bias_variance": (replicates, report_replicates),
     "gains": (gains, report_gains),
+    "rounds": (rounds, report_rounds),
+    "duels": (duels, report_duels),
 }

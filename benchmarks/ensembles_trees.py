@@ -257,7 +257,7 @@ def study(folder: Path | None) -> dict:
         ("magic04", 3000),
         ("california_housing", 3000),
     ):
-        data = load(name, folder, rows, "none")
+        data = load(name, folder, rows)
         d = data.X.shape[1]
         K = sorted({1, 2, 3, round(d**0.5), round(d / 4), round(d / 2), round(3 * d / 4), d} - {0})
         result = k_study(data.X, data.y, K=K, n_estimators=40, n_samples=8, random_state=0)

@@ -111,7 +111,8 @@ def _cell(record: dict | None, limit: float) -> str:
     if not record["reached"]:
         short = f"gap {record['relative_gap']:.0e}"
         return f"{short} after {limit:g} s" if record["status"] == "time_limit" else short
-    return f"{number(record['cpu_seconds'], '.2g')} s, {megabytes(record['peak_bytes'])}"
+    late = "at most " * (record["status"] == "time_limit")  # its own rule had not ended it yet
+    return f"{late}{number(record['cpu_seconds'], '.2g')} s, {megabytes(record['peak_bytes'])}"
 
 
 def tables(records: Records) -> str:

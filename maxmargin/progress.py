@@ -106,13 +106,15 @@ class Progress:
 
     @property
     def alpha(self) -> np.ndarray:
-        """The lecture's multipliers: the variables without their signs."""
-        return np.abs(np.zeros(0) if self.variables is None else self.variables)
+        """The lecture's multipliers: the variables without signs; none where weights are found."""
+        if self.variables is None or self.solves_for != "multipliers":
+            return np.zeros(0)
+        return np.abs(self.variables)
 
     @property
     def support_vectors(self) -> int:
-        """Nonzero variables."""
-        return 0 if self.variables is None else int(np.count_nonzero(self.variables))
+        """Nonzero multipliers."""
+        return int(np.count_nonzero(self.alpha))
 
     @property
     def number(self) -> int:

@@ -93,7 +93,12 @@ class Trace:
         return self._stacked(problem, "variables", "Its method solves for no variables.")
 
     def alpha(self, problem: int = 0) -> np.ndarray:
-        """The lecture's multipliers: the variables without signs, shape (n_records, ...)."""
+        """The lecture's multipliers: the dual variables without signs, shape (n_records, ...)."""
+        if any(record.solves_for != "multipliers" for record in self.records.get(problem, [])):
+            raise ValueError(
+                f"Problem {problem} was solved without multipliers: weights() has what linear "
+                "machines solve for, and variables() the unknowns of any method."
+            )
         return np.abs(self.variables(problem))
 
     def weights(self, problem: int = 0) -> np.ndarray:

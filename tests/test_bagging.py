@@ -15,6 +15,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import BaggingClassifier as TheirClassifier
 from sklearn.ensemble import BaggingRegressor as TheirRegressor
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LinearRegression
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -32,6 +33,7 @@ from maxmargin.ensemble import (
     bias_variance,
 )
 from maxmargin.ensemble.bagging.noise import estimate_noise
+from maxmargin.kernels import Spectrum
 from maxmargin.plotting import (
     BiasVarianceDisplay,
     ErrorPairsDisplay,
@@ -203,6 +205,23 @@ def test_soft_votes_of_kernel_machines():
     np.testing.assert_allclose(model.predict_proba(X), mean, atol=1e-10)
 
 
+def test_texts_and_sequences():
+    words, random = ["large margin kernel", "tree leaf root wood"], np.random.default_rng(0)
+    y = np.arange(40) % 2
+    texts = [" ".join(random.choice(words[k].split(), 4)) for k in y]
+    pipeline = make_pipeline(TfidfVectorizer(), LinearSVC())
+    assert BaggingClassifier(pipeline, 4, random_state=0).fit(texts, y).score(texts, y) == 1.0
+    sequences = np.array(
+        ["".join(random.choice(list(["AC", "GT"][k]), 6)) for k in y], dtype=object
+    )
+    model = BaggingClassifier(SVC(kernel=Spectrum(2)), 4, random_state=0, n_jobs=2)
+    model.fit(sequences, y)
+    assert "Gram" in model.sharing_
+    assert model.score(sequences, y) == 1.0
+    found = bias_variance(SVC(kernel=Spectrum(2)), list(sequences), y, 10, random_state=0)
+    assert found.totals["error"].value == 0.0
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_trees_from_columns_that_are_coded_once_are_those_of_weighted_fits(n_jobs):
     X, y = IRIS
@@ -370,7 +389,7 @@ def test_a_time_limit_leaves_an_ensemble_that_goes_on(n_jobs):
     np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
     with pytest.raises(ValueError, match="n_estimators=3 must be larger or equal"):
         model.set_params(n_estimators=3).fit(X, y)
-    with pytest.raises(ValueError, match="goes on with the 150 rows"):
+    with pytest.raises(ValueError, match=r"like those of the last fit \(150 of 150 rows"):
         model.set_params(n_estimators=40).fit(X[:100], y[:100])
 
 

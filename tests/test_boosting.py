@@ -182,6 +182,7 @@ def test_bound_and_margins_of_several_classes():
     error, product, exponential, uniform = model.bounds()
     assert (error <= product).all()
     assert exponential is None is uniform
+    np.testing.assert_allclose(error, 1 - np.array(list(model.staged_score(IRIS, SPECIES))))
     e = model.estimator_errors_
     np.testing.assert_allclose(model.normalisers_, 3 * np.sqrt(e * (1 - e) / 2))
     alphas = model.estimator_weights_
@@ -529,3 +530,62 @@ def test_lpboost_says_what_its_gap_is_about():
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+# -- pictures ----------------------------------------------------------------------------------
+
+
+def test_pictures_of_boosting(boosted):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib.figure import Figure
+
+    from maxmargin import plotting
+
+    toy = AdaBoostClassifier(n_estimators=3).fit(TOY, SIDE)
+    ax = Figure().subplots()
+    display = plotting.BoostingDisplay.from_estimator(toy, TOY, SIDE, ax, state=1)
+    assert len(display) == 4
+    assert ax.get_title() == "round 2: error 0.21, alpha 0.65"
+    sizes = np.concatenate([points.get_sizes() for points in ax.collections[-3:-1]])
+    np.testing.assert_allclose(sizes.max() / sizes.min(), (1 / 6) / (1 / 14))
+    assert display.wrong.sum(axis=1).tolist() == [3, 3, 3, 0]
+    assert plotting.plot_boosting(toy, TOY, SIDE).get_title() == "the vote of 3: 0 of 10 wrong"
+    last = AdaBoostClassifier(n_estimators=3, store_distributions=False).fit(TOY, SIDE)
+    with pytest.raises(ValueError, match="store_distributions=True"):
+        plotting.plot_boosting(last, TOY, SIDE)
+    with pytest.raises(TypeError, match="plot_boosting draws AdaBoost"):
+        plotting.plot_boosting(LogitBoostClassifier().fit(TOY, SIDE), TOY, SIDE)
+    with pytest.raises(ValueError, match="fitted on 30"):
+        plotting.plot_boosting(boosted, CANCER, MALIGNANT)
+
+    rounds = plotting.RoundsDisplay.from_estimator(
+        boosted, ax=Figure().subplots(), others={"test": (CANCER[:50], MALIGNANT[:50])}
+    )
+    assert list(rounds.bounds) == ["product", "exponential", "uniform"]
+    assert rounds.errors["test"][-1] == 1 - boosted.score(CANCER[:50], MALIGNANT[:50])
+    with pytest.raises(TypeError, match="plot_rounds draws"):
+        plotting.plot_rounds(DecisionStump().fit(TOY, SIDE))
+
+    ax = Figure().subplots()
+    margins = plotting.MarginDisplay.from_estimator(
+        boosted, CANCER, MALIGNANT, rounds=[1, 40], cumulative=True, ax=ax
+    )
+    assert list(margins.margins) == ["1 round", "40 rounds"]
+    np.testing.assert_allclose(margins.margins["40 rounds"], boosted.margins(CANCER, MALIGNANT))
+    assert ax.get_xlim() == (-1, 1)
+    with pytest.raises(ValueError, match="rounds are those of a booster"):
+        plotting.plot_margins(
+            LinearSVC().fit(CANCER[::9], MALIGNANT[::9]), CANCER, MALIGNANT, rounds=[1]
+        )
+
+    marked = np.arange(len(CANCER)) < 9
+    weights = plotting.RowWeightsDisplay.from_estimators(
+        {"AdaBoost": boosted}, marked, ax=Figure().subplots()
+    )
+    assert weights.weights["AdaBoost"].mean() == pytest.approx(1)
+    with pytest.raises(ValueError, match="some of the rows"):
+        plotting.plot_row_weights({"AdaBoost": boosted}, ~marked | marked)
+    with pytest.raises(ValueError, match="no weights D_ of 3 rows"):
+        plotting.plot_row_weights({"AdaBoost": boosted}, [True, False, False])

@@ -25,6 +25,7 @@ from maxmargin.solvers import (
     QuadraticProgramme,
     Subgradient,
     Watch,
+    WorkingSet,
 )
 from maxmargin.solvers.classical import qp
 from maxmargin.solvers.classical.projected_gradient import projected
@@ -384,6 +385,48 @@ def test_frank_wolfe_refuses_what_has_no_corners():
     for method in (QuadraticProgramme(), ProjectedGradient()):
         alpha = method.solve(unbounded.over(Gram.of(line, Linear())), Watch(1e-6)).alpha
         np.testing.assert_allclose(alpha, [2.0, 2.0, 0.0], atol=1e-5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("method", [SMO(), WorkingSet(), QuadraticProgramme(), ProjectedGradient()])
+def test_a_dual_without_a_maximum_is_not_solved(method, bias):
+    random = np.random.default_rng(0)
+    mixed, sides = random.normal(size=(40, 2)), np.sign(random.normal(size=40))
+    endless = duals.c_svc(np.arange(40), sides, np.full(40, np.inf), bias=bias)
+    watch = Watch(1e-3, monitor=ProblemMonitor(Monitor(time_limit=1.0)))
+    found = method.solve(endless.over(Gram.of(mixed, Linear())), watch)
+    assert found.status in (Status.STALLED, Status.TIME_LIMIT)
+
+
+def test_a_box_far_smaller_than_the_rounding_of_a_step():
+    # one over the curvature is 1e16, the box 1e-6 wide
+    random = np.random.default_rng(1)
+    near = 1e-8 * random.normal(size=(60, 3))
+    sides = np.where(near[:, 0] + 5e-9 * random.normal(size=60) > 0, 1, -1)
+    model = SVC(kernel="linear", C=1e-6, solver="projected_gradient").fit(near, sides)
+    known = SVC(kernel="linear", C=1e-6, solver="smo").fit(near, sides).certificate_
+    assert model.certificate_.converged
+    assert model.certificate_.primal == pytest.approx(known.primal, rel=1e-6)
+    # features that say nothing have no curvature at all
+    nothing = SVC(kernel="linear", C=1e6, solver="qp").fit(np.zeros((4, 2)), [0, 1, 0, 1])
+    assert nothing.certificate_.converged
+
+
+def test_the_first_estimate_of_a_projected_gradient_can_be_stopped():
+    problem = duals.c_svc(np.arange(3), signs, np.full(3, 10.0)).over(Gram.of(line, Linear()))
+    stopped = Watch(monitor=ProblemMonitor(Monitor()))
+    run = ProjectedGradient().begin(problem, stopped)
+    products, usual = [], run.product
+
+    def product(direction):
+        products.append(direction)
+        stopped.monitor.fit.reason = Status.INTERRUPTED
+        return usual(direction)
+
+    run.product = product
+    run.advance(1)
+    assert len(products) == 1
+    assert run.n_iter == 0
 
 
 # -- subgradient ----------------------------------------------------------------------------------

@@ -306,6 +306,8 @@ def test_bad_questions_of_coordinate_ascent():
         coordinate_ascent(lambda x: -(x @ x), [0.0, 0.0], order="steepest")
     with pytest.raises(ValueError, match="not between its bounds"):  # where F may be larger
         coordinate_ascent(lambda x: -(x @ x), [0.0, 0.0], bounds=[(1, 2)] * 2)
+    with pytest.raises(ValueError, match="is -inf at the start"):
+        coordinate_ascent(lambda x: -np.inf if x[0] <= 0 else np.log(x[0]) - x[0], [0.0, 1.0])
 
 
 @pytest.mark.parametrize("method", [Chunking, Decomposition])

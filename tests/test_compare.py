@@ -64,6 +64,24 @@ def test_solvers_of_a_dual_problem_come_to_the_same_gap(tol):
     assert loose["smo"].tol >= comparison["smo"].tol  # in the solver's own units
 
 
+def test_no_run_gains_from_the_one_before():
+    made = []
+
+    class Watched(SMO):
+        """SMO that says how many rows of the Gram matrix it finds."""
+
+        def begin(self, problem, watch, pace=None):
+            made.append(problem.gram.host.store.used)
+            return super().begin(problem, watch, pace)
+
+    gram = Gram.of(X, RBF(0.1))
+    problem = duals.c_svc(ROWS, SIGN, np.full(len(y), 5.0)).over(gram)
+    comparison = compare_solvers(problem, solvers={"one": Watched(), "other": Watched()})
+    assert set(made) == {0}
+    assert gram.host.store.used == 0
+    assert comparison["one"].peak_bytes > 8 * len(y) ** 2  # the rows are in its memory
+
+
 def test_solvers_of_a_risk_and_why_others_do_not_take_it():
     comparison = compare_solvers(risk(Hinge()), time_limit=1.0, **QUICK)
     assert agree(comparison) >= {"multipliers", "dual_descent"}

@@ -135,7 +135,8 @@ def test_every_estimator(machine):
     assert ("score" in sections) == hasattr(model, "score")
     if not isinstance(model, FeatureMap):
         assert "problem" in sections
-        assert found.certificate is model.certificate_
+        assert found.certificate is getattr(model, "certificate_", None)
+        assert ("certificate" in sections) == ("tol" in model.get_params())  # trees solve nothing
         assert "fit time" in sections
     assert read(found._repr_html_()) == "".join(n + t for n, t in sections.items())
     assert "None" not in str(found)
@@ -182,6 +183,11 @@ def test_rows_that_no_machine_sees_have_no_slack(machine):
 def test_a_machine_of_nothing_and_one_between_two_costs():
     nothing = explain(SVC(time_limit=1e-9, kernel="linear", C=1e6).fit(X[:100], y[:100]))
     assert nothing.margin == np.inf
+    hard = explain(SVC(C=np.inf).fit(X[:100], y[:100]))  # whose slack is rounding
+    assert not hard.slack.positive
+    assert not hard.most_slack
+    few = SVC(approximation="nystroem").fit(X[:20] + np.arange(20)[:, None], np.arange(20) % 2)
+    assert "nan" not in explain(few).kernel
     bounded = explain(SVC(norm_bound=2.0).fit(X[50:], y[50:]))
     assert bounded.support.free is None  # of an expansion that is not a dual answer
 

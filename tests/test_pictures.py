@@ -12,6 +12,7 @@ import pytest
 from sklearn.datasets import load_iris, make_blobs, make_moons
 from sklearn.linear_model import LogisticRegression as TheirLogistic
 from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as TheirSVC
@@ -147,6 +148,23 @@ def test_free_and_bounded_support_vectors(machine, moons, ax):
     assert ax.get_title().endswith(
         f"{len(display.free)} free and {len(display.bounded)} bounded support vectors"
     )
+
+
+def test_of_a_search_its_best_machine_is_drawn(moons, ax):
+    X, y = moons
+    scaled = make_pipeline(StandardScaler(), SVC(trace=True))
+    search = GridSearchCV(scaled, {"svc__C": [0.1, 2.0]}, cv=3).fit(X, y)
+    ended = make_pipeline(StandardScaler(), GridSearchCV(SVC(), {"C": [2.0]}, cv=3)).fit(X, y)
+    for model, best in ((search, search.best_estimator_), (ended, ended[-1].best_estimator_)):
+        machine = best[-1] if model is search else best
+        display = StreetDisplay.from_estimator(model, X, y, ax=ax, **COARSE)
+        drawn = np.sort(np.concatenate([display.free, display.bounded]))
+        np.testing.assert_array_equal(drawn, np.sort(machine.support_))
+        assert "C = 2:" in ax.get_title()
+        decision = DecisionDisplay.from_estimator(model, X, y, ax=ax, **COARSE)
+        assert "C = 2" in decision.description
+    film = maxmargin.plotting.animate(search, X, y, max_frames=3)
+    assert len(film.frames) == 3
 
 
 def test_slack_of_a_kernel_machine_goes_to_the_nearest_point_of_the_edge(moons, ax):

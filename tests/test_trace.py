@@ -309,6 +309,14 @@ def test_a_callback_and_a_frame_see_the_same_as_the_arrays():
     signed = np.zeros(N)
     signed[model.support_] = model.dual_coef_[0]
     np.testing.assert_allclose(trace.alpha()[-1], np.abs(signed), atol=1e-9)
+    # weights are no multipliers
+    for machine in (LinearSVC(), LogisticRegression(), Ridge(), LinearRegression()):
+        fitted = machine.set_params(trace=True).fit(OWN, TWO)
+        assert fitted.trace_.records[0][-1].alpha.size == 0
+        assert fitted.trace_.variables().shape[0] == len(fitted.trace_.records[0])
+        with pytest.raises(ValueError, match=r"without multipliers: weights\(\) has"):
+            fitted.trace_.alpha()
+    assert KernelRidge(trace=True).fit(OWN, TWO).trace_.alpha().shape[1] == N
     several = LogisticRegression(trace=True).fit(OWN, THREE).trace_
     assert several.weights().shape == (len(several), 3, D)
     np.testing.assert_array_equal(several.to_frame()["w2_1"], several.weights()[:, 2, 1])

@@ -33,6 +33,7 @@ ax.set_title(f"the sum of all slack is {model.slack_.sum():.2f}")
 for slack in np.unique(model.slack_.round(3)):
     at = np.flatnonzero(np.isclose(model.slack_, slack, atol=1e-3) & (y == "right"))
     if len(at) and slack > 0:
-        place, paper = 0.12 + X[at].max(axis=0), {"facecolor": "white", "pad": 1, "alpha": 0.7}
+        place = X[at].max(axis=0) + np.array([0.2, 0.15])
+        paper = {"facecolor": "white", "pad": 1, "alpha": 0.7}
         ax.text(*place, rf"$\xi = {slack:.2f}$", bbox=paper)
 plt.show()

@@ -23,9 +23,10 @@ model = SVC(kernel="linear", C=np.inf).fit(X, y)
 # %%
 # On the left what the primal problem says, on the right what the dual adds: its multipliers.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.8, 4.6), layout="compressed")
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 4.2), layout="compressed")
 plot_separators({"maximum margin": model}, X, y, axes[0])
 axes[0].set(aspect="equal", title="a line, from w and b")
+axes[0].get_legend().remove()  # the classes are named on the right
 plot_street(model, X, y, axes[1])
 axes[1].set_title(f"its street, held by {len(model.support_)} of {len(X)} examples")
 print("multipliers:", np.abs(model.dual_coef_).round(3), "width:", round(2 * model.margin_, 4))

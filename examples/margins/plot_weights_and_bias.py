@@ -37,7 +37,7 @@ changes = {
     "w turns it": [(w, 1.0), (turned, 1.0)],
     "a factor leaves it": [(w, 1.0), (2 * w, 2.0)],
 }
-figure, axes = plt.subplots(1, 3, figsize=(8.6, 3.4), layout="compressed")
+figure, axes = plt.subplots(1, 3, figsize=(7.6, 3.6), layout="compressed")
 for ax, (title, lines) in zip(axes, changes.items(), strict=True):
     for (w, b), (colour, width) in zip(lines, LOOKS, strict=False):
         draw(ax, w, b, colour, width)

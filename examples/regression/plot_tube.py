@@ -21,7 +21,7 @@ y = np.sin(X[:, 0]) + 0.2 * random.normal(size=60)
 # %%
 # A wider tube leaves more examples inside, and fewer support vectors.
 
-figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.8), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 4.6), layout="constrained", sharey=True)
 for ax, epsilon in zip(axes, (0.15, 0.4), strict=True):
     model = SVR(kernel="rbf", gamma=0.5, C=5.0, epsilon=epsilon).fit(X, y)
     plot_tube(model, X, y, ax)

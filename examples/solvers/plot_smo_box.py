@@ -23,7 +23,7 @@ steps = {
 # On the left the labels are different and the optimum is inside; on the right they are equal, and
 # the step is cut at the end H.
 
-figure, axes = plt.subplots(1, 2, figsize=(8.8, 5.0), layout="compressed")
+figure, axes = plt.subplots(1, 2, figsize=(7.4, 4.4), layout="compressed")
 for ax, (labels, step) in zip(axes, steps.items(), strict=True):
     plot_smo_box(step, ax)
     print(f"{labels} labels: L = {step.L:.2f}, H = {step.H:.2f}, optimum at {step.unclipped:.2f}")

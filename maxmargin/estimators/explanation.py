@@ -304,7 +304,8 @@ def _kernel(machine: Any) -> str | None:
     if feature_map is not None:
         width, error = machine.feature_coef_.shape[1], feature_map.approximation_error_
         name = type(feature_map).__name__
-        return f"{shown}, approximated by {width} features of {name}: off by {error:.2g}"
+        off = f"off by {error:.2g}" if np.isfinite(error) else "how far off was not measured"
+        return f"{shown}, approximated by {width} features of {name}: {off}"
     if kernel.validity == "valid":
         return f"{shown}: a valid kernel"
     known = getattr(getattr(machine, "certificate_", None), "definiteness", None)
@@ -364,21 +365,22 @@ def _alpha(machine: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _largest_slack(machine: Any) -> np.ndarray | None:
-    """Slack of each row, the largest of any machine; none where no machine has seen it."""
+    """Slack of each row, the largest of any machine; none below tol, and where none has seen it."""
     given = getattr(machine, "slack_", None)
     if given is None:
         return None
     known = np.nan_to_num(given, nan=0.0)
-    return known if known.ndim == 1 else known.max(axis=1 if is_regressor(machine) else 0)
+    if known.ndim > 1:
+        known = known.max(axis=1 if is_regressor(machine) else 0)
+    return np.where(known > (getattr(machine, "tol", None) or 0.0), known, 0.0)
 
 
 def _counted(slack: np.ndarray, machine: Any) -> Slack:
-    none = getattr(machine, "tol", None) or 0.0
     most, in_margins = float(slack.max(initial=0.0)), is_classifier(machine)
     edges = np.array([*(edge for edge in _EDGES if edge < most), most])
     if not in_margins:
         edges = np.linspace(0.0, most, _BINS + 1)
-    place = np.where(slack > none, np.searchsorted(edges, slack), 0)
+    place = np.where(slack > 0, np.searchsorted(edges, slack), 0)
     return Slack(edges, np.bincount(place, minlength=len(edges)), in_margins)
 
 

@@ -5,9 +5,16 @@ matplotlib is loaded when a picture is drawn, not when this module is imported.
 
 from maxmargin.plotting.animation import Animation, animate
 from maxmargin.plotting.ensembles.bias_variance import BiasVarianceDisplay, plot_bias_variance
+from maxmargin.plotting.ensembles.boosting import BoostingDisplay, plot_boosting
 from maxmargin.plotting.ensembles.k_study import KStudyDisplay, plot_k_study
 from maxmargin.plotting.ensembles.learners import LearnersDisplay, plot_learners
 from maxmargin.plotting.ensembles.pairs import ErrorPairsDisplay, plot_error_pairs
+from maxmargin.plotting.ensembles.rounds import (
+    RoundsDisplay,
+    RowWeightsDisplay,
+    plot_rounds,
+    plot_row_weights,
+)
 from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_constraint
 from maxmargin.plotting.geometry.lift import LiftDisplay, plot_lift
 from maxmargin.plotting.kernels.basis import BasisDisplay, plot_basis
@@ -53,6 +60,7 @@ __all__ = [
     "Animation",
     "BasisDisplay",
     "BiasVarianceDisplay",
+    "BoostingDisplay",
     "ConstraintDisplay",
     "ConvergenceDisplay",
     "DecisionDisplay",
@@ -74,6 +82,8 @@ __all__ = [
     "ProcessDisplay",
     "RegularisationDisplay",
     "ReliabilityDisplay",
+    "RoundsDisplay",
+    "RowWeightsDisplay",
     "SMOBoxDisplay",
     "SchemeDisplay",
     "SearchDisplay",
@@ -89,6 +99,7 @@ __all__ = [
     "plot_alphas",
     "plot_basis",
     "plot_bias_variance",
+    "plot_boosting",
     "plot_constraint",
     "plot_decision",
     "plot_error_pairs",
@@ -108,6 +119,8 @@ __all__ = [
     "plot_process",
     "plot_regularisation",
     "plot_reliability",
+    "plot_rounds",
+    "plot_row_weights",
     "plot_scheme",
     "plot_search",
     "plot_separators",

@@ -213,7 +213,8 @@ def _pictures(source: Any, X: Any, y: Any, options: dict[str, Any]) -> Any:
     """Return what has the frames."""
     from matplotlib.figure import Figure
 
-    if hasattr(source, "trace_") or isinstance(source, Pipeline):
+    wrapped = isinstance(source, Pipeline) or hasattr(source, "best_estimator_")
+    if hasattr(source, "trace_") or wrapped:
         if X is None or y is None:
             raise ValueError(
                 "A machine's street, or tube, is drawn among its points: animate(model, X, y). The "

@@ -14,9 +14,22 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 
 def last_step(model: Any) -> Any:
-    """Return the machine itself: the fitted model, or the last step of a fitted pipeline."""
+    """Return the machine itself: the fitted model, or that of a fitted pipeline or search."""
     check_is_fitted(model)
-    return model[-1] if isinstance(model, Pipeline) else model
+    while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
+        model = model[-1] if isinstance(model, Pipeline) else model.best_estimator_
+    return model
+
+
+def transformed(model: Any, X: Any) -> Any:
+    """Return X as the machine of a pipeline or of a search sees it."""
+    while isinstance(model, Pipeline) or hasattr(model, "best_estimator_"):
+        if not isinstance(model, Pipeline):
+            model = model.best_estimator_
+            continue
+        X = model[:-1].transform(X) if len(model) > 1 else X
+        model = model[-1]
+    return X
 
 
 def check_drawable(
@@ -58,8 +71,7 @@ def check_training_rows(model: Any, X: Any, y: Any, asked_by: str) -> None:
 
 def _holds_support_vectors(model: Any, X: Any) -> bool:
     machine = last_step(model)
-    if machine is not model and len(model) > 1:
-        X = model[:-1].transform(X)
+    X = transformed(model, X)
     rows, known = dense(_safe_indexing(X, machine.support_)), dense(machine.support_vectors_)
     return rows.shape == known.shape and np.allclose(rows, known)
 
@@ -205,8 +217,7 @@ class Task:
 def machine_values(model: Any, X: Any) -> np.ndarray:
     """Return the value of each of a classifier's machines, shape (n_samples, n_machines)."""
     machine = last_step(model)
-    if machine is not model and len(model) > 1:
-        X = model[:-1].transform(X)
+    X = transformed(model, X)
     for name in ("_machine_values", "_values", "decision_function"):
         if hasattr(machine, name):
             values = np.asarray(getattr(machine, name)(X))

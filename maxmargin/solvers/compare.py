@@ -158,7 +158,8 @@ def compare_solvers(
 
     Each solver is run until its tolerance is found, which compiles, too, and then timed; the memory
     and the trace come from runs of their own, so that neither is in the time. Times of a problem
-    are those of solving it; of a machine, those of ``fit``.
+    are those of solving it, kernel values included; of a machine, those of ``fit``. Every run
+    begins anew: none finds rows of the Gram matrix that another has made.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def compare_solvers(
         results.append(result)
         if trace and result.status != REFUSED:
             traces[name] = Trace()
-            subject.run(solver, result.tol, time_limit, traces[name])
+            subject.run(subject.fresh(), solver, result.tol, time_limit, traces[name])
     if all(result.status == REFUSED for result in results):
         raise ValueError(f"No solver takes this: {results[0].why}" if results else "No solvers.")
     results.sort(key=lambda r: (r.status == REFUSED, not r.reached, r.seconds))
@@ -235,10 +236,23 @@ class _Subject(ABC):
         """Why a solver does not take it; None where it does, or where a run has to tell."""
 
     @abstractmethod
+    def fresh(self) -> Any:
+        """Return what is solved, as nobody has touched it: a run must not gain from the last."""
+
+    @abstractmethod
     def run(
-        self, solver: str | Method, tol: float, time_limit: float | None, trace: Trace | None = None
-    ) -> _Answer:
+        self,
+        fresh: Any,
+        solver: str | Method,
+        tol: float,
+        time_limit: float | None,
+        trace: Trace | None = None,
+    ) -> Any:
         """Solve it once; raises ValueError where the solver refuses."""
+
+    @abstractmethod
+    def judged(self, found: Any, tol: float) -> _Answer:
+        """How good what a run has found is; no part of its time."""
 
 
 class _Problem(_Subject):
@@ -267,16 +281,31 @@ class _Problem(_Subject):
     def refusal(self, solver: str | Method) -> str | None:
         return self._method(solver).accepts(self.problem)
 
-    def run(
-        self, solver: str | Method, tol: float, time_limit: float | None, trace: Trace | None = None
-    ) -> _Answer:
+    def fresh(self) -> DualProblem | Risk:
         problem = self.problem
+        if not isinstance(problem, DualProblem):
+            return problem
+        gram = problem.gram  # which keeps the rows that a solver has made
+        kept = gram.on_device or gram.program.is_given
+        return problem if kept else problem.over(gram.take(np.arange(gram.n)))
+
+    def run(
+        self,
+        fresh: Any,
+        solver: str | Method,
+        tol: float,
+        time_limit: float | None,
+        trace: Trace | None = None,
+    ) -> Any:
         monitor = Monitor(time_limit, [] if trace is None else [trace])
         watch = Watch(tol, -1, ProblemMonitor(monitor), seed=self.seed)
-        found = self._method(solver).solve(problem, watch)
+        found = self._method(solver).solve(fresh, watch)
+        return found[0] if isinstance(found, list) else found  # of a method for many
+
+    def judged(self, found: Any, tol: float) -> _Answer:
+        problem = self.problem
         if isinstance(problem, DualProblem):
             own = problem.renumbered().over(problem.gram.take(problem.rows))
-            found = found[0] if isinstance(found, list) else found  # of a method for many
             whole = replace(found, decision=None, status=Status.CONVERGED)  # also after a stop
             judged = evaluate(own, whole, tol, problem.gram.spectrum)
             certificate = judged.certificate
@@ -317,21 +346,31 @@ class _Machine(_Subject):
             raise ValueError(f"{name} has no solver {solver!r}; there are {known}.")
         return None
 
+    def fresh(self) -> Any:
+        return clone(self.machine)
+
     def run(
-        self, solver: str | Method, tol: float, time_limit: float | None, trace: Trace | None = None
-    ) -> _Answer:
-        machine = clone(self.machine)
+        self,
+        fresh: Any,
+        solver: str | Method,
+        tol: float,
+        time_limit: float | None,
+        trace: Trace | None = None,
+    ) -> Any:
+        machine = fresh
         machine.set_params(solver=solver, tol=tol, time_limit=time_limit, **self.options)
         machine.set_params(trace=False if trace is None else trace)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            machine.fit(self.X, self.y)
-        if not hasattr(machine.certificate_, "relative_gap"):
+            return machine.fit(self.X, self.y)
+
+    def judged(self, found: Any, tol: float) -> _Answer:
+        if not hasattr(found.certificate_, "relative_gap"):
             raise TypeError(
-                f"{type(machine).__name__} certifies no duality gap to compare solvers at."
+                f"{type(found).__name__} certifies no duality gap to compare solvers at."
             )
-        support = len(machine.support_) if hasattr(machine, "support_") else -1
-        return _Answer(machine.certificate_, int(np.sum(machine.n_iter_)), support)
+        support = len(found.support_) if hasattr(found, "support_") else -1
+        return _Answer(found.certificate_, int(np.sum(found.n_iter_)), support)
 
 
 def _subject(problem: Any, X: Any, y: Any, seed: int) -> _Subject:
@@ -421,20 +460,22 @@ def _timed(
     subject: _Subject, solver: str | Method, tol: float, time_limit: float | None
 ) -> tuple[_Answer, tuple[float, float]]:
     """Solve once; returns the answer, and the time on the clock and of the processor."""
+    fresh = subject.fresh()
     began, working = time.perf_counter(), time.process_time()
-    answer = subject.run(solver, tol, time_limit)
-    return answer, (time.perf_counter() - began, time.process_time() - working)
+    found = subject.run(fresh, solver, tol, time_limit)
+    spent = time.perf_counter() - began, time.process_time() - working
+    return subject.judged(found, tol), spent
 
 
 def _peak(subject: _Subject, solver: str | Method, tol: float, time_limit: float | None) -> int:
     """Most bytes that a run had allocated at a time, as Python knows them."""
-    running = tracemalloc.is_tracing()
+    running, fresh = tracemalloc.is_tracing(), subject.fresh()
     if not running:
         tracemalloc.start(1)
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     try:
-        subject.run(solver, tol, time_limit)
+        subject.run(fresh, solver, tol, time_limit)
         return tracemalloc.get_traced_memory()[1] - before
     finally:
         if not running:

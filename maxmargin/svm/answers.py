@@ -113,13 +113,20 @@ def answers_of_all(
     answers: dict[int, np.ndarray] = {}
     for (_, _), part in groups.items():
         some = [machines[k] for k in part]
-        if len(some) == 1 or not hasattr(some[0], "_common"):
+        if len(some) == 1 or not _can_be_stacked(some[0]):
             answers.update((k, getattr(machines[k], method)(X)) for k in part)
             continue
         points = some[0]._validated_points(X, some[0].kernel_)
         found = _answers(_stacked(some), method, points, workers)
         answers.update(zip(part, found, strict=True))
     return [answers[k] for k in range(len(machines))]
+
+
+def _can_be_stacked(machine: Any) -> bool:
+    """Whether a machine knows what it has in common, and has points that can be put together."""
+    points = getattr(machine, "support_vectors_", None)
+    stacks = sp.issparse(points) or (isinstance(points, np.ndarray) and points.ndim == 2)
+    return hasattr(machine, "_common") and stacks
 
 
 def _answers(stacked: _Stacked, method: str, X: Any, workers: Workers) -> list[np.ndarray]:

@@ -22,7 +22,6 @@ from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
 from maxmargin.duals import DualProblem
 from maxmargin.evaluation import Evaluation, evaluate
 from maxmargin.gram import Gram
-from maxmargin.kernels import Input
 from maxmargin.multiclass import as_scheme, read_class_weights, read_labels
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Solution, Status
@@ -62,9 +61,7 @@ class _Replicates:
         """Return what fits the replicates, or None where they have no Gram matrix in common."""
         plain = machine.device == "cpu" and machine.approximation is None
         plain = plain and machine.checkpoint is None and not machine.trace
-        if not plain or machine._validated_kernel().input in (Input.OBJECTS, Input.SEQUENCES):
-            return None
-        return cls(machine, X, y)
+        return cls(machine, X, y) if plain else None
 
     def _validated(self, X: Any, y: Any, kernel: Any) -> tuple[Any, Any]:
         raise NotImplementedError

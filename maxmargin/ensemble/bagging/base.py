@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import MetaEstimatorMixin
-from sklearn.utils import get_tags
+from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import Workers, thread_count
-from maxmargin.ensemble.bagging.members import Members, asked
+from maxmargin.ensemble.bagging.members import Members, are_strings, asked
 from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.data import validate_data
@@ -84,10 +84,11 @@ class Bagging(MetaEstimatorMixin, Estimator):
         known = getattr(self, "_replicates", None)
         if not (self.warm_start and hasattr(self, "estimators_")):
             self.estimators_, self._seeds = [], np.empty(0, dtype=np.int64)
-        elif known is not None and known.n_rows != replicates.n_rows:
+        elif known is not None and not known.same(replicates):
             raise ValueError(
-                f"warm_start=True goes on with the {known.n_rows} rows of the last fit, and X has "
-                f"{replicates.n_rows}: use warm_start=False for other data."
+                "warm_start=True adds members whose replicates are drawn like those of the last "
+                f"fit ({known.in_words()}), and now they are not ({replicates.in_words()}): use "
+                "warm_start=False for other data, weights or sizes."
             )
         before = len(self.estimators_)
         more = self.n_estimators - before
@@ -120,9 +121,11 @@ class Bagging(MetaEstimatorMixin, Estimator):
                 report(monitor, "bagging", done, total)
 
             machines: list[Any] = []
+            at_once = members.at_once if self.time_limit is None else 1
             while len(machines) < len(seeds) and not monitor.stopped():
-                some = seeds[len(machines) : len(machines) + members.at_once]
+                some = seeds[len(machines) : len(machines) + at_once]
                 machines += members.fit(some, before + len(machines), monitor.stopped, told)
+                at_once = min(2 * at_once, members.at_once)  # who is stopped loses few of them
             if not machines and not before:
                 machines = members.fit(seeds[:1])  # an ensemble has a member
             self.estimators_ = self.estimators_ + machines
@@ -145,13 +148,12 @@ class Bagging(MetaEstimatorMixin, Estimator):
 
     def _drawing(self, n: int, weight: np.ndarray | None) -> Replicates:
         """How replicates are drawn, or why they cannot be."""
-        width = self.max_features
+        width, there = self.max_features, getattr(self, "n_features_in_", 1)  # strings have one
         if not isinstance(width, Integral):
-            width = max(1, int(width * self.n_features_in_))
-        if width > self.n_features_in_:
+            width = max(1, int(width * there))
+        if width > there:
             raise ValueError(
-                f"max_features must be <= n_features: {width} of {self.n_features_in_} were asked "
-                "for."
+                f"max_features must be <= n_features: {width} of {there} were asked for."
             )
         if not self.bootstrap and self.oob_score:
             raise ValueError("Out of bag estimation only available if bootstrap=True")
@@ -162,7 +164,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
                 "without replacement, and rows of weight zero cannot be drawn."
             )
         how = self.bootstrap, self.bootstrap_features, weight
-        return Replicates(n, self.n_features_in_, size, int(width), *how)
+        return Replicates(n, there, size, int(width), *how)
 
     def _threads(self) -> Workers:
         """Threads for members. By default they come one after the other, with theirs inside."""
@@ -223,6 +225,10 @@ class Bagging(MetaEstimatorMixin, Estimator):
     def _checked(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """Check shapes; tables keep their columns' names and types for the members."""
         inner, first = get_tags(self._learner()).input_tags, not isinstance(y, str)
+        if are_strings(X):
+            if first:
+                check_consistent_length(X, y)
+            return (X, y) if first else X
         if hasattr(X, "columns") and not sp.issparse(X):
             return validate_data(self, X, y, reset=first, skip_check_array=True)
         return validate_data(

@@ -18,7 +18,7 @@ from maxmargin.ensemble.bagging.decomposition import (
     SquaredDecomposition,
     ZeroOneDecomposition,
 )
-from maxmargin.ensemble.bagging.members import Members, asked
+from maxmargin.ensemble.bagging.members import Members, are_strings, asked
 from maxmargin.ensemble.bagging.noise import FROM_X, Noise, estimate_noise
 from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
 from maxmargin.estimators.data import column, is_table
@@ -151,7 +151,7 @@ def _read(estimator: Any, X: Any, y: Any) -> tuple[Any, tuple, bool]:
     if is_table(y):
         raise ValueError("Bias and variance are those of one target: give one column of y.")
     y, labels = column(np.asarray(y)), is_classifier(estimator)
-    if not hasattr(X, "columns"):
+    if not hasattr(X, "columns") and not are_strings(X):
         refuse_unusable(X)
         X = check_array(X, accept_sparse="csr", dtype=None, ensure_all_finite="allow-nan")
     check_consistent_length(X, y)
@@ -162,7 +162,7 @@ def _read(estimator: Any, X: Any, y: Any) -> tuple[Any, tuple, bool]:
 
 
 def _replicates(X: Any, max_samples: Any) -> Replicates:
-    n, width = _num_samples(X), X.shape[1]
+    n, width = _num_samples(X), 1 if are_strings(X) else X.shape[1]
     return Replicates(n, width, replicate_size(max_samples, n), width)
 
 

@@ -198,6 +198,13 @@ class _naming:
             error.add_note(f"This was in the fit to {self.who}, counted from 0.")
 
 
+def are_strings(X: Any) -> bool:
+    """Whether these are texts or sequences, a string each, and no table."""
+    if getattr(X, "ndim", 1) != 1 or hasattr(X, "columns") or not hasattr(X, "__len__"):
+        return False
+    return len(X) > 0 and isinstance(next(iter(X)), str)
+
+
 def taken(X: Any, rows: np.ndarray | None, columns: np.ndarray | None) -> Any:
     """Some rows and columns of a table; None for all."""
     if columns is not None:

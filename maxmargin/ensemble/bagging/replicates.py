@@ -9,7 +9,7 @@ Reference: Breiman, Bagging predictors, Machine Learning 24, 1996.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -55,6 +55,20 @@ class Replicates:
     bootstrap: bool = True
     bootstrap_features: bool = False
     weight: np.ndarray | None = None
+
+    def same(self, other: Replicates) -> bool:
+        """Whether the other draws the same from the same seeds."""
+        mine, theirs = (replace(one, weight=None) for one in (self, other))
+        if self.weight is None or other.weight is None:
+            return mine == theirs and self.weight is other.weight
+        return mine == theirs and np.array_equal(self.weight, other.weight)
+
+    def in_words(self) -> str:
+        """Say what is drawn."""
+        weighted = "" if self.weight is None else " by weight"
+        return (
+            f"{self.size} of {self.n_rows} rows{weighted}, {self.width} of {self.n_columns} columns"
+        )
 
     def drawn(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Columns and rows of a replicate, as they were drawn."""

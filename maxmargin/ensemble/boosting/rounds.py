@@ -135,6 +135,8 @@ class AdaBoostRun(Run):
         self.least = np.where(problem.index == 1, np.finfo(np.float64).tiny, 0.0)
         several = problem.n_classes > 2
         self.votes = np.zeros((len(self.u), problem.n_classes) if several else (0, 0))
+        self.leader = np.zeros(len(self.votes), np.intp)  # the class with most votes, and how many
+        self.most = np.zeros(len(self.votes))
         self._keep_distribution()
 
     def resume(self, known: Rounds, answers: Iterable[np.ndarray]) -> None:
@@ -187,17 +189,25 @@ class AdaBoostRun(Run):
         """Add the votes of a hypothesis, and make the next distribution."""
         if np.isinf(alpha):  # it decides alone
             self.u[:] = 1.0
-            self.votes[:] = 0.0
-            alpha = 1.0
-            if len(self.votes):
-                self.votes[np.arange(len(predicted)), predicted] = 1.0
+            self.votes[:], self.most[:], self.leader[:] = 0.0, 0.0, 0
+            self._count(predicted, 1.0)
             return
         self.u += np.where(predicted == self.problem.index, alpha, -alpha)
-        if len(self.votes):
-            self.votes[np.arange(len(predicted)), predicted] += alpha
+        self._count(predicted, alpha)
         D = self.problem.weight * np.exp(self.u.min() - self.u)
         self.D = D / D.sum()
         self._keep_distribution()
+
+    def _count(self, predicted: np.ndarray, alpha: float) -> None:
+        """Add votes for one class of each row, of several; only that class can take the lead."""
+        if not len(self.votes):
+            return
+        places = np.arange(len(predicted)) * self.votes.shape[1] + predicted
+        votes = self.votes.reshape(-1)[places] + alpha
+        self.votes.reshape(-1)[places] = votes
+        ahead = (votes > self.most) | ((votes == self.most) & (predicted <= self.leader))
+        self.leader = np.where(ahead, predicted, self.leader)
+        self.most = np.where(ahead, votes, self.most)
 
     def _keep_distribution(self) -> None:
         if not self.method.keep:
@@ -206,10 +216,7 @@ class AdaBoostRun(Run):
 
     def _train_error(self) -> float:
         """Share of the rows, by D_1, that the vote misclassifies; zero is the first class's."""
-        if len(self.votes):
-            wrong = self.votes.argmax(axis=1) != self.problem.index
-        else:
-            wrong = self.u < self.least
+        wrong = self.leader != self.problem.index if len(self.votes) else self.u < self.least
         return float(self.problem.weight @ wrong)
 
     def margins(self) -> np.ndarray:

@@ -125,7 +125,7 @@ class LearnersDisplay(Display):
             points.append(np.column_stack([np.log(x) if (x > 0).all() else x, value]))
         if (x > 0).all() and x[-1] >= 20 * x[0]:
             ax.set_xscale("log")
-        low = min(0.0, float(self.variance[:, 0].min()))
+        low = min(0.0, float((self.variance[:, 0] - self.variance[:, 1]).min()))
         ax.set(ylim=(1.05 * low, None), xlabel=self.xlabel)
         ax.set_title("bias and variance by bootstrap replicates")
         ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)

@@ -14,6 +14,9 @@ from maxmargin.plotting.display import Display
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MIDDLE, _LOW = 0.55, 0.06  # of the picture: from where names are at the left, up to where above
+_WIDE, _TALL = 0.1, 0.02  # of the picture, half a name
+
 
 @dataclass
 class ErrorPairsDisplay(Display):
@@ -67,16 +70,16 @@ class ErrorPairsDisplay(Display):
         ):
             if which.any():
                 marks.scatter(ax, errors, errors[which], colour, marker)
-        middle = 0.55 * high
-        for (x, y), name in zip(errors, self.names, strict=True):
-            left = x > middle
+        for (x, y), name, (left, below) in zip(
+            errors, self.names, _sides(errors, high), strict=True
+        ):
             ax.annotate(
                 name,
                 (x, y),
-                (-6 if left else 6, -3),
+                (-6 if left else 6, -3 if below else 3),
                 textcoords="offset points",
                 ha="right" if left else "left",
-                va="top" if y < x else "bottom",
+                va="top" if below else "bottom",
                 fontsize="x-small",
             )
         ax.set(
@@ -87,6 +90,27 @@ class ErrorPairsDisplay(Display):
             ylabel=f"error of {self.up}",
             title=f"{self.up} better on {self.better} of {len(self.names)} data sets",
         )
+
+
+def _sides(errors: np.ndarray, high: float) -> list[tuple[bool, bool]]:
+    """For each dot whether its name goes to the left, and below: where no other name is yet."""
+    taken: list[tuple[float, float]] = []
+    sides = []
+    for x, y in errors:
+        usual = bool(x > _MIDDLE * high), bool(_LOW * high < y < x)
+        ways = [usual, (not usual[0], usual[1]), (usual[0], not usual[1])]
+        spots = [
+            (x + (-1 if left else 1) * _WIDE * high, y + (-1 if below else 1) * _TALL * high)
+            for left, below in ways
+        ]
+        free = [
+            all(abs(u - s) > 2 * _WIDE * high or abs(v - t) > 2 * _TALL * high for s, t in taken)
+            for u, v in spots
+        ]
+        best = free.index(True) if any(free) else 0
+        taken.append(spots[best])
+        sides.append(ways[best])
+    return sides
 
 
 def plot_error_pairs(

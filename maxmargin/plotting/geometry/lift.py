@@ -81,7 +81,7 @@ class LiftDisplay(PanelDisplay):
         if ax is None:
             import matplotlib.pyplot as plt
 
-            figure = plt.figure(figsize=(10.8, 4.8), layout="constrained")
+            figure = plt.figure(figsize=(8.0, 4.2), layout="constrained")
             ax = figure.add_subplot(1, 2, 1), figure.add_subplot(1, 2, 2, projection="3d")
         axes = super()._axes(ax)
         marks.axes_in_space(axes[0, 1], "The second panel of plot_lift")
@@ -111,7 +111,8 @@ class LiftDisplay(PanelDisplay):
         space.set(xlabel="$x_1^2$", ylabel="$x_2^2$", zlabel=r"$\sqrt{2}\,x_1 x_2$")
         space.set_title("lifted, and cut by a plane")
         space.view_init(elev=14, azim=-22)  # nearly along the plane that a circle becomes
-        space.set_box_aspect((4, 4, 4), zoom=0.95)
+        space.locator_params(nbins=3)
+        space.set_box_aspect((4, 4, 4), zoom=0.9)
         marks.legend(flat, points)
 
 

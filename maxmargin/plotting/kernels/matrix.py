@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples
 
@@ -122,8 +121,7 @@ class KernelMatrixDisplay(Display):
                 f"that ends in one; got {type(machine).__name__}. Give the kernel itself to "
                 "from_kernel."
             )
-        if isinstance(model, Pipeline) and len(model) > 1:
-            X = model[:-1].transform(X)
+        X = checks.transformed(model, X)
         return cls.from_kernel(machine.kernel_, X, y, ax, **options)
 
     def _draw(self, ax: Axes) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, check_random_state
 
 from maxmargin.plotting import checks, marks
@@ -78,9 +77,7 @@ class ProcessDisplay(Display):
         points = np.column_stack([checks.dense(X), np.asarray(y, dtype=np.float64)])
         low, high = points[:, 0].min(), points[:, 0].max()
         x = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), grid_resolution)
-        seen = checks.in_container_of(X, x[:, None])
-        if isinstance(model, Pipeline) and len(model) > 1:
-            seen = model[:-1].transform(seen)
+        seen = checks.transformed(model, checks.in_container_of(X, x[:, None]))
         mean, covariance = machine.predict(seen, return_cov=True)
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
         noise = machine.noise_level_ * machine._deviation[0] ** 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # unlike those of the classes in plot_decision
 _COLOURS = "#009e73", "#882255", "#56b4e9", "#d55e00"
-_TOP = 0.83  # of the picture's height: above is the legend
+_VOTE_WIDTH = 0.05  # of bars for margins of votes
+_TOP, _LINE = 0.95, 0.06  # of the picture's height; and of it for a line of the legend
 
 
 @dataclass
@@ -32,12 +33,15 @@ class MarginDisplay(Display):
     cumulative : bool
     task : str
         Which machine, if there are several.
+    votes : bool
+        Whether these are margins of votes, between -1 and 1, which know no street.
     """
 
     margins: dict[str, np.ndarray]
     bar_width: float | None = None
     cumulative: bool = False
     task: str = ""
+    votes: bool = False
 
     @classmethod
     def from_estimator(
@@ -52,11 +56,19 @@ class MarginDisplay(Display):
         bar_width: float | None = None,
         cumulative: bool = False,
         task: int | None = None,
+        rounds: Sequence[int] | None = None,
     ) -> MarginDisplay:
         """Evaluate a model and draw; parameters as in :func:`plot_margins`."""
         machine = checks.last_step(model)
         if bar_width is not None and not bar_width > 0:
             raise ValueError(f"bar_width must be positive, or None; got {bar_width!r}.")
+        if hasattr(machine, "margins"):
+            margins = _margins_of_votes(model, {label: (X, y), **(others or {})}, rounds)
+            return cls(margins, bar_width, cumulative, votes=True).plot(ax)
+        if rounds is not None:
+            raise ValueError(
+                f"rounds are those of a booster, and {type(machine).__name__} has none."
+            )
         chosen = checks.Task.of(model, task, "plot_margins")
         checks.refuse_softmax(machine, "plot_margins")
         margins = {}
@@ -90,6 +102,9 @@ class MarginDisplay(Display):
     def _draw(self, ax: Axes) -> None:
         from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
 
+        if self.votes:
+            self._draw_votes(ax)
+            return
         margins = self.margins
         low = min(-1.0, *(np.floor(m.min()) for m in margins.values()))
         high = max(2.0, *(np.floor(m.max()) + 1 for m in margins.values()))
@@ -108,10 +123,12 @@ class MarginDisplay(Display):
             # the first data are filled, the others outlines over them
             fill = {"fill": True, "alpha": 0.5} if k == 0 else {"linewidth": 2}
             ax.stairs(heights, edges, color=_COLOURS[k % len(_COLOURS)], label=text, **fill)
-        _zones(ax, top=_TOP)
+        below = ax.figure.get_layout_engine() is not None
+        top = _TOP if below else _TOP - _LINE * (len(margins) + 1)  # room for the legend
+        _zones(ax, top=top)
         ax.set(
             xlim=(low, high),
-            ylim=(0, 1.1 / _TOP * ax.get_ylim()[1]),
+            ylim=(0, 1.1 / top * ax.get_ylim()[1]),
             xlabel="y f(x)",
             ylabel="share of points up to y f(x)" if self.cumulative else "share of points",
             title="How far on the right side the points are" + f": {self.task}" * bool(self.task),
@@ -122,7 +139,49 @@ class MarginDisplay(Display):
             if self.cumulative
             else MaxNLocator(steps=[1, 2, 5, 10])
         )
-        ax.legend(loc="upper left", fontsize="small", frameon=False)
+        if below:
+            marks.legend_below(ax, ncols=1, fontsize="small")
+        else:
+            ax.legend(loc="upper left", fontsize="small", frameon=False)
+
+    def _draw_votes(self, ax: Axes) -> None:
+        """Draw margins of votes between -1 and 1."""
+        from matplotlib.ticker import PercentFormatter
+
+        edges = np.linspace(-1.0, 1.0, round(2.0 / (self.bar_width or _VOTE_WIDTH)) + 1)
+        for k, (name, m) in enumerate(self.margins.items()):
+            text = f"{name}: {np.mean(m <= 0):.1%} not right, least {m.min():.2f}"
+            colour = _COLOURS[k % len(_COLOURS)]
+            if self.cumulative:
+                ax.ecdf(m, color=colour, linewidth=2, label=text)
+                continue
+            fill = {"fill": True, "alpha": 0.5} if k == 0 else {"linewidth": 2}
+            ax.stairs(np.histogram(m, edges)[0] / len(m), edges, color=colour, label=text, **fill)
+        ax.axvline(0, color=marks.ink(), linewidth=1.2)
+        ax.set(
+            xlim=(-1, 1),
+            xlabel="margin: votes for the class less those for another",
+            ylabel="share of points up to the margin" if self.cumulative else "share of points",
+            title="The margins of the vote",
+        )
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        marks.legend_below(ax, ncols=1, fontsize="small")
+
+
+def _margins_of_votes(
+    model: Any, data: Mapping[str, tuple[Any, Any]], rounds: Sequence[int] | None
+) -> dict[str, np.ndarray]:
+    """Margins of each data set, after the last round or after several."""
+    machine = checks.last_step(model)
+    margins = {}
+    for name, (X, y) in data.items():
+        if machine is not model and len(model) > 1:
+            X = model[:-1].transform(X)
+        for stage in [None] if rounds is None else rounds:
+            said = name if stage is None else f"{stage} round{'s' * (stage != 1)}"
+            said = f"{name}, {said}" if stage is not None and len(data) > 1 else said
+            margins[said] = machine.margins(X, y, stage)
+    return margins
 
 
 def plot_margins(
@@ -136,12 +195,16 @@ def plot_margins(
     bar_width: float | None = None,
     cumulative: bool = False,
     task: int | None = None,
+    rounds: Sequence[int] | None = None,
 ) -> Axes:
     """Draw the distribution of ``y f(x)`` for a classifier.
 
     With the classes as y = -1 and y = +1, a point is on the wrong side where ``y f(x) < 0``, on the
     right side but in the street from 0 to 1, and beyond the street from 1 on. Values within the
     machine's ``tol`` of 1 count as 1: these are the support vectors on the edge of the street.
+
+    The vote of a booster has no street: its margins are normalised, between -1 and 1, and are those
+    of its ``margins``, for several classes, too.
 
     Parameters
     ----------
@@ -164,6 +227,8 @@ def plot_margins(
     task : int, optional
         With several classes, which of the machines for two that the model is made of; points of
         classes that it does not see are left out.
+    rounds : sequence of int, optional
+        Of a booster: after how many rounds, such as ``[5, 100, 1000]``; by default after the last.
 
     Returns
     -------
@@ -190,6 +255,7 @@ def plot_margins(
         bar_width=bar_width,
         cumulative=cumulative,
         task=task,
+        rounds=rounds,
     ).ax_
 
 

@@ -149,8 +149,10 @@ class AlphasDisplay(MovingDisplay):
             ax.set_xticks(places, [str(row) for row in self.rows[places]])
             ax.set(xlabel="row i", xlim=(-0.7, len(self.rows) - 0.3))
         else:
-            for values, colour, support in zip(self.alpha.T, colours, last, strict=True):
-                width, strength = (1.8, 1.0) if support else (0.8, 0.5)
+            lines = zip(self.alpha.T, colours, self.positive, last, strict=True)
+            for values, colour, above, support in sorted(lines, key=lambda line: line[2]):
+                width, strength = (1.8, 1.0) if support else (1.2, 0.6)
+                width = width if above else 2 * width  # both can be seen where they are equal
                 seen = slice(state + 1)
                 ax.plot(
                     self.steps[seen],

@@ -18,7 +18,6 @@ from maxmargin.plotting.solvers.posed import (
     names_of_sides,
     posed,
     traced,
-    transformed,
 )
 from maxmargin.svm.classification import KernelClassifier
 
@@ -125,7 +124,7 @@ class MovingStreetDisplay(MovingDisplay):
         checks.check_drawable(model, 2, "MovingStreetDisplay", _INSTEAD)
         check_consistent_length(X, y)
         index = checks.class_index(machine.classes_, y)
-        points, support = transformed(model, X), None
+        points, support = checks.transformed(model, X), None
         if getattr(machine, "kernel_", None) is None:
             coef, intercept = _weights(machine.trace_, problem)
         elif isinstance(machine, KernelClassifier):
@@ -146,7 +145,7 @@ class MovingStreetDisplay(MovingDisplay):
 
         def last(places: Any) -> np.ndarray:
             nonlocal features
-            features = checks.dense(transformed(model, places))
+            features = checks.dense(checks.transformed(model, places))
             if support is not None:
                 features = machine.kernel_(features, checks.dense(points)[used])
             return features @ coef[-1][used] + intercept[-1]

@@ -12,7 +12,7 @@ from maxmargin.gram import Gram
 from maxmargin.plotting import checks, marks
 from maxmargin.plotting.display import MovingDisplay
 from maxmargin.plotting.machines.tube import TubeDisplay
-from maxmargin.plotting.solvers.posed import away_from_zero, evaluated, traced, transformed
+from maxmargin.plotting.solvers.posed import away_from_zero, evaluated, traced
 from maxmargin.svm.svr import KernelRegressor
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class MovingTubeDisplay(MovingDisplay):
         options: dict[str, Any] = {"ax": Figure().subplots(), "grid_resolution": grid_resolution}
         last = TubeDisplay.from_estimator(model, X, y, **options)
         grid = checks.in_container_of(X, last.x[:, None])
-        rows, grid = (checks.dense(transformed(model, Z)) for Z in (X, grid))
+        rows, grid = (checks.dense(checks.transformed(model, Z)) for Z in (X, grid))
         alpha, tubes = None, np.full(len(records), last.epsilon)
         if isinstance(machine, KernelRegressor):
             weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)

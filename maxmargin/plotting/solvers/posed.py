@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
 from maxmargin.duals import DualProblem
@@ -30,11 +29,6 @@ def traced(model: Any, problem: int) -> tuple[Any, list]:
             "the way of the fit in trace_."
         )
     return machine, records_of(machine.trace_, problem)
-
-
-def transformed(model: Any, X: Any) -> Any:
-    """Return X as the machine at the end of a pipeline sees it."""
-    return model[:-1].transform(X) if isinstance(model, Pipeline) and len(model) > 1 else X
 
 
 def code_of(machine: Any, problem: int) -> np.ndarray:
@@ -69,7 +63,7 @@ def posed(
             f"X and y must be those of fit, in the same order: got {len(y)} rows where fit had "
             f"{machine.shape_fit_[0]}."
         )
-    index, X = checks.class_index(machine.classes_, y), transformed(model, X)
+    index, X = checks.class_index(machine.classes_, y), checks.transformed(model, X)
     rows, signs = machine.scheme_.tasks(index)[problem]
     if len(rows) > _MOST:
         raise ValueError(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _PADDING = 0.12  # around the data, as a share of their range
 
+_STYLES = ("-", "--", "-.", ":")  # of lines in turn, which may lie on each other
+
 
 @dataclass
 class SeparatorsDisplay(MovingDisplay):
@@ -198,4 +200,5 @@ def draw_lines(
             foot = middle - (w @ middle + b) / length**2 * w
             along = reach * np.array([-w[1], w[0]]) / length
             look = {"color": colours[k], "linewidth": 1.8, "label": label}
+            look["linestyle"] = _STYLES[k % len(_STYLES)]
             ax.plot(*np.transpose([foot - along, foot + along]), **look)

@@ -217,6 +217,8 @@ def coordinate_ascent(
         return after
 
     points, values, converged = [point], [float(function(point))], False
+    if not np.isfinite(values[0]):
+        raise ValueError(f"The function is {values[0]} at the start {start!r}: begin elsewhere.")
     moved: list[int] = []
     while not converged and len(moved) < max_iter:
         before = values[-1]

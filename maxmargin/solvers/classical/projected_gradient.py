@@ -42,6 +42,7 @@ from maxmargin.solvers.steps import check_step_size, step_sizes
 _REMEMBERED, _ENOUGH = 10, 1e-4  # values, and the part of the slope that a step is to win
 _RANGE = 1e-10, 1e10  # of Barzilai's and Borwein's steps, over the first one
 _POWERS = 20  # products that the largest curvature is estimated from
+_ROUNDING = 1e-12  # of a sum
 _REST = 1e-6  # of tol, that nothing moves by any more
 _PATIENCE, _LESS = 10_000, 0.99  # steps in which what moves should become less by this factor
 
@@ -122,7 +123,7 @@ class ProjectedGradientRun(GradientRun):
         """Steps of given sizes until nothing moves; converged only where that is the optimum."""
         method, tol = self.method, self.watch.tol
         exact = method.projection == "exact"
-        size = method.step_size or 1.0 / self._largest_curvature()
+        size = method.step_size or 1.0 / (yield from self._largest_curvature())
         least, patient_until = np.inf, _PATIENCE
         while True:
             (length,) = step_sizes(size, 0.0, self.n_iter, 1)
@@ -144,8 +145,8 @@ class ProjectedGradientRun(GradientRun):
             self.move(direction, 1.0, self.product(direction))
             yield
 
-    def _largest_curvature(self) -> float:
-        """Estimate the largest eigenvalue of Q, from above by a little."""
+    def _largest_curvature(self) -> Generator[None, None, float]:
+        """Estimate the largest eigenvalue of Q, from above by a little; yields to be stopped."""
         direction = np.random.default_rng(0).normal(size=len(self.problem))
         most = 1.0
         for _ in range(_POWERS):
@@ -154,6 +155,8 @@ class ProjectedGradientRun(GradientRun):
             most = float(np.linalg.norm(direction))
             if most == 0.0:
                 return 1.0
+            if self.watch.stopped() is not None:
+                yield
         return 1.1 * most
 
     def _spectral(self) -> Generator[None, None, None]:
@@ -164,7 +167,7 @@ class ProjectedGradientRun(GradientRun):
         problem = self.problem
         value = self._value()
         recent = deque([value], maxlen=_REMEMBERED)
-        first = step = 1.0 / self._largest_curvature()
+        first = step = 1.0 / (yield from self._largest_curvature())
         least, patient_until = np.inf, _PATIENCE
         while (violation := self.measure().violation) > self.watch.tol:
             if violation <= _LESS * least:
@@ -244,9 +247,26 @@ def nearest(z: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float) -
     inside = 0.5 * (low + high)
     free = (z - inside > lower) & (z - inside < upper)
     if not free.any():
-        return np.clip(z - high, lower, upper)
+        return _filled(np.clip(z - high, lower, upper), z, lower, upper, total)
     fixed = np.where(z - inside <= lower, lower, upper)[~free].sum()
     level = (z[free].sum() + fixed - total) / free.sum()
     out = np.clip(z - level, lower, upper)
     out[free] -= (out.sum() - total) / free.sum()  # the rounding of a z that is far away
-    return np.clip(out, lower, upper)
+    return _filled(np.clip(out, lower, upper), z, lower, upper, total)
+
+
+def _filled(
+    x: np.ndarray, z: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float
+) -> np.ndarray:
+    """Give what is left of a sum to those that come first.
+
+    Where z is so far away that the box is less than its rounding, nobody is free.
+    """
+    lack = total - float(x.sum())
+    if abs(lack) <= _ROUNDING * float(np.abs(x).sum()):
+        return x
+    order = np.argsort(-np.sign(lack) * z, kind="stable")
+    room = (upper - x if lack > 0 else x - lower)[order]
+    taken = np.diff(np.minimum(np.cumsum(room), abs(lack)), prepend=0.0)
+    x[order] += np.sign(lack) * taken
+    return np.clip(x, lower, upper)

@@ -313,7 +313,7 @@ def _units(K: np.ndarray, q: np.ndarray, ends: np.ndarray) -> tuple[float, float
     """
     curvature, slope = max(float(K.diagonal().max()), _TINY), float(np.abs(q).max())
     wall = float(np.abs(ends).max(initial=0.0)) or 1.0
-    unit = min(wall, (wall * slope / curvature) ** 0.5) if slope else wall
+    unit = min(wall, (wall * slope) ** 0.5 / curvature**0.5) if slope else wall
     return unit, unit * max(unit * curvature, slope)
 
 

@@ -243,6 +243,8 @@ class NearLevel:
         near = self._near(looks, _WIDE * violation + _MARGIN * goal)
         if not self.low_rank and MATRICES * self.counted**2 > self._room:
             return beta, violation, 0
+        if not len(near):  # of an infinite box whose sums do not bound it, nothing has room
+            return beta, violation, 0
         target = max(_TIGHTEN * violation, _BELOW * goal)
         if len(near) == len(self._loose):  # and a factor's answer is only as good as the factor
             target = (_BELOW if self.low_rank else _ONCE) * goal

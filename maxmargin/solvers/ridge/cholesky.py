@@ -65,11 +65,11 @@ class Cholesky(Method[RidgeSystem, RidgeSolution]):
 class CholeskyRun(Run):
     """Cholesky's factorisation at work."""
 
-    solves_for = "multipliers"
     words = "rows left {violation:.2g}"
 
     def __init__(self, problem: RidgeSystem, watch: Watch) -> None:
         self.problem, self.watch = problem, watch
+        self.solves_for = problem.solves_for
         self.factor: BlockCholesky | None = None
         self.answer: tuple[np.ndarray, np.ndarray] | None = None  # b, residual
 

@@ -73,11 +73,11 @@ class PreconditionedCG(Method[RidgeSystem, RidgeSolution]):
 class PreconditionedCGRun(Run):
     """Conjugate gradients at work on ``b`` (n, m), each output with steps of its own."""
 
-    solves_for = "multipliers"
     words = "residual {violation:.2g}"
 
     def __init__(self, problem: RidgeSystem, watch: Watch, rank: int | None) -> None:
         self.problem, self.watch = problem, watch
+        self.solves_for = problem.solves_for
         self.workers = Workers(watch.workers.count, watch.stopped)
         self.most, self.rank = rank, 0
         self.b = np.zeros_like(problem.right)

@@ -164,6 +164,8 @@ class LinearSystem(RidgeSystem):
 class PrimalSystem(LinearSystem):
     """The unknowns are the weights w of the features."""
 
+    solves_for = "weights"
+
     @cached_property
     def right(self) -> np.ndarray:
         """``Z'S t``."""

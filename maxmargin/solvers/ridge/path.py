@@ -103,6 +103,7 @@ class LeaveOneOut(Method[RidgePath, PathSolution]):
 class LeaveOneOutRun(Run):
     """Reduction to a band, then one lambda after the other; a step is a block or a lambda."""
 
+    solves_for = "multipliers"
     words = "work left {violation:.2g}"
 
     def __init__(self, path: RidgePath, watch: Watch) -> None:

@@ -28,7 +28,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,9 +56,12 @@ class RidgeSystem(ABC):
         Bytes for A, or for what stands in for it.
     rank : int
         Columns that a preconditioner of low rank usually has.
+    solves_for : {"multipliers", "weights"}
+        What b is.
     """
 
     alpha: float
+    solves_for: ClassVar[str] = "multipliers"
 
     @property
     @abstractmethod

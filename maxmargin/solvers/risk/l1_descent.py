@@ -84,7 +84,7 @@ class L1Descent(RiskMethod):
         if not problem.penalty.l1:
             return (
                 "Newton's method by coordinates is for penalty='l1' and the elastic net: use "
-                "solver='newton' or 'auto'."
+                "solver='auto'."
             )
         if not problem.loss.smooth or problem.loss.shape is None:
             return "penalty='l1' goes with a smooth loss: use the square of the hinge."

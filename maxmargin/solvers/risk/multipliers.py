@@ -118,7 +118,7 @@ class Multipliers(SystemMethod):
         if isinstance(problem, SoftmaxRisk) or problem.loss.smooth:
             return (
                 "The method of multipliers is for losses with kinks, and this one is smooth: use "
-                "solver='newton' or 'auto'."
+                "solver='auto'."
             )
         shape = problem.loss.shape
         if shape is None or shape.entropy or not np.isfinite(shape.low):
