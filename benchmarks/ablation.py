@@ -32,6 +32,7 @@ from harness import CPU, RESULTS, Records, chosen, environment, geometric_mean, 
 from harness import seconds as timed
 
 from maxmargin import SVC, SVR, LinearSVC, LinearSVR, LogisticRegression, SVCSearchCV
+from maxmargin.backends.cpu import operand
 from maxmargin.backends.cpu.dual import small as cpu_small
 from maxmargin.backends.cpu.dual import steps as cpu_steps
 from maxmargin.backends.cpu.dual.steps import steps_among
@@ -355,9 +356,9 @@ HEURISTICS = [
     ),
     Heuristic(
         "rows kept in float32",
-        "working_set._CHEAP",
+        "operand._CHEAP",
         _ENGINE,
-        _constants(working_set, _CHEAP=np.inf),
+        _constants(operand, _CHEAP=np.inf),
         silent=True,
     ),
     Heuristic(

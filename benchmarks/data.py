@@ -234,11 +234,41 @@ def reuters_classes(folder: Path, categories: int = 10) -> Data:
     return Data(X, y, X[:0], y[:0])
 
 
-def _reuters(folder: Path, categories: int) -> tuple[list[dict], list[str]]:
-    """Training documents, and the largest categories."""
+@dataclass(frozen=True)
+class Documents:
+    """Texts, and the topics of each."""
+
+    texts: list[str]
+    topics: list[list[str]]
+
+
+def reuters_documents(folder: Path) -> tuple[Documents, Documents, list[str]]:
+    """Reuters-21578, ModApte split: 9,603 and 3,299 documents, and the categories in both parts.
+
+    These are 90, the one with the most training documents first.
+    """
+    parts = []
+    for part in ("train", "test"):
+        some = _documents(folder, part)
+        parts.append(Documents(_texts(some), [document["topics"] for document in some]))
+    tested = {topic for topics in parts[1].topics for topic in topics}
+    counts = Counter(topic for topics in parts[0].topics for topic in topics)
+    return parts[0], parts[1], [topic for topic, _ in counts.most_common() if topic in tested]
+
+
+def _documents(folder: Path, part: str) -> list[dict]:
     with gzip.open(_within(folder) / REUTERS, "rt") as file:
         documents = [json.loads(line) for line in file]
-    train = [document for document in documents if document["modapte"] == "train"]
+    return [document for document in documents if document["modapte"] == part]
+
+
+def _texts(documents: list[dict]) -> list[str]:
+    return [f"{document['title'] or ''}\n{document['body'] or ''}" for document in documents]
+
+
+def _reuters(folder: Path, categories: int) -> tuple[list[dict], list[str]]:
+    """Training documents, and the largest categories."""
+    train = _documents(folder, "train")
     counts = Counter(topic for document in train for topic in document["topics"])
     return train, [topic for topic, _ in counts.most_common(categories)]
 
@@ -246,8 +276,7 @@ def _reuters(folder: Path, categories: int) -> tuple[list[dict], list[str]]:
 def _words(documents: list[dict]) -> sp.csr_matrix:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    texts = [f"{document['title'] or ''}\n{document['body'] or ''}" for document in documents]
-    return TfidfVectorizer().fit_transform(texts).tocsr()
+    return TfidfVectorizer().fit_transform(_texts(documents)).tocsr()
 
 
 def _within(folder: Path | None) -> Path:

@@ -421,6 +421,64 @@ MUTANTS = [
         "if False:",
         "test_certificates.py",
     ),
+    Mutant(
+        "81",
+        "stumps of equal error: the last one",
+        "backends/cpu/trees/stump.py",
+        "if right > best + TIE * whole:",
+        "if right >= best - TIE * whole:",
+        "test_boosting.py",
+    ),
+    Mutant(
+        "82",
+        "SAMME's alpha without its second term",
+        "ensemble/boosting/rounds.py",
+        "alpha = 0.5 * np.log((1.0 - error) / error * (problem.n_classes - 1))",
+        "alpha = 0.5 * np.log((1.0 - error) / error)",
+        "test_boosting.py",
+    ),
+    Mutant(
+        "83",
+        "a perfect hypothesis votes with the others",
+        "ensemble/boosting/vote.py",
+        "votes[:], total, alpha = 0.0, 0.0, 1.0",
+        "alpha = 1.0",
+        "test_boosting.py",
+    ),
+    Mutant(
+        "84",
+        "weak learners get weights of sum one",
+        "ensemble/boosting/weak.py",
+        "model.fit(self.X, y, sample_weight=len(D) * D)",
+        "model.fit(self.X, y, sample_weight=D)",
+        "test_boosting.py",
+    ),
+    Mutant(
+        "85",
+        "LogitBoost cuts steps and not curvatures",
+        "ensemble/boosting/newton.py",
+        "w = np.maximum(np.maximum(curvature, np.abs(slope) / most), _FLAT)\n"
+        "            z = -self.sign * slope / w",
+        "w = np.maximum(curvature, _FLAT)\n"
+        "            z = np.clip(-self.sign * slope / w, -most, most)",
+        "test_boosting.py",
+    ),
+    Mutant(
+        "86",
+        "LPBoost's slack costs one over the rows, whatever nu",
+        "ensemble/boosting/lpboost.py",
+        "np.minimum(problem.weight / nu, 1.0)",
+        "np.ones(len(self.sign))",
+        "test_boosting.py",
+    ),
+    Mutant(
+        "87",
+        "a warm start takes other rows",
+        "ensemble/boosting/rounds.py",
+        "np.abs(kept - self.D).max() > 1e-8 * kept.max()",
+        "False",
+        "test_boosting.py",
+    ),
 ]
 
 

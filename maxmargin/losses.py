@@ -68,8 +68,8 @@ class Shape(NamedTuple):
         """Return the s that maximises ``s u - V*(s) - (s - centre)^2 / (2 width)``."""
         if self.entropy:
             span = self.high - self.low
-            pull = self.linear - u + (self.low - centre) / width
-            z = _balanced_logit(self.entropy / span, pull, span / np.asarray(width))
+            offset = self.linear - u + (self.low - centre) / width
+            z = _balanced_logit(self.entropy / span, offset, span / np.asarray(width))
             return self.low + span * expit(z)
         s = centre + width * (u - self.linear)
         if self.threshold:
@@ -77,15 +77,15 @@ class Shape(NamedTuple):
         return np.clip(s / (1.0 + width * self.quadratic), self.low, self.high)
 
 
-def _balanced_logit(slope: float, pull: np.ndarray, bend: np.ndarray) -> np.ndarray:
-    """Solve ``slope z + pull + bend expit(z) = 0``, by Newton's method within bounds."""
-    low, high = np.broadcast_arrays(-(pull + bend) / slope, -pull / slope)
+def _balanced_logit(rate: float, offset: np.ndarray, height: np.ndarray) -> np.ndarray:
+    """Solve ``rate z + offset + height expit(z) = 0``, by Newton's method within bounds."""
+    low, high = np.broadcast_arrays(-(offset + height) / rate, -offset / rate)
     z = 0.5 * (low + high)
     for _ in range(_NEWTON_STEPS):
         p = expit(z)
-        value = slope * z + pull + bend * p
+        value = rate * z + offset + height * p
         low, high = np.where(value < 0, z, low), np.where(value > 0, z, high)
-        z = z - value / (slope + bend * p * (1.0 - p))
+        z = z - value / (rate + height * p * (1.0 - p))
         z = np.where((z > low) & (z < high), z, 0.5 * (low + high))
     return z
 

@@ -11,6 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     from maxmargin.backends.cpu.dual.certificate import Account
 
+_SOUND = 1e-7  # part of what is judged that rounding may be, by its wide bound, for any tol
+
 
 class Status(StrEnum):
     """How a solve ended, the best first."""
@@ -48,6 +50,17 @@ class Status(StrEnum):
     def stopped(self) -> bool:
         """Whether someone, or the clock, did not want to wait any longer."""
         return self in (Status.TIME_LIMIT, Status.INTERRUPTED)
+
+    def beside(self, rounding: float, tol: float) -> Status:
+        """Return it, or "stalled" where rounding may be more than a small part of what converged.
+
+        Bounds on rounding are wide, so that up to 1e-7 they are no reason for doubt at any tol.
+
+        >>> Status.CONVERGED.beside(1e-9, tol=1e-12), Status.CONVERGED.beside(1e-4, tol=1e-6)
+        (<Status.CONVERGED: 'converged'>, <Status.STALLED: 'stalled'>)
+        """
+        doubted = self is Status.CONVERGED and rounding > max(tol, _SOUND)
+        return Status.STALLED if doubted else self
 
     @property
     def severity(self) -> int:

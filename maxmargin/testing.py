@@ -397,8 +397,8 @@ def _check_derivatives(loss: Loss, u: np.ndarray) -> None:
     close: dict[str, Any] = {"rtol": 1e-6, "atol": 1e-7}
     rise = (loss.value(u + h) - loss.value(u - h)) / (2 * h)
     np.testing.assert_allclose(slope, rise, err_msg="slope", **close)
-    bend = (loss.slope(u + h) - loss.slope(u - h)) / (2 * h)
-    np.testing.assert_allclose(curvature, bend, err_msg="curvature", **close)
+    differences = (loss.slope(u + h) - loss.slope(u - h)) / (2 * h)
+    np.testing.assert_allclose(curvature, differences, err_msg="curvature", **close)
     both = loss.slope_and_curvature(u)
     np.testing.assert_allclose(both, (slope, curvature), err_msg="both at once", rtol=1e-12)
     kinks = _kinks(loss)

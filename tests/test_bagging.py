@@ -1,9 +1,11 @@
 """Bagging, and bias and variance by bootstrap replicates."""
 
 import pickle
+import re
 import signal
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -197,6 +199,24 @@ def test_tables_sparse_rows_and_given_kernels_share_too():
     )
 
 
+def test_the_examples_of_the_page_run(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "ensembles.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"^## Bagging, bias and variance\n(.*?)(?=^## |\Z)", page, re.M | re.S)
+    for example in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(compile(example, "ensembles.md", "exec"), {})
+    assert "bagged DecisionTreeClassifier, by this estimate" in capsys.readouterr().out
+
+
+def test_machines_that_are_watched_are_fitted_one_by_one():
+    X, y = IRIS
+    for options in ({"time_limit": 100.0}, {"callback": lambda progress: None}):
+        model = BaggingClassifier(SVC(**options), 2, random_state=0).fit(X, y)
+        assert "takes weights" in model.sharing_
+    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
+        model = BaggingClassifier(SVC(max_iter=1, gamma=5.0), 2, random_state=0).fit(X, y)
+    assert all(member.fit_status_ == 1 for member in model.estimators_)
+
+
 def test_soft_votes_of_kernel_machines():
     X, y = IRIS
     learner = SVC(probability="consistent")
@@ -288,7 +308,7 @@ def test_rows_are_drawn_in_proportion_to_their_weights():
 @pytest.mark.parametrize("voting", ["hard", "soft"])
 def test_replicates_without_a_class(learner, voting):
     X, y = IRIS
-    X, y = X[[*range(20), *range(50, 70), 100]], np.array(["a"] * 20 + ["b"] * 20 + ["c"])
+    X, y = X[[*range(20), *range(50, 70), 100]], np.array(["b"] * 20 + ["c"] * 20 + ["a"])
     if isinstance(learner, SVC) and voting == "soft":
         learner = clone(learner).set_params(probability=True)
     model = BaggingClassifier(learner, 12, random_state=0, voting=voting).fit(X, y)
@@ -296,7 +316,8 @@ def test_replicates_without_a_class(learner, voting):
     assert min(seen) == 2
     p = model.predict_proba(X)
     assert np.isfinite(p).all()
-    assert p[-1, 2] > 0
+    assert p[-1, 0] > 0
+    assert (model.predict(X[:40]) == y[:40]).all()
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert set(model.predict(X)) <= set("abc")
     if hasattr(model, "decision_function"):
@@ -506,6 +527,10 @@ def test_noise():
     y = x**2 + 0.5 * random.standard_normal(len(x))
     same = bias_variance(LinearRegression(), x[:, None], y, 20, random_state=0, noise="repeated")
     assert same.totals["noise"].value == pytest.approx(0.25, rel=0.15)
+    left = same.bias**2 - same.variance / same.K
+    assert same.totals["squared_bias_less_noise"].value == pytest.approx(
+        left[same.known].mean() - same.totals["noise"].value
+    )
     assert abs(same.totals["squared_bias_less_noise"].value) < 0.03
     near = bias_variance(LinearRegression(), x[:, None], y, 20, random_state=0, noise="neighbors")
     assert near.totals["noise"].value == pytest.approx(0.25, rel=0.15)

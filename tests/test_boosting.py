@@ -411,6 +411,15 @@ def test_logitboost_lowers_its_loss():
     np.testing.assert_allclose(1 - np.array(stages), model.train_errors_)
 
 
+def test_every_regression_goes_downhill():
+    """Also where rows are far on their wrong side, whose curvature is small."""
+    X, y = make_classification(1500, 30, flip_y=0.2, random_state=0)
+    model = LogitBoostClassifier(n_estimators=40, learning_rate=1.0).fit(X, y)
+    assert model.status_ == "completed"
+    assert (model.estimator_weights_ == 1.0).all()
+    assert (np.diff(model.train_losses_) < 0).all()
+
+
 def test_the_first_steps_by_hand():
     """GentleBoost fits y with weights exp(-u); LogitBoost 4 times half the label, all alike."""
     x, y = np.array([[0.0], [1.0], [2.0]]), np.array([-1.0, 1.0, -1.0])

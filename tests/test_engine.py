@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import safe_sparse_dot
 
 from maxmargin import SVC, SVR, Gram, NuSVC, NuSVR, OneClassSVM, duals
+from maxmargin.backends.cpu import operand
 from maxmargin.backends.cpu.dual.momentum import _project_direction
 from maxmargin.backends.cpu.dual.steps import BARRED, Block
 from maxmargin.backends.threads import Workers
@@ -56,7 +57,7 @@ def regime(request, monkeypatch):
         monkeypatch.setattr(working_set, "LARGEST", 300)
         monkeypatch.setattr(working_set, "_ADDED", 100)
         monkeypatch.setattr(working_set, "_FIRST", 100)
-        monkeypatch.setattr(working_set, "_CHEAP", 0.0)  # rows are kept
+        monkeypatch.setattr(operand, "_CHEAP", 0.0)  # rows are kept
     return request.param
 
 

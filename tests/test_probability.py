@@ -61,7 +61,9 @@ def test_every_scheme_has_every_kind_and_consistent_ones_follow_predict(multicla
         model = SVC(multiclass=multiclass, probability=kind, random_state=0).fit(X, y)
         p = model.predict_proba(Z)
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
-        assert (p >= 0).all()
+        assert (p > 0).all()
+        far = model.predict_log_proba(1e6 * Z)
+        assert np.isfinite(far).all()
         assert log_loss(y, p[: len(y)]) < 0.9 * prior
         if kind == "consistent":
             np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(Z))

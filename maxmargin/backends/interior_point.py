@@ -204,11 +204,11 @@ def minimise(
     count = xp.clip(member.sum(0), 1, None)
     # away from the walls, but not so far that the scores change by more than they differ now
     away = xp.clip(b, lower + _INSIDE * width, upper - _INSIDE * width) - b
-    bend = H @ away
+    image = H @ away
     score = v - member @ ((member.T @ v) / count)
-    share = (xp.abs(score).mean() + target) / (xp.abs(bend).mean() + target)
+    share = (xp.abs(score).mean() + target) / (xp.abs(image).mean() + target)
     share = xp.clip(share, _LEAST, 1.0)
-    x, v = b + share * away, v - share * bend
+    x, v = b + share * away, v - share * image
     sums = member.T @ b
     level = (member.T @ v) / count
     score = v - member @ level

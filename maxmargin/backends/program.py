@@ -276,12 +276,17 @@ class Program:
     @cached_property
     def is_given(self) -> bool:
         """Whether the values are those of a given matrix, as they are."""
-        return [step[0] for step in self.code] == [PUSH] and self.primitives[0].kind == PRECOMPUTED
+        return self.is_primitive and self.primitives[0].kind == PRECOMPUTED
+
+    @cached_property
+    def is_primitive(self) -> bool:
+        """Whether the values are those of one primitive, as they are."""
+        return [step[0] for step in self.code] == [PUSH]
 
     @cached_property
     def is_function(self) -> bool:
         """Whether the values are those of a Python function, as they are."""
-        return [step[0] for step in self.code] == [PUSH] and self.primitives[0].kind == FUNCTION
+        return self.is_primitive and self.primitives[0].kind == FUNCTION
 
     @cached_property
     def gaussian_rate(self) -> float | None:

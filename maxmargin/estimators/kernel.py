@@ -83,7 +83,7 @@ class KernelEstimator(Estimator):
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
         """Gram matrix of the training data; sets ``kernel_``, resolved, and ``device_``."""
         views, n = Views(X), _num_samples(X)
-        kernel = kernel.resolve(views, getattr(self, "feature_names_in_", None))
+        kernel = kernel.resolve(views, vars(self).get("feature_names_in_"))
         self.device_ = self._placed(kernel, X, n)
         if self.device_.on_gpu:
             gram: Gram = DeviceGram.of(
@@ -94,7 +94,7 @@ class KernelEstimator(Estimator):
             budget = memory.budget(self.cache_size, wanted)
             at_once = self.time_limit is None
             gram = Gram.of_resolved(
-                views, kernel, memory=budget, at_once=at_once, workers=self._workers()
+                views, kernel, memory=budget, at_once=at_once, workers=self._workers
             )
         gram.check()
         self.kernel_ = kernel

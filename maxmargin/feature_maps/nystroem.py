@@ -19,10 +19,13 @@ from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
 from maxmargin.feature_maps.base import PAIRED, FeatureMap
 from maxmargin.gram import Gram
+from maxmargin.kernels import Validity
 from maxmargin.solvers.ridge.preconditioner import RandomPivots
 
 _POOL, _PER_LANDMARK = 50_000, 10  # rows that pivots are drawn from, at most: a factor has them all
 _RESOLVED = 1e-12  # part of the largest eigenvalue below which one is rounding
+_INDEFINITE = 1e-8  # and below minus which it is none
+_WRONG = 1e-5  # error that a valid kernel does not have where its rank is reached
 
 
 class Nystroem(FeatureMap):
@@ -126,13 +129,6 @@ class Nystroem(FeatureMap):
         chosen = self._chosen(gram, random)
         values, vectors = np.linalg.eigh(gram.block(chosen, chosen))
         good = values > _RESOLVED * max(float(values[-1]), 0.0)
-        if good.sum() < min(self.n_components, gram.n):
-            rank = int(good.sum())
-            warn(
-                f"The kernel's values have rank {rank} here: there are so many columns, not "
-                f"n_components={self.n_components}. Fewer will do: Nystroem(n_components={rank}).",
-                UserWarning,
-            )
         self.normalization_ = (vectors[:, good] / np.sqrt(values[good])).T.copy()
         self.component_indices_ = chosen
         self._keep_support_vectors(X, chosen)
@@ -140,6 +136,22 @@ class Nystroem(FeatureMap):
         self._n_features_out = len(self.normalization_)
         rest = random.permutation(np.setdiff1d(np.arange(gram.n), chosen))[:PAIRED]
         self.approximation_error_ = self._error_on(X, rest) if len(rest) > 1 else float("nan")
+        rank, proven = self._n_features_out, gram.kernel.validity is Validity.VALID
+        few = rank < min(self.n_components, gram.n)
+        negative = float(values[0]) < -_INDEFINITE * float(values[-1])
+        if not proven and (negative or (few and self.approximation_error_ > _WRONG)):
+            warn(  # where the rank is reached, features of a valid kernel leave nothing over
+                f"The kernel {gram.kernel!r} is indefinite on these rows, and features are what "
+                f"products can have of it: {rank} columns, with approximation_error_ "
+                f"{self.approximation_error_:.2g}. Use a valid kernel, such as RBF().",
+                UserWarning,
+            )
+        elif few:
+            warn(
+                f"The kernel's values have rank {rank} here: there are so many columns, not "
+                f"n_components={self.n_components}. Fewer will do: Nystroem(n_components={rank}).",
+                UserWarning,
+            )
         return self
 
     def _chosen(self, gram: Gram, random: Any) -> np.ndarray:

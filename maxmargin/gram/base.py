@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -106,13 +106,18 @@ class Gram(ABC):
 
     @staticmethod
     def of_resolved(
-        X: Any, kernel: Kernel, *, memory: int, at_once: bool = True, workers: Workers | None = None
+        X: Any,
+        kernel: Kernel,
+        *,
+        memory: int,
+        at_once: bool = True,
+        workers: Callable[[], Workers] | None = None,
     ) -> Gram:
         """As :meth:`of`, for a resolved kernel; X are data or :class:`Views` of them.
 
         ``at_once`` lets a Python function compute the whole matrix of up to 2,000 points in one
-        call, and the workers, if any, that of functions of two strings, each value once. Who must
-        hear the clock meanwhile does without.
+        call, and the workers, who are asked for there, that of functions of two strings, each value
+        once. Who must hear the clock meanwhile does without.
         """
         from maxmargin.gram.host import HostGram  # a kind of this one
 

@@ -6,6 +6,7 @@ new ones.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,7 @@ class HostGram(Gram):
         kernel: Kernel,
         memory: int,
         at_once: bool = True,
-        workers: Workers | None = None,
+        workers: Callable[[], Workers] | None = None,
     ) -> HostGram:
         """Look at data or views of them through a resolved kernel: see :meth:`Gram.of_resolved`."""
         program = kernel.lower()
@@ -83,7 +84,7 @@ class HostGram(Gram):
             program, points = _evaluated(kernel, program, points)
         elif at_once and workers and program.pairs_strings and paired:
             values, rounding = np.empty((points.n, points.n)), points.rounding(program)
-            cpu.kernel_square(program, points, None, values, workers)
+            cpu.kernel_square(program, points, None, values, workers())
             program, points = _given(kernel, values)
             points.primitives[0].rounding = rounding
             memory -= 8 * points.n**2

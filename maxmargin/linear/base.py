@@ -227,8 +227,8 @@ class LinearClassifier(ClassifierMixin, SparseCoefMixin, LinearMachine):
         if scheme.direct:
             raise ValueError(
                 f"{scheme!r} is one problem for all classes, with a hinge of its own, and not made "
-                f"of machines for two such as {type(self).__name__}: use "
-                f'LinearSVC(multiclass="crammer_singer").'
+                f"of machines for two such as {type(self).__name__}: give it to LinearSVC or SVC, "
+                "as multiclass=..."
             )
 
     def _weights_and_factors(

@@ -62,10 +62,8 @@ from maxmargin.solvers.risk.run import RiskCache
 from maxmargin.solvers.select import RISK_METHODS, in_words, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
-_OF_A_FIT = (
-    *("certificate_", "C_", "lam_", "solver_", "solver_why_", "trace_", "loss_curve_"),
-    *("_answers", "_street"),
-)
+_SAID = ("certificate_", "C_", "lam_", "solver_", "solver_why_", "trace_", "loss_curve_")
+_OF_A_FIT = (*_SAID, "_answers", "_street")
 _OF_A_STREAM = ("_streams", "t_")
 
 
@@ -79,8 +77,7 @@ def takes_streams(machine: Any) -> None:
         )
     if machine._penalty != L2:
         raise AttributeError(
-            f"partial_fit goes with the l2 penalty; these parameters say {machine._penalty}. Use "
-            "fit."
+            f"partial_fit goes with the l2 penalty, and here it is {machine._penalty}. Use fit."
         )
     if getattr(machine, "class_weight", None) == "balanced":
         raise AttributeError(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+SMALLEST = 1e-7  # probability of a class or side: who says zero would have no logarithm
+
 
 def couple(r: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Class probabilities (n, K) from ``r[:, t] = P(positive side of task t | either side)``.
@@ -16,8 +18,9 @@ def couple(r: np.ndarray, code: np.ndarray) -> np.ndarray:
 
         sum_t ((1 - r_t) P_t - r_t N_t)^2
 
-    over the probability simplex; its solution is one linear system per row. Where the tasks leave
-    more than one, the most even of them is taken.
+    with ``sum_k p_k = 1``, which is one linear system per row. Where the tasks leave more than one
+    solution, the most even of them is taken. That of pairs is positive. Codes may leave classes
+    less than nothing: they get the smallest probability, and the others what their shares are.
 
     Examples
     --------
@@ -41,5 +44,5 @@ def couple(r: np.ndarray, code: np.ndarray) -> np.ndarray:
         p = np.linalg.solve(system, right)
     else:
         p = np.linalg.pinv(system, hermitian=True) @ right
-    p = np.clip(p[:, :n_classes, 0], 0.0, None)
+    p = np.clip(p[:, :n_classes, 0], SMALLEST, None)
     return p / p.sum(axis=1, keepdims=True)

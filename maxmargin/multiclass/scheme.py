@@ -27,11 +27,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit, softmax
 
-from maxmargin.multiclass.coupling import couple
+from maxmargin.multiclass.coupling import SMALLEST, couple
 
 Question = tuple[int, np.ndarray]  # a machine, and the points at which its value is wanted
 Ask = Callable[[list[Question]], list[np.ndarray]]
-_SMALLEST = 1e-7  # probability of a side
 
 
 def tied(scores: np.ndarray) -> np.ndarray:
@@ -203,7 +202,7 @@ class Scheme(ABC):
         The softmax of the logits or, ``by_sides``, ``1 / (1 + exp(-scale value))`` put together.
         """
         if self.by_sides:
-            return self.probabilities(np.clip(expit(scale * values), _SMALLEST, 1 - _SMALLEST))
+            return self.probabilities(np.clip(expit(scale * values), SMALLEST, 1 - SMALLEST))
         return softmax(scale * self.logits(values), axis=1)
 
     # -- layout of the coefficients ------------------------------------------------------------

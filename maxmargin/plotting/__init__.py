@@ -15,6 +15,7 @@ from maxmargin.plotting.ensembles.rounds import (
     plot_rounds,
     plot_row_weights,
 )
+from maxmargin.plotting.ensembles.words import BoostedWordsDisplay, plot_boosted_words
 from maxmargin.plotting.geometry.constraint import ConstraintDisplay, plot_constraint
 from maxmargin.plotting.geometry.lift import LiftDisplay, plot_lift
 from maxmargin.plotting.kernels.basis import BasisDisplay, plot_basis
@@ -60,6 +61,7 @@ __all__ = [
     "Animation",
     "BasisDisplay",
     "BiasVarianceDisplay",
+    "BoostedWordsDisplay",
     "BoostingDisplay",
     "ConstraintDisplay",
     "ConvergenceDisplay",
@@ -99,6 +101,7 @@ __all__ = [
     "plot_alphas",
     "plot_basis",
     "plot_bias_variance",
+    "plot_boosted_words",
     "plot_boosting",
     "plot_constraint",
     "plot_decision",

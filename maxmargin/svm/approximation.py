@@ -26,7 +26,7 @@ from maxmargin.certificate import RiskCertificate
 from maxmargin.estimators.warn import warn
 from maxmargin.feature_maps import FeatureMap, Nystroem, RandomFourier
 from maxmargin.gram.spectrum import Definiteness
-from maxmargin.kernels import Kernel
+from maxmargin.kernels import Kernel, Validity
 from maxmargin.linear import LinearSVC, LinearSVR
 from maxmargin.linear.risk_machine import kept
 from maxmargin.progress import Monitor, ProblemMonitor
@@ -119,9 +119,7 @@ class FeatureSpace:
         if self.error > _LARGE:
             warn(
                 f"The features stand in for another kernel than {kernel!r}: products of them are "
-                f"off by {self.error:.0%} on held-out pairs. Raise n_components, as in "
-                f"approximation={type(self.map).__name__}(n_components="
-                f"{4 * self.map._n_features_out}).",
+                f"off by {self.error:.0%} on held-out pairs. {_advice(kernel, self.map)}",
                 UserWarning,
             )
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
@@ -297,6 +295,15 @@ def _refuse(machine: Any) -> None:
             f"{asked} is solved on the CPU: use device='cpu', or approximation=None with "
             f"device={machine.device!r}."
         )
+
+
+def _advice(kernel: Kernel, used: FeatureMap) -> str:
+    """What to do about features that are far from the kernel."""
+    more = f"{type(used).__name__}(n_components={4 * used._n_features_out})"
+    advice = f"Raise n_components, as in approximation={more}."
+    if kernel.validity is Validity.VALID:
+        return advice
+    return f"{advice} If check_valid(kernel, X) finds the kernel indefinite, no features are it."
 
 
 def _map_for(machine: Any, kernel: Kernel) -> FeatureMap:

@@ -103,7 +103,8 @@ class KernelMachine(KernelEstimator):
                 self.checkpoint, X, self.kernel_, problems, self.checkpoint_interval
             )
             monitor.listeners.append(checkpoint)
-        if isinstance(self.kernel_, Linear) and self.norm_bound is None:  # whose box changes
+        heard = bool(monitor.listeners) and self.norm_bound is None  # which changes the box
+        if heard and isinstance(self.kernel_, Linear):
             monitor.readings |= {
                 k: readings.of_dual(problem, X, self._sign) for k, problem in enumerate(problems)
             }
@@ -304,9 +305,9 @@ def _nonzero(beta: np.ndarray) -> tuple[int, np.ndarray, np.ndarray]:
 def _free_and_bounded(evaluation: Evaluation) -> tuple[int, int]:
     """How many of the variables are between their bounds, and how many at one that is not zero."""
     problem, beta = evaluation.problem, evaluation.solution.beta
-    used = beta != 0
-    bounded = used & ((beta <= problem.lower) | (beta >= problem.upper))
-    return int(used.sum() - bounded.sum()), int(bounded.sum())
+    at_wall = (beta <= problem.lower) | (beta >= problem.upper)
+    bounded = int(np.count_nonzero(beta[at_wall]))
+    return int(np.count_nonzero(beta)) - bounded, bounded
 
 
 def _scattered(size: int, places: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -383,8 +383,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @available_if(_wants_probability)
     @takes_tensors
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of :meth:`predict_proba`."""
-        return np.log(self.predict_proba(X))
+        """Return the logarithm of :meth:`predict_proba`; of zero, that of the next number."""
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
 
     # -- decisions -----------------------------------------------------------------------------
 

@@ -27,9 +27,9 @@ from scipy.special import expit, logsumexp
 
 from maxmargin.backends.cpu.sigmoid import fit_sigmoid
 from maxmargin.multiclass import Scheme
+from maxmargin.multiclass.coupling import SMALLEST
 
 KINDS = ("sigmoid", "isotonic", "temperature", "consistent")
-_SMALLEST = 1e-7
 _SCALES = 12.0  # logarithm of the largest scale, over values of one, and minus the smallest's
 _LEAST = 1e-5  # scale of sides, likewise
 _AHEAD = 1e-12  # share by which the predicted class leads where it would only be level
@@ -86,7 +86,7 @@ class Sigmoids(Calibration):
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Class probabilities, (n, classes)."""
         r = expit(-(self.A * values + self.B))
-        return self.scheme.probabilities(np.clip(r, _SMALLEST, 1 - _SMALLEST))
+        return self.scheme.probabilities(np.clip(r, SMALLEST, 1 - SMALLEST))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Isotonic(Calibration):
     def probabilities(self, values: np.ndarray) -> np.ndarray:
         """Class probabilities, (n, classes)."""
         r = [np.interp(f, *steps) for f, steps in zip(values.T, self.steps, strict=True)]
-        return self.scheme.probabilities(np.clip(r, _SMALLEST, 1 - _SMALLEST).T)
+        return self.scheme.probabilities(np.clip(r, SMALLEST, 1 - SMALLEST).T)
 
 
 @dataclass(frozen=True)

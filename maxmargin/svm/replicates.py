@@ -33,7 +33,10 @@ _AT_ONCE = 64  # replicates that are solved together
 _ENTRIES = 1 << 24  # values of all machines that are held at a time
 _GOAL = 0.5  # of tol, that float32 goes for: the rest is for its rounding
 _SHARE = 0.5  # of the memory, for a Gram matrix of which many solves take parts
+_DEAR = 3.0  # ns for a kernel value, from which to keep it pays: 100 features or so
 _WHY = "one Gram matrix for all replicates"
+_ANEW = "whose values are sooner made than kept"
+_LARGE = "whose values have no room: raise cache_size to keep them"
 _TOGETHER = "alpha_seeding"
 _BEGUN = "begun from the solution on all rows, many replicates at a time"
 
@@ -51,8 +54,12 @@ class _Replicates:
         gram: Any = self.pattern._gram(self.X, kernel)
         self.common = Common()
         n = gram.n
-        if self._takes_parts() and 8 * n**2 <= _SHARE * gram.memory:
-            gram = gram.host.given(self.pattern._workers())
+        if self._takes_parts():
+            room = 8 * n**2 <= _SHARE * gram.memory
+            if room and gram.host.points.entry_time >= _DEAR:
+                gram = gram.host.given(self.pattern._workers())
+            else:
+                self.why = f"{_WHY}, {_ANEW if room else _LARGE}"
         self.gram: Gram = gram
         self.at_once = min(_AT_ONCE, max(1, int(_ENTRIES // n)))
 
@@ -60,8 +67,8 @@ class _Replicates:
     def of(cls, machine: Any, X: Any, y: Any) -> Any:
         """Return what fits the replicates, or None where they have no Gram matrix in common."""
         plain = machine.device == "cpu" and machine.approximation is None
-        plain = plain and machine.checkpoint is None and not machine.trace
-        return cls(machine, X, y) if plain else None
+        watched = machine.trace or machine.callback is not None or machine.time_limit is not None
+        return None if watched or machine.checkpoint or not plain else cls(machine, X, y)
 
     def _validated(self, X: Any, y: Any, kernel: Any) -> tuple[Any, Any]:
         raise NotImplementedError
@@ -146,7 +153,8 @@ class ReplicatesOfClasses(_Replicates):
         soft = cost is not None and (np.isfinite(cost) or m.lam is not None)
         several = len(np.unique(self.y))
         direct = as_scheme(m.multiclass, several).direct if several > 1 else True
-        return soft and m.norm_bound is None and m.solver == "auto" and not direct
+        usual = m.norm_bound is None and m.solver == "auto" and m.max_iter < 0
+        return soft and usual and not direct
 
     @on_one_blas_thread
     def fit(

@@ -15,6 +15,8 @@ from maxmargin.backends.cpu.vectors import DenseVectors, Vectors
 from maxmargin.backends.program import Program
 from maxmargin.backends.views import Views
 
+_CHEAP = 1.0  # nanoseconds for a kernel value: memory for those that take less serves blocks better
+
 
 class Operand:
     """One side of a kernel matrix: a data set as every primitive of a programme sees it."""
@@ -108,6 +110,11 @@ class Operand:
             else (0.02 if isinstance(points, DenseVectors) else 0.05) * points.width
             for points in self.primitives
         )
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether a kernel value is rather made again than kept."""
+        return self.entry_time < _CHEAP
 
     @property
     def float32_bytes(self) -> int:

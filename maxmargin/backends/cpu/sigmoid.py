@@ -32,12 +32,12 @@ def fit_sigmoid(value, target, weight, start, shifted):
             e = math.exp(-abs(z))
             p = e / (1.0 + e) if z >= 0.0 else 1.0 / (1.0 + e)
             slope = weight[i] * (target[i] - p)
-            bend = weight[i] * e / ((1.0 + e) * (1.0 + e))
+            curvature = weight[i] * e / ((1.0 + e) * (1.0 + e))
             gradient_A += f * slope
             gradient_B += slope
-            AA += f * f * bend
-            AB += f * bend
-            BB += bend
+            AA += f * f * curvature
+            AB += f * curvature
+            BB += curvature
         if not shifted:
             gradient_B, AB, BB = 0.0, 0.0, 1.0
         if max(abs(gradient_A), abs(gradient_B)) < max(_SLOPE, _SHARE * total):

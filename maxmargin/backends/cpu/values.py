@@ -189,7 +189,7 @@ def _values(
     """Yield ``(start, stop, kernel values)`` over a stripe of ``right``, tile by tile."""
     q, (first, last) = len(rows), span
     step = min(max(TILE_BYTES // left.dtype.itemsize // max(right.width, q), 16), 4096)
-    at_once = program.gaussian_rate is not None or program.is_given  # without primitives apart
+    at_once = program.gaussian_rate is not None or program.is_primitive  # without tiles apart
     tiles_held = 1 if at_once else len(panels) + 1
     row_factors = np.ascontiguousarray(left.factors[:, rows])
     with rooms.lent(tiles_held * q * min(step, last - first), left.dtype) as buffer:
@@ -200,7 +200,7 @@ def _values(
             if program.gaussian_rate is not None:
                 rate = program.gaussian_rate
                 right.primitives[0].gaussian_tile(panels[0], start, stop, rate, values)
-            elif program.is_given:
+            elif program.is_primitive:
                 right.primitives[0].tile(panels[0], start, stop, values)
             else:
                 tiles = buffer[size : size * tiles_held].reshape(len(panels), q, stop - start)

@@ -133,10 +133,10 @@ def _pair_steps(
         if taken == 0:
             goal = tl.maximum(tol, share * (top - bottom))
         row_i = tl.load(base + i * Q + o)
-        bend_i = tl.load(base + i * Q + i)
+        diagonal_i = tl.load(base + i * Q + i)
         slope = tl.where(falls, tl.maximum(top - v, 0.0), 0.0)
-        bend = tl.maximum(bend_i + diagonal - 2.0 * row_i, 1e-12)
-        gain = slope * slope / bend
+        curvature = tl.maximum(diagonal_i + diagonal - 2.0 * row_i, 1e-12)
+        gain = slope * slope / curvature
         best, j, slope_j, room_j = tl.reduce((gain, o, slope, x - low), 0, _best)
         go = (top - bottom > goal) & (taken < max_steps) & (best > 0)
         if go:
@@ -173,7 +173,7 @@ def _single_steps(
     low = tl.load(lower + p * Q + o)
     high = tl.load(upper + p * Q + o)
     base = K + p * Q * Q
-    bend = tl.maximum(tl.load(base + o * Q + o), 1e-12)
+    curvature = tl.maximum(tl.load(base + o * Q + o), 1e-12)
     taken = 0
     goal = tol
     go = True
@@ -182,8 +182,8 @@ def _single_steps(
         worst = tl.max(slope, 0)
         if taken == 0:
             goal = tl.maximum(tol, share * worst)
-        gain = slope * slope / bend
-        best, i, wish = tl.reduce((gain, o, v / bend), 0, _greatest)
+        gain = slope * slope / curvature
+        best, i, wish = tl.reduce((gain, o, v / curvature), 0, _greatest)
         go = (worst > goal) & (taken < max_steps) & (best > 0)
         if go:
             row = tl.load(base + i * Q + o)
@@ -644,14 +644,14 @@ def _step_lengths(H, slope, longest, out, count, max_steps, P: tl.constexpr):
     H += problem * count * count
     u = tl.load(slope + own, mask=inside, other=0.0)
     limit = tl.load(longest + own, mask=inside, other=0.0)
-    bend = tl.maximum(tl.load(H + o * count + o, mask=inside, other=1.0), 1e-30)
+    curvature = tl.maximum(tl.load(H + o * count + o, mask=inside, other=1.0), 1e-30)
     t = tl.zeros((P,), tl.float32)
     total = 0.0
     taken = 0
     go = True
     while go:
-        step = tl.minimum(tl.maximum(t + u / bend, 0.0), limit) - t
-        gain, i, step_i = tl.reduce((step * (u - 0.5 * bend * step), o, step), 0, _greatest)
+        step = tl.minimum(tl.maximum(t + u / curvature, 0.0), limit) - t
+        gain, i, step_i = tl.reduce((step * (u - 0.5 * curvature * step), o, step), 0, _greatest)
         go = (gain > 1e-3 / P * total) & (gain > 0) & (taken < max_steps)
         if go:
             u -= step_i * tl.load(H + i * count + o, mask=inside, other=0.0)

@@ -23,8 +23,7 @@ from maxmargin.backends.cuda.trees import tree_order
 from maxmargin.backends.device import on_host
 
 _ARRAYS = ("row", "orientation", "group", "b", "lower", "upper", "v", "v_at_zero")
-_NONE = -1e29  # less is padding
-_LEAST_SET = 16
+_NONE, _LEAST_SET = -1e29, 16  # less is padding; variables of a set at least
 _AT_WALL = 1e-7  # distance from a wall, over that between the two, that counts as none
 _ROUNDING = 1e-12  # of the sizes of all variables, that a sum may be off
 _WORST = 0.1  # share of the violators of a part that are the worst, if there are too many for all

@@ -77,8 +77,8 @@ class WordStumpBooster(WordClassifier):
         Reads the documents in place of ``CountVectorizer``; fitted on a copy.
     thresholds : {"f1"}, float or array-like of shape (n_labels,), default=0.0
         Value above which a document gets a label. ``"f1"``: for each label the one with the best F1
-        on documents left out, in ``cv`` folds. Of three labels or more of which a document has
-        one, the largest value decides, and there are no thresholds.
+        on documents left out, in ``cv`` folds, or zero where even that F1 is below 0.3. Where a
+        document has one of three labels or more, the largest value decides, and there are none.
     cv : int or splitter, default=3
         Folds for ``thresholds="f1"``; a number of them is drawn at random.
     random_state : int, RandomState or None, default=0

@@ -42,8 +42,8 @@ def is_text(X: Any) -> bool:
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
         return getattr(X, "dtype", None) is not None and X.dtype.kind in "US"
-    first = X[0] if isinstance(X, list | tuple | np.ndarray) else next(iter(X))
-    return isinstance(first, str | bytes) or first is None
+    numbers = getattr(getattr(X, "dtype", None), "kind", "") in tuple("biufc")
+    return not numbers and any(isinstance(item, str | bytes) for item in X)
 
 
 def as_documents(X: Any) -> np.ndarray:

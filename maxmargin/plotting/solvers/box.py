@@ -208,8 +208,8 @@ class SMOBoxDisplay(MovingDisplay):
         for shown, start, end in ((phase >= 1, step.before, top), (phase == 2, top, step.after)):
             if shown and np.hypot(end[0] - start[0], end[1] - start[1]) > 0.05 * self._side:
                 arrow = {"arrowstyle": "->", "color": marks.ink(), "shrinkA": 6, "shrinkB": 6}
-                bend = {"connectionstyle": "arc3,rad=0.25"}
-                ax.annotate("", xy=end, xytext=start, arrowprops=arrow | bend, zorder=3)
+                arc = {"connectionstyle": "arc3,rad=0.25"}
+                ax.annotate("", xy=end, xytext=start, arrowprops=arrow | arc, zorder=3)
 
 
 def _on_line(step: TwoVariableStep, a2: float) -> tuple[float, float]:

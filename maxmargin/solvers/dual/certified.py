@@ -71,17 +71,17 @@ class Auto:
 
     def choose(self, problem: DualProblem, k: int = 0) -> Choice[DualMethod]:
         """Choose the method for the k-th round on a problem, and say why."""
-        gram, smo = problem.gram, SMO(self.shrinking)
         if self.method is not None:
             refused = self.method.accepts(problem)
             if refused is not None:
                 raise ValueError(refused)
             return Choice(self.method, ASKED)
+        seen = self.monitor.trace is not None  # step by step, as only SMO can be
+        if k == 0 and not seen and (batch := SmallBatch()).accepts(problem) is None:
+            return Choice(batch, "a small problem: in compiled code, with others like it")
+        gram, smo = problem.gram, SMO(self.shrinking)
         if problem.hard:
             return Choice(smo, "the hard margin needs float64")
-        seen = self.monitor.trace is not None  # step by step, as only SMO can be
-        if k == 0 and not seen and SmallBatch().accepts(problem) is None:
-            return Choice(SmallBatch(), "a small problem: in compiled code, with others like it")
         if not gram.fits_float32:
             return Choice(smo, "kernel values too large or too small for float32")
         if gram.on_device:

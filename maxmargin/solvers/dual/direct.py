@@ -68,7 +68,6 @@ _SQUARES = 3  # entries of the classes' squares, times those of the block, at mo
 _NEARBY, _JOINING = 0.1, 2  # how near to violating, and how many, join a row's pairs
 _REPAIRS = 4  # times that a method may go on from what its certificate refuses
 _DEVIATIONS = 8  # that rounding may be wrong by, at worst
-_CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
 _KEPT = 0.4  # of the memory, for rows
 _EPSILON = float(np.finfo(float).eps)
 _PASSES = 6  # over the rows, before gradients are worth their blocks
@@ -222,7 +221,7 @@ class _KernelValues:
             host = self.gram.host
             points = host.float32_points()
             self.points = points.gathered() if host.float32_bytes else points
-            if points.entry_time >= _CHEAP:
+            if not points.is_cheap:
                 room = _KEPT * self.gram.memory // (4 * self.gram.n)
                 self.store = host.float32_rows(int(min(room, self.gram.n)))
         self._rooms: list[np.ndarray] = [np.empty(0, dtype=self.dtype) for _ in range(3)]

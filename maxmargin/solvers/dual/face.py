@@ -43,8 +43,8 @@ def descend_faces(problem: DualProblem, beta: np.ndarray, v: np.ndarray) -> int:
     while inside.sum() > 1 and steps < affordable:
         k = np.flatnonzero(inside)
         x = _newton(H[np.ix_(k, k)], score[k], problem.group[free[k]], problem.n_groups)
-        bend = H[np.ix_(k, k)] @ x
-        slope, curvature = float(score[k] @ x), float(x @ bend)
+        image = H[np.ix_(k, k)] @ x
+        slope, curvature = float(score[k] @ x), float(x @ image)
         if not slope > 0:
             break
         b, low, high = beta[free[k]], problem.lower[free[k]], problem.upper[free[k]]

@@ -8,7 +8,7 @@ of them only the walls away from zero move, from u to ``r u``, and a good start 
 
 From there SMO's steps of two go on. Where they crawl, which a large C and an ill-conditioned matrix
 make them, they are confined to the variables that matter now, free or on the wrong side of the
-level, and gather speed (:mod:`maxmargin.backends.cpu.dual.momentum`).
+level, with conjugate steps between them (:mod:`maxmargin.backends.cpu.dual.momentum`).
 
 Kernel values are float32; ``v = -(K b + p)`` is kept in float64, and cleared of the rounding of
 the steps where that comes near ``tol``. What float32 cannot settle has stalled.

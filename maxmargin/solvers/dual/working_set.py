@@ -52,7 +52,6 @@ _ROUND = 40_000, 400_000  # within these limits as many as take the time of a ro
 _FIRST = 1024  # variables of the first set, a random one: more harm where few support vectors are
 _ADDED = 2048  # violators that join the free variables, or as many as are free
 _FEWEST = 512  # variables to which a set is filled up
-_CHEAP = 1.0  # nanoseconds for a kernel value up to which it is rather made again than kept
 _WORST = 0.1  # share of them that are the worst
 _DEVIATIONS = 8  # that the largest and the smallest of many values may be apart by rounding
 _BLOCK_SHARE = 0.6  # of the memory, for the block; the rest is for rows
@@ -177,7 +176,7 @@ class _State:
         self.largest = min(side, LARGEST, size)
         self.grows = size <= min(side / 2**0.5, _WHOLE) and not problem.paired  # two blocks then
         left = memory - self.largest * (4 * self.largest + self._gathered_bytes)
-        cheap = self.points.entry_time < _CHEAP
+        cheap = self.points.is_cheap
         kept = 0 if cheap else int(np.clip(left // (4 * gram.n), 0, gram.n))
         self.store = gram.float32_rows(kept)
         self._moved = problem.on_rows(self.beta) != 0

@@ -235,11 +235,11 @@ class KernelNewtonRun(Run):
             V = curvature.up(direction)
             KV = self._product(V)
             image = direction + curvature.down(KV)
-            bend = float(np.vdot(direction, image))
+            along = float(np.vdot(direction, image))
             self._refuse_indefinite(V, KV)
-            if not bend > 0:
+            if not along > 0:
                 break
-            length = square / bend
+            length = square / along
             u, Gu, KGu = u + length * direction, Gu + length * V, KGu + length * KV
             right, ahead = system.conditioned(right - length * image)
             last, square = square, float(np.vdot(right, ahead))

@@ -35,7 +35,6 @@ from maxmargin.solvers.logistic.likelihood import Likelihood
 
 _SUMMED = 64  # terms that BLAS adds before it rounds anew, about
 _EPS = float(np.finfo(np.float64).eps)
-_COARSE = 1e-7  # part of the objective that rounding may be, by its bound, in a sound answer
 _LEVEL = 1e-14  # sum of beta, in parts of the sum of their sizes, that counts as zero
 _STEPS = 100  # of the intercepts, at most
 _SMALL = 0.5  # change of a probability's logarithm that a correction may make
@@ -196,15 +195,12 @@ class LogisticProblem:
         least = _EPS * self.n**0.5 * float(self.likelihood.cost.sum())
         judged = RiskCertificate.of(primal, dual, least, status, tol)
         size = max(abs(judged.primal), abs(judged.dual), least)
-        status = judged.status
-        if status is Status.CONVERGED and rounding > max(tol, _COARSE) * size:
-            status = Status.STALLED
         return LogisticCertificate(
             primal=judged.primal,
             dual=judged.dual,
             gap=judged.gap,
             relative_gap=judged.relative_gap + rounding / size,
-            status=status,
+            status=judged.status.beside(rounding / size, tol),
             tol=tol,
             rounding=rounding,
             solver=solver,

@@ -101,7 +101,7 @@ class _L1Steps(NewtonSteps):
     columns: _Columns | None = None  # made when they are needed
     taken: tuple[np.ndarray, Design] | None = None
 
-    def step_of(self, model: LossModel, gradient: np.ndarray, pull: np.ndarray) -> np.ndarray:
+    def step_of(self, model: LossModel, gradient: np.ndarray, of_penalty: np.ndarray) -> np.ndarray:
         """Step to the minimum of the model plus the penalty."""
         assert isinstance(model, RowModel)
         risk, width, theta = self.risk, self.design.width, self.theta

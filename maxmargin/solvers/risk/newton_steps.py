@@ -140,22 +140,22 @@ class NewtonSteps:
         """Take a step, if it promises anything."""
         penalty, theta = self.risk.penalty, self.theta
         model = losses.model(self.f)
-        gradient, pull = self.design.combination(model.slope), self.ridge * theta + self.tilt
-        step = self.step_of(model, gradient, pull)
-        promise = -float(np.vdot(gradient + pull, step))
+        gradient, of_penalty = self.design.combination(model.slope), self.ridge * theta + self.tilt
+        step = self.step_of(model, gradient, of_penalty)
+        promise = -float(np.vdot(gradient + of_penalty, step))
         self.model = model
         if penalty.l1 or not isinstance(losses, Losses):
             grown = self.risk.penalised * (np.abs(theta + step) - np.abs(theta))
             self._halve(step, promise - penalty.l1 * float(grown.sum()))
         elif _NOTHING * self.objective < promise < np.inf:
             self.promise, self.along = promise, self.design.values(step)
-            base, bend = float(pull @ step), float(self.ridge * step @ step)
-            self.length, self.end = losses.reach(self.f, self.along, base, bend, promise)
+            base, curvature = float(of_penalty @ step), float(self.ridge * step @ step)
+            self.length, self.end = losses.reach(self.f, self.along, base, curvature, promise)
             self.theta, self.f = theta + self.length * step, self.f + self.length * self.along
         else:
             self.promise, self.along = 0.0, np.zeros_like(self.f)
 
-    def step_of(self, model: LossModel, gradient: np.ndarray, pull: np.ndarray) -> np.ndarray:
+    def step_of(self, model: LossModel, gradient: np.ndarray, of_penalty: np.ndarray) -> np.ndarray:
         """Newton's step, from a model of the losses, their gradient and that of all else."""
         penalty, shape = self.risk.penalty, gradient.shape
         if penalty.l1:
@@ -163,12 +163,12 @@ class NewtonSteps:
             matrix, theta = model.matrix(self.stopped), self.theta.ravel()
             return model_step(matrix, gradient.ravel(), theta, penalised, penalty).reshape(shape)
         if not self.direct:
-            return self._by_conjugate_gradients(model, gradient + pull)
+            return self._by_conjugate_gradients(model, gradient + of_penalty)
         if isinstance(model, RowModel):
-            return -_solved(self._gram(model.curvature), self.ridge, gradient + pull)
+            return -_solved(self._gram(model.curvature), self.ridge, gradient + of_penalty)
         matrix = model.matrix(self.stopped)
         matrix.flat[:: len(matrix) + 1] += np.broadcast_to(self.ridge, shape).ravel()
-        return -solved(matrix, (gradient + pull).ravel()).reshape(shape)
+        return -solved(matrix, (gradient + of_penalty).ravel()).reshape(shape)
 
     def _gram(self, curvature: np.ndarray) -> np.ndarray:
         """Matrix of the curvatures: the last one and what has changed, where that is little."""

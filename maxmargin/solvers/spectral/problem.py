@@ -36,7 +36,6 @@ from maxmargin.solvers.products import GramProducts
 
 _EPS = float(np.finfo(np.float64).eps)
 _SUMMED = 64  # terms that BLAS adds before it rounds anew, about
-_DIGITS = 1e-7  # of the largest eigenvalue: rounding that is no concern, however small tol is
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -207,7 +206,7 @@ class SpectralProblem:
         following = missing if below is None else min(missing, below)
         missing += rounding * largest
         if residual <= tol:
-            status = Status.CONVERGED if rounding <= max(tol, _DIGITS) else Status.STALLED
+            status = Status.CONVERGED.beside(rounding, tol)
         elif status is Status.CONVERGED:
             status = Status.STALLED
         return SpectralCertificate(

@@ -1,4 +1,4 @@
-"""Steps of two that gather speed: every so many of them one more, along what they have done.
+"""Steps of two, and after every 100 of them a conjugate step along their sum.
 
 Where the matrix is ill-conditioned, steps of two (:mod:`maxmargin.backends.cpu.dual.steps`) go the
 same way over and over. Their sum d over a stretch is a direction whose product with the matrix is
@@ -38,7 +38,7 @@ def conjugate_steps(constrained, block, tol, max_steps):
     before_score = score.copy()
     ahead = np.zeros(q)  # the direction, and what it does to the scores
     change = np.zeros(q, dtype=np.float32)
-    bend = 0.0
+    curvature = 0.0
     steps = 0
     while True:
         code, taken = steps_among(constrained, block, tol, min(_STRETCH, max_steps - steps))
@@ -48,20 +48,20 @@ def conjugate_steps(constrained, block, tol, max_steps):
         overlap = 0.0
         for t in range(q):
             overlap += (beta[t] - before_beta[t]) * change[t]
-        keep = overlap / bend if bend > 0.0 else 0.0
+        keep = overlap / curvature if curvature > 0.0 else 0.0
         for t in range(q):
             ahead[t] = beta[t] - before_beta[t] + keep * ahead[t]
             change[t] = score[t] - before_score[t] + np.float32(keep) * change[t]
         left = _project_direction(constrained, block, ahead, change)
         slope = 0.0
-        bend = 0.0
+        curvature = 0.0
         for t in range(q):
             slope += ahead[t] * score[t]
-            bend -= ahead[t] * change[t]
+            curvature -= ahead[t] * change[t]
         if left != 0.0:
-            bend = 0.0  # nothing can make up for it: this direction leads off the constraint
-        elif slope > 0.0 and bend > 0.0:
-            _advance(slope / bend, block, ahead, change)
+            curvature = 0.0  # nothing can make up for it: this direction leads off the constraint
+        elif slope > 0.0 and curvature > 0.0:
+            _advance(slope / curvature, block, ahead, change)
         for t in range(q):
             before_beta[t] = beta[t]
             before_score[t] = score[t]

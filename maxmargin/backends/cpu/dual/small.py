@@ -130,7 +130,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
         )
         beta = answers.beta[a:b]
         diagonal = batch.diagonal[c:d]
-        (slot, row, column, points), bend, tame = _begin(
+        (slot, row, column, points), own_diagonal, tame = _begin(
             values, variables, batch.row[c:d], batch.column[c:d], diagonal
         )
         places = Places(room, slot, row, column, variables.orientation, points)
@@ -143,7 +143,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
         low, high = variables.lower, variables.upper
         rise, fall = np.empty((n_groups, m)), np.empty((n_groups, m))
         walls(beta, low, high, variables.group, rise, fall)
-        block = Block(room, slot, bend, score, beta, low, high, rise, fall)
+        block = Block(room, slot, own_diagonal, score, beta, low, high, rise, fall)
         answers.code[k] = PAUSED
         entries = 0
         steps = 0
@@ -212,7 +212,7 @@ def _begin(values, variables, row, column, diagonal):
     slot = np.empty(m, dtype=np.int64)
     rows = np.empty(m, dtype=np.int64)
     columns = np.empty(m, dtype=np.int64)
-    bend = np.empty(m)
+    own_diagonal = np.empty(m)
     points = np.empty((values.X.shape[1], m))
     largest = 0.0
     extent = 0.0
@@ -221,14 +221,14 @@ def _begin(values, variables, row, column, diagonal):
         slot[t] = -1
         rows[t] = row[own]
         columns[t] = column[own]
-        bend[t] = diagonal[own]
+        own_diagonal[t] = diagonal[own]
         largest = max(largest, abs(diagonal[own]))
         extent += max(abs(variables.upper[t]), abs(variables.lower[t]))
         extent = max(extent, abs(variables.linear[t]))
         for f in range(points.shape[0]):
             points[f, t] = values.X[row[own], f]
     tame = extent < _TAME and largest * extent < _TAME
-    return (slot, rows, columns, points), bend, tame
+    return (slot, rows, columns, points), own_diagonal, tame
 
 
 @njit(**INNER)
@@ -369,11 +369,11 @@ def _descend(places, variables, n_groups, beta, score):
         slope = 0.0
         curvature = 0.0
         for i in range(k):
-            bend = 0.0
+            image = 0.0
             for j in range(k):
-                bend += H[i, j] * x[j]
+                image += H[i, j] * x[j]
             slope += wanted[i] * x[i]
-            curvature += x[i] * bend
+            curvature += x[i] * image
         if not slope > 0.0:
             break
         nearest = np.inf

@@ -106,9 +106,9 @@ def smo_steps(
                 return STUCK, taken, -1, violation
             may_rise[i] = beta[i] < upper[i]
             may_fall[i] = beta[i] > lower[i]
-            pull = step * orientation[i]
+            scaled_step = step * orientation[i]
             for t in range(m):
-                v[t] -= pull * orientation[t] * Ki[gram_row[t]]
+                v[t] -= scaled_step * orientation[t] * Ki[gram_row[t]]
             continue
         best = 0.0
         for t in range(m):
@@ -117,8 +117,8 @@ def smo_steps(
                 if slope > 0.0:
                     gain = slope
                     if second_order:
-                        bend = 2.0 * orientation[i] * orientation[t] * Ki[gram_row[t]]
-                        gain *= slope / max(diagonal[i] + diagonal[t] - bend, tiny)
+                        cross = 2.0 * orientation[i] * orientation[t] * Ki[gram_row[t]]
+                        gain *= slope / max(diagonal[i] + diagonal[t] - cross, tiny)
                     if gain > best:
                         best = gain
                         j = t
@@ -129,8 +129,8 @@ def smo_steps(
             return ROWS, taken, gram_row[j], violation
         Kj = K[row_j]
         stamp[row_j] = clock[0]
-        bend = 2.0 * orientation[i] * orientation[j] * Ki[gram_row[j]]
-        step = (v[i] - v[j]) / max(diagonal[i] + diagonal[j] - bend, tiny)
+        cross = 2.0 * orientation[i] * orientation[j] * Ki[gram_row[j]]
+        step = (v[i] - v[j]) / max(diagonal[i] + diagonal[j] - cross, tiny)
         step = move_pair(beta, lower, upper, i, j, step)
         if step == 0.0:
             return STUCK, taken, -1, violation

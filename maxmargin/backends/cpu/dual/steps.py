@@ -25,7 +25,7 @@ from maxmargin.backends.cpu.loops import add_rows, gaussian_rows
 
 CONVERGED, PAUSED, STUCK, ROWS = range(4)
 BARRED = np.float32(1e30)
-_LEAST_BEND = 1e-12
+_LEAST_CURVATURE = 1e-12
 _FAR = 3e38  # further than any score, barred or not
 _TIGHTEN = 0.1
 _HALVINGS = 24
@@ -175,7 +175,7 @@ def pair_steps_or_row(block, tol, max_steps):
     real = score.dtype.type
     zero = real(0.0)
     far = real(_FAR)
-    least_bend = real(_LEAST_BEND)
+    least_curvature = real(_LEAST_CURVATURE)
     highest = np.empty(n_groups, dtype=score.dtype)
     lowest = np.empty(n_groups, dtype=score.dtype)
     place = np.empty(n_groups, dtype=np.int64)
@@ -233,7 +233,7 @@ def pair_steps_or_row(block, tol, max_steps):
         if slot[i] < 0:
             return ROWS, taken, i
         Ki = K[slot[i]]
-        bend_i = diagonal[i]
+        diagonal_i = diagonal[i]
         best = zero
         place_j = -1
         for block in range(n_blocks):
@@ -242,8 +242,8 @@ def pair_steps_or_row(block, tol, max_steps):
             gain = zero
             for t in range(start, stop):
                 slope = larger(top - (score[t] + down[t]), zero)
-                bend = larger(bend_i + diagonal[t] - (Ki[t] + Ki[t]), least_bend)
-                gain = larger(gain, slope * slope / bend)
+                curvature = larger(diagonal_i + diagonal[t] - (Ki[t] + Ki[t]), least_curvature)
+                gain = larger(gain, slope * slope / curvature)
             if gain > best:
                 best = gain
                 place_j = block * _BLOCK
@@ -254,15 +254,15 @@ def pair_steps_or_row(block, tol, max_steps):
         best = zero
         for t in range(start, stop):
             slope = larger(top - (score[t] + down[t]), zero)
-            bend = larger(bend_i + diagonal[t] - (Ki[t] + Ki[t]), least_bend)
-            gains[t - start] = slope * slope / bend
+            curvature = larger(diagonal_i + diagonal[t] - (Ki[t] + Ki[t]), least_curvature)
+            gains[t - start] = slope * slope / curvature
             best = larger(best, gains[t - start])
         j = place_j + _first_of(gains, stop - start, best)
         if slot[j] < 0:
             return ROWS, taken, j
         Kj = K[slot[j]]
-        bend = larger(bend_i + diagonal[j] - (Ki[j] + Ki[j]), least_bend)
-        step = np.float64(top - score[j]) / np.float64(bend)
+        curvature = larger(diagonal_i + diagonal[j] - (Ki[j] + Ki[j]), least_curvature)
+        step = np.float64(top - score[j]) / np.float64(curvature)
         step = move_pair(beta, lower, upper, i, j, step)
         if step == 0.0:
             return STUCK, taken, -1
@@ -283,7 +283,7 @@ def single_steps(block, tol, max_steps):
     n_blocks = (q + _BLOCK - 1) // _BLOCK
     real = score.dtype.type
     zero = real(0.0)
-    least_bend = real(_LEAST_BEND)
+    least_curvature = real(_LEAST_CURVATURE)
     up = rise[0]
     down = fall[0]
     gains = np.empty(_BLOCK, dtype=score.dtype)
@@ -304,7 +304,7 @@ def single_steps(block, tol, max_steps):
                 score[t] = value
                 slope = larger(larger(value + up[t], -(value + down[t])), zero)
                 worst = larger(worst, slope)
-                gain = larger(gain, slope * slope / larger(diagonal[t], least_bend))
+                gain = larger(gain, slope * slope / larger(diagonal[t], least_curvature))
             violation = larger(violation, worst)
             if gain > best:
                 best = gain
@@ -320,10 +320,10 @@ def single_steps(block, tol, max_steps):
         best = zero
         for t in range(start, stop):
             slope = larger(larger(score[t] + up[t], -(score[t] + down[t])), zero)
-            gains[t - start] = slope * slope / larger(diagonal[t], least_bend)
+            gains[t - start] = slope * slope / larger(diagonal[t], least_curvature)
             best = larger(best, gains[t - start])
         i = place + _first_of(gains, stop - start, best)
-        step = np.float64(score[i]) / np.float64(larger(diagonal[i], least_bend))
+        step = np.float64(score[i]) / np.float64(larger(diagonal[i], least_curvature))
         step = move_one(beta, lower, upper, i, step)
         if step == 0.0:
             return STUCK, taken
@@ -427,7 +427,7 @@ def _advance(variables, n_groups, beta, decision, growth, used, diagonal, found,
     """Take steps among the members of a growing set, and bring all decisions up to date."""
     members = growth.members[:used]
     score = np.empty(used, dtype=np.float32)
-    bend = np.empty(used, dtype=np.float32)
+    own_diagonal = np.empty(used, dtype=np.float32)
     a = np.empty(used)
     low = np.empty(used)
     high = np.empty(used)
@@ -435,7 +435,7 @@ def _advance(variables, n_groups, beta, decision, growth, used, diagonal, found,
     for k in range(used):
         t = members[k]
         score[k] = found.v[t]
-        bend[k] = diagonal[t]
+        own_diagonal[k] = diagonal[t]
         a[k] = beta[t]
         low[k] = variables.lower[t]
         high[k] = variables.upper[t]
@@ -443,7 +443,7 @@ def _advance(variables, n_groups, beta, decision, growth, used, diagonal, found,
     rise = np.empty((max(n_groups, 1), used), dtype=np.float32)
     fall = np.empty((max(n_groups, 1), used), dtype=np.float32)
     walls(a, low, high, group, rise, fall)
-    block = Block(growth.block, np.arange(used), bend, score, a, low, high, rise, fall)
+    block = Block(growth.block, np.arange(used), own_diagonal, score, a, low, high, rise, fall)
     code, taken = steps_among(n_groups > 0, block, goal, allowed)
     moved = np.zeros(beta.shape[0])
     slots = np.empty(used, dtype=np.int64)

@@ -49,8 +49,8 @@ class RowLosses(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def _slope_and_curvature(u, pull, nearness, shape):
-    """Slope and curvature at a margin or residual; ``pull`` is the nearness times the centre.
+def _slope_and_curvature(u, offset, nearness, shape):
+    """Slope and curvature at a margin or residual; ``offset`` is the nearness times the centre.
 
     Without branches that differ from row to row, so that the compiler takes several at a time.
     """
@@ -60,16 +60,16 @@ def _slope_and_curvature(u, pull, nearness, shape):
         rate = span / entropy
         wrong = 1.0 / (1.0 + math.exp(rate * (u - linear)))
         return high - span * wrong, span * rate * wrong * (1.0 - wrong)
-    bend = 1.0 / (nearness + quadratic)
-    s = u - linear + pull
+    curvature = 1.0 / (nearness + quadratic)
+    s = u - linear + offset
     above = s - threshold
     below = s + threshold
     s = (above if above > 0.0 else 0.0) + (below if below < 0.0 else 0.0)
     bent = (s != 0.0) | (threshold == 0.0)
-    s *= bend
+    s *= curvature
     bent &= (s > low) & (s < high)
     s = s if s > low else low
-    return s if s < high else high, bend if bent else 0.0
+    return s if s < high else high, curvature if bent else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -91,14 +91,14 @@ def slopes_and_curvatures(losses, f):
     curvature = np.empty(len(f))
     for i in range(len(f)):
         u = y[i] * f[i] if of_margins else f[i] - y[i]
-        s, bend = _slope_and_curvature(u, nearness * centre[i], nearness, shape)
+        s, own = _slope_and_curvature(u, nearness * centre[i], nearness, shape)
         slope[i] = cost[i] * (y[i] * s if of_margins else s)
-        curvature[i] = cost[i] * bend
+        curvature[i] = cost[i] * own
     return slope, curvature
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
-def _slope_at(t, losses, f, along, base, bend):
+def _slope_at(t, losses, f, along, base, curvature):
     """Slope of the objective so far along a step."""
     y, cost, of_margins, shape, centre, nearness = losses
     total = 0.0
@@ -107,27 +107,27 @@ def _slope_at(t, losses, f, along, base, bend):
         u = y[i] * value if of_margins else value - y[i]
         s, _ = _slope_and_curvature(u, nearness * centre[i], nearness, shape)
         total += cost[i] * (y[i] * s if of_margins else s) * along[i]
-    return total + base + t * bend
+    return total + base + t * curvature
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def reach(losses, f, along, base, bend, promise):
+def reach(losses, f, along, base, curvature, promise):
     """How far to go along a step until it hardly falls any more, and the slope there.
 
-    Values change by ``along``; what is not a loss has the slope ``base + t bend``. At the beginning
-    the whole falls with a slope of ``promise``.
+    Values change by ``along``; what is not a loss has the slope ``base + t curvature``. At the
+    beginning the whole falls with a slope of ``promise``.
     """
     low, below = 0.0, -promise
-    t, end = 1.0, _slope_at(1.0, losses, f, along, base, bend)
+    t, end = 1.0, _slope_at(1.0, losses, f, along, base, curvature)
     while end < -_STEEP * promise and t < _FAR:  # it still falls: go on
         low, below = t, end
         t *= _ON
-        end = _slope_at(t, losses, f, along, base, bend)
+        end = _slope_at(t, losses, f, along, base, curvature)
     if end > _FLAT * promise:
         high, above, rising = t, end, True
         for _ in range(_TRIES):  # regula falsi, Illinois: an end that stays counts half
             t = low + below / (below - above) * (high - low)
-            end = _slope_at(t, losses, f, along, base, bend)
+            end = _slope_at(t, losses, f, along, base, curvature)
             if abs(end) <= _FLAT * promise:
                 break
             if end < 0:

@@ -48,14 +48,14 @@ def newton_step(X, constant, losses, penalised, tilt, theta, f, least):
     if not least < promise < np.inf:
         return theta, f, 0.0, 0.0, 0.0, slope, curvature, along
     base = 0.0
-    bend = 0.0
+    of_penalty = 0.0
     for j in range(width):
         base += (penalised[j] * theta[j] + tilt[j]) * step[j]
-        bend += penalised[j] * step[j] * step[j]
+        of_penalty += penalised[j] * step[j] * step[j]
     for i in range(n):
         value = constant * step[features] if width > features else 0.0
         for j in range(features):
             value += X[i, j] * step[j]
         along[i] = value
-    t, end = reach(losses, f, along, base, bend, promise)
+    t, end = reach(losses, f, along, base, of_penalty, promise)
     return theta + t * step, f + t * along, t, end, promise, slope, curvature, along
