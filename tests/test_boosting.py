@@ -17,7 +17,7 @@ from sklearn.datasets import (
 )
 from sklearn.ensemble import AdaBoostClassifier as ScikitLearn
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier as ScikitLearnTree
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -311,6 +311,17 @@ def test_any_classifier_can_be_boosted(estimator):
     np.testing.assert_array_equal(model.estimator_errors_, again.estimator_errors_)
 
 
+def test_a_hypothesis_with_strange_labels():
+    class Strange(DecisionStump):
+        """Has other labels than it was given."""
+
+        def predict(self, X):
+            return np.full(len(X), 7)
+
+    with pytest.raises(ValueError, match=r"labels that are none of \[-1, 1\]"):
+        AdaBoostClassifier(Strange()).fit(TOY, SIDE)
+
+
 def test_shared_trees_are_fitted_trees():
     """Columns that are coded once give the trees that a fit would."""
     tree = DecisionTreeClassifier(max_depth=2)
@@ -442,7 +453,11 @@ def test_logitboost_of_several_classes():
     with pytest.raises(ValueError, match="need a loss with a curvature"):
         LogitBoostClassifier(loss=Hinge()).fit(CANCER, MALIGNANT)
     with pytest.raises(ValueError, match="takes no sample_weight"):
-        LogitBoostClassifier(KNeighborsClassifier()).fit(CANCER, MALIGNANT)
+        LogitBoostClassifier(KNeighborsRegressor()).fit(CANCER, MALIGNANT)
+    with pytest.raises(ValueError, match="is no regressor"):
+        LogitBoostClassifier(DecisionStump()).fit(CANCER, MALIGNANT)
+    with pytest.raises(ValueError, match="KNeighborsRegressor is none"):
+        AdaBoostClassifier(KNeighborsRegressor()).fit(CANCER, MALIGNANT)
 
 
 def test_wrong_labels_do_not_take_logitboost_over():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context, clone, is_regressor
 from sklearn.ensemble._base import _set_random_states
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
@@ -236,7 +236,13 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
         return self
 
     def _regressions(self, X: Any) -> _Trees | _Refitted:
-        prototype = self.estimator or DecisionTreeRegressor(max_depth=1)
+        prototype = self.estimator
+        prototype = DecisionTreeRegressor(max_depth=1) if prototype is None else prototype
+        if not is_regressor(prototype):
+            raise ValueError(
+                f"LogitBoost fits regressions, and {type(prototype).__name__} is no regressor: "
+                "take one, such as DecisionTreeRegressor(max_depth=2)."
+            )
         if hasattr(prototype, "_validate_params"):
             prototype._validate_params()
         own = any(getattr(prototype, name, None) is not None for name in _OWN_LIMITS)

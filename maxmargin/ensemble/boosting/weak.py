@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.ensemble._base import _set_random_states
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import has_fit_parameter
@@ -141,6 +141,11 @@ def weak_learner(
         Threads to code the columns.
     """
     estimator = DecisionStump() if estimator is None else estimator
+    if not is_classifier(estimator):
+        raise ValueError(
+            f"Hypotheses are classifiers, and {type(estimator).__name__} is none: boost one, such "
+            "as DecisionStump() or DecisionTreeClassifier(max_depth=3)."
+        )
     if hasattr(estimator, "_validate_params"):
         estimator._validate_params()
     own = any(getattr(estimator, name, None) is not None for name in _OWN_LIMITS)
@@ -160,7 +165,13 @@ def class_index(hypothesis: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     elif type(hypothesis) is DecisionTreeClassifier:
         own = _classes_of_nodes(hypothesis)[hypothesis.tree_.apply(X)]
     else:
-        return np.searchsorted(classes, hypothesis.predict(X))
+        labels = hypothesis.predict(X)
+        index = np.searchsorted(classes, labels)
+        if not np.array_equal(classes[np.minimum(index, len(classes) - 1)], labels):
+            raise ValueError(
+                f"{type(hypothesis).__name__} predicts labels that are none of {classes.tolist()}."
+            )
+        return index
     few = len(hypothesis.classes_) < len(classes)  # it was fitted to a sample
     return np.searchsorted(classes, hypothesis.classes_)[own] if few else own
 
