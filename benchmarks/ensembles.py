@@ -22,6 +22,7 @@ from harness import RESULTS, Records, chosen, environment, in_words
 
 MODULES = [
     "ensembles_bagging",
+    "ensembles_trees",
     "ensembles_boosting",
 ]
 

@@ -25,6 +25,7 @@ from maxmargin import (
     ExtraTreesRegressor,
 )
 from maxmargin.ensemble import BinnedColumns, k_study
+from maxmargin.plotting import plot_k_study
 from maxmargin.solution import Status
 
 CRITERIA = ["gini", "entropy", "normalised_gain"]
@@ -382,6 +383,20 @@ def test_k_study():
     numbers = k_study(*load_diabetes(return_X_y=True), K=[1, 10], noise=[0, 1], n_estimators=10)
     total = numbers.squared_bias + numbers.variance_tree
     assert np.allclose(total, numbers.error_tree, rtol=0.05)
+
+
+def test_k_study_is_drawn():
+    X, y = load_iris(return_X_y=True)
+    study = k_study(X, y, K=[1, 4], noise=[0, 0.4], n_estimators=3, n_samples=3, random_state=0)
+    panels = plot_k_study(study)
+    assert panels.shape == (2, 2)
+    tree, mean, ring = panels[0, 1].lines
+    assert (tree.get_ydata() == study.error_tree[1]).all()
+    assert (mean.get_ydata() == study.error_mean[1]).all()
+    assert ring.get_xdata() == study.best_K[1]
+    assert (panels[1, 0].lines[0].get_ydata() == study.squared_bias[0]).all()
+    with pytest.raises(TypeError, match="k_study returns, got ndarray"):
+        plot_k_study(X)
 
 
 def test_k_study_refuses():

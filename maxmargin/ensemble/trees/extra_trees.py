@@ -13,35 +13,20 @@ References: seed 000; Geurts, Ernst and Wehenkel, Extremely randomized trees, Ma
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
-from threading import Lock
 from typing import Any
 
 import numpy as np
-from sklearn.base import _fit_context
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._param_validation import StrOptions
 
-from maxmargin.backends.threads import StoppedError, Workers, thread_count
 from maxmargin.ensemble.trees.base import (
     CLASS_LIMITS,
-    LIMITS,
     VALUE_LIMITS,
     ClassLearner,
-    TreeLearner,
     ValueLearner,
-    seeds,
 )
-from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.ensemble.trees.decision_tree import DecisionTreeClassifier, DecisionTreeRegressor
-from maxmargin.ensemble.trees.growth import Grower, Target, count_of_features
-from maxmargin.ensemble.trees.tree import dense, rows_at_once
-from maxmargin.estimators.callbacks import observed
-from maxmargin.estimators.warn import warn
-from maxmargin.multiclass import class_weights
-from maxmargin.progress import Monitor, Progress
-from maxmargin.solution import Status
+from maxmargin.ensemble.trees.forest import Forest
 
 _OF_TREES = (  # parameters that a forest hands to its trees
     "criterion",
@@ -55,311 +40,14 @@ _OF_TREES = (  # parameters that a forest hands to its trees
 )
 
 
-class _ExtraTrees(TreeLearner):
-    """A forest: growth by threads, sums over the trees, rows out of the bag."""
-
-    n_estimators: int
-    max_features: Any
-    bootstrap: bool
-    oob_score: Any
-    max_samples: Any
-    random_state: Any
-    warm_start: bool
-    max_bins: int | None
-    estimators_: list
-    oob_score_: float
-    status_: Status
-
-    _parameter_constraints: dict = {
-        **LIMITS,
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "bootstrap": ["boolean"],
-        "oob_score": ["boolean", callable],
-        "max_samples": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-            None,
-        ],
-        "n_jobs": [Integral, None],
-        "warm_start": ["boolean"],
-    }
-
-    # -- fitting -------------------------------------------------------------------------------
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    @observed
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Grow the trees.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows.
-
-        Returns
-        -------
-        self : object
-        """
-        known = getattr(self, "estimators_", []) if self.warm_start else []
-        before = self._shape() if known else None
-        X, target, weight = self._read(X, y, sample_weight)
-        self._refuse(X, known, before)
-        workers = Workers(thread_count(self.n_jobs))
-        draws = _Samples(self, target, weight, X.shape[0])
-        with self._watched() as monitor:
-            columns = BinnedColumns.of(X, self.max_bins, workers, lists=False)
-            self.estimators_ = known + self._grow(columns, target, draws, len(known), monitor)
-            self.status_ = monitor.stopped() or Status.CONVERGED
-            if len(self.estimators_) == self.n_estimators and not self._cut_short:
-                self.status_ = Status.CONVERGED  # the last one came in time
-            if self.verbose:
-                grown = len(self.estimators_)
-                monitor.end(f"{grown} of {self.n_estimators} trees", self.status_.finished)
-        if self.oob_score:
-            self._score_out_of_bag(columns, target, draws, workers, y)
-        if not self.status_.finished:
-            warn(
-                self.status_.advice_for("forest").format(
-                    grown=len(self.estimators_),
-                    wanted=self.n_estimators,
-                    time_limit=self.time_limit or 0.0,
-                )
-            )
-        return self
-
-    def _shape(self) -> tuple:
-        classes = getattr(self, "classes_", None)
-        names = classes if isinstance(classes, list) else [classes]
-        return self.n_features_in_, self.n_outputs_, [repr(np.asarray(one)) for one in names]
-
-    def _refuse(self, X: Any, known: list, before: tuple | None) -> None:
-        """Refuse what does not fit together."""
-        count_of_features(self.max_features, X.shape[1])
-        if self.oob_score and not self.bootstrap:
-            raise ValueError(
-                "Out of bag estimation only available if bootstrap=True: without it every tree has "
-                "seen every row."
-            )
-        if self.max_samples is not None and not self.bootstrap:
-            raise ValueError(
-                f"max_samples={self.max_samples} is the size of a bootstrap sample: set "
-                "bootstrap=True, or leave it None."
-            )
-        if isinstance(self.max_samples, int | np.integer) and self.max_samples > X.shape[0]:
-            raise ValueError(
-                f"max_samples={self.max_samples} is more than the {X.shape[0]} rows there are: "
-                "give at most that many, or None for as many."
-            )
-        if len(known) > self.n_estimators:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} must be larger or equal to "
-                f"len(estimators_)={len(known)} when warm_start==True"
-            )
-        if before is not None and before != self._shape():
-            raise ValueError(
-                "warm_start=True adds trees to those that are there, which know other columns or "
-                "classes than these data have: set warm_start=False to begin anew."
-            )
-        if known and len(known) == self.n_estimators:
-            warn(
-                "Warm-start fitting without increasing n_estimators does not fit new trees.",
-                UserWarning,
-            )
-
-    def _tree(self) -> Any:
-        raise NotImplementedError
-
-    def _grow(
-        self,
-        columns: BinnedColumns,
-        target: Target,
-        draws: _Samples,
-        first: int,
-        monitor: Monitor,
-    ) -> list:
-        """Grow the trees from number ``first`` on, as many as there is time for, one at least."""
-        grown: dict[int, Any] = {}
-        numbers, lock = iter(range(first, self.n_estimators)), Lock()
-        self._cut_short = False
-
-        def report() -> Status | None:
-            done = first + len(grown)
-            monitor.report(
-                lambda: Progress(
-                    problem=0,
-                    method="ExtraTrees",
-                    steps=done,
-                    violation=1.0 - done / self.n_estimators,
-                    tol=0.0,
-                    words="{steps} of " + f"{self.n_estimators} trees",
-                    share=done / self.n_estimators,
-                )
-            )
-            return monitor.stopped()
-
-        def stopped_first() -> bool:  # the first tree of all is a tree, however early it ends
-            self._cut_short = self._cut_short or report() is not None
-            return self._cut_short
-
-        def stopped() -> None:
-            if report() is not None:
-                raise StoppedError
-
-        def grow_some(worker: int) -> None:
-            """Grow one tree after the other in the same room, those that no other thread grows."""
-            grower = Grower(columns, target)
-            while True:
-                with lock:
-                    number = next(numbers, None)
-                if number is None or (number and report() is not None):
-                    return
-                weight, seed = draws.weight(number), int(draws.seeds[number])
-                ask = stopped if number else stopped_first
-                try:
-                    tree = self._tree()._grown(grower, weight, seed, ask)
-                except StoppedError:
-                    return
-                del tree.training_leaves_
-                grown[number] = tree
-                report()
-
-        workers = Workers(thread_count(self.n_jobs))
-        workers.map(grow_some, range(min(workers.count, self.n_estimators - first)))
-        trees = []
-        for number in range(first, self.n_estimators):  # what warm_start goes on from: no gaps
-            if number not in grown:
-                break
-            trees.append(grown[number])
-        return trees
-
-    # -- rows out of the bag -------------------------------------------------------------------
-
-    def _score_out_of_bag(
-        self, columns: BinnedColumns, target: Target, draws: _Samples, workers: Workers, y: Any
-    ) -> None:
-        n = columns.n_rows
-        sums, counts = np.zeros((n, target.statistics)), np.zeros(n)
-
-        def leaves(number: int) -> tuple[np.ndarray, np.ndarray]:
-            rows = np.flatnonzero(draws.counts(number) == 0)
-            return rows, self.estimators_[number].tree_.apply_binned(columns, rows)
-
-        together = 4 * workers.count
-        for begin in range(0, len(self.estimators_), together):
-            some = range(begin, min(begin + together, len(self.estimators_)))
-            for number, (rows, at) in zip(some, workers.map(leaves, some), strict=True):
-                sums[rows] += self.estimators_[number].tree_.values_at(at)
-                counts[rows] += 1
-        seen = counts > 0
-        if not seen.all():
-            warn(
-                f"{int((~seen).sum())} of {n} rows are in the samples of all trees and have no "
-                "out-of-bag prediction (nan): grow more trees (n_estimators).",
-                UserWarning,
-            )
-        with np.errstate(invalid="ignore"):
-            means = sums / counts[:, None]
-        self._keep_out_of_bag(means, seen, np.asarray(y))
-
-    def _keep_out_of_bag(self, means: np.ndarray, seen: np.ndarray, y: np.ndarray) -> None:
-        raise NotImplementedError
-
-    # -- rows ----------------------------------------------------------------------------------
-
-    def _means(self, X: Any) -> np.ndarray:
-        """Mean over the trees of the values at the rows of X: (rows, statistics)."""
-        check_is_fitted(self)
-        X = self._validated_points(X)
-        n, first = X.shape[0], self.estimators_[0].tree_
-        sums = np.zeros((n, sum(first.n_classes) or first.n_outputs))
-        block = rows_at_once(X)
-
-        def add(begin: int) -> None:
-            own = slice(begin, begin + block)
-            rows = dense(X[own])
-            for tree in self.estimators_:
-                tree.tree_.add_rows(rows, sums[own])
-
-        self._workers(n * len(self.estimators_) * 16).map(add, range(0, n, block))
-        sums /= len(self.estimators_)
-        return sums
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Predict the rows of X by the mean of the trees.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-
-        Returns
-        -------
-        y : array of shape (n_samples,) or (n_samples, n_outputs)
-        """
-        return self._answer(self._means(X))
-
-    def apply(self, X: Any) -> np.ndarray:
-        """Return the leaf of each row of X in each tree, (n_samples, n_estimators)."""
-        check_is_fitted(self)
-        X = self._validated_points(X)
-        workers = self._workers(X.shape[0] * len(self.estimators_) * 16)
-        return np.array(workers.map(lambda tree: tree.tree_.apply(X), self.estimators_)).T
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Mean of the trees' importances; they sum to one, unless no tree has a test."""
-        check_is_fitted(self)
-        mean = np.mean([tree.feature_importances_ for tree in self.estimators_], axis=0)
-        total = mean.sum()
-        return mean / total if total > 0 else mean
-
-
-class _Samples:
-    """Which rows each tree sees and how heavily: the same for any number of threads."""
-
-    def __init__(self, forest: Any, target: Target, weight: np.ndarray, n: int) -> None:
-        self.seeds = seeds(forest.random_state, forest.n_estimators)
-        self.base = None if (weight == 1.0).all() else weight
-        self.bootstrap, self.n, self.target = forest.bootstrap, n, target
-        self.each = getattr(forest, "class_weight", None) == "balanced_subsample"
-        size = forest.max_samples
-        if size is None or isinstance(size, int | np.integer):
-            self.size = n if size is None else int(size)
-        else:
-            self.size = max(1, round(n * size))
-        self.sampled = np.flatnonzero(weight > 0)  # others are no rows
-
-    def counts(self, number: int) -> np.ndarray:
-        """How often a tree's bootstrap sample has each row."""
-        random = np.random.default_rng(int(self.seeds[number]))
-        drawn = self.sampled[random.integers(len(self.sampled), size=self.size)]
-        return np.bincount(drawn, minlength=self.n)
-
-    def weight(self, number: int) -> np.ndarray | None:
-        """Weights of the rows for a tree; None where all are one."""
-        if not self.bootstrap:
-            return self._balanced(self.base)
-        counts = self.counts(number).astype(np.float64)
-        return self._balanced(counts if self.base is None else counts * self.base)
-
-    def _balanced(self, weight: np.ndarray | None) -> np.ndarray | None:
-        """Make the classes of a sample equally heavy, in every output, where that is wanted."""
-        if not self.each:
-            return weight
-        weight = np.ones(self.n) if weight is None else weight
-        factor = np.ones(self.n)
-        for index, count in zip(self.target.classes, self.target.n_classes, strict=True):
-            factor *= class_weights("balanced", np.arange(count), index, weight)[index]
-        return weight * factor
-
-
 def _given(forest: Any) -> dict[str, Any]:
     return {name: getattr(forest, name) for name in _OF_TREES}
 
 
-class ExtraTreesClassifier(ClassLearner, _ExtraTrees):
+class ExtraTreesClassifier(ClassLearner, Forest):
     """Many extremely randomised trees that vote with the shares of the classes in their leaves.
+
+        forest(x) = 1/M sum_m tree_m(x),   M = n_estimators
 
     Each node of each tree draws K columns without replacement, one random threshold for each, and
     installs the best of these K tests. The mean of the trees varies less than each of them.
@@ -428,7 +116,7 @@ class ExtraTreesClassifier(ClassLearner, _ExtraTrees):
     oob_decision_function_: Any
 
     _parameter_constraints: dict = {
-        **_ExtraTrees._parameter_constraints,
+        **Forest._parameter_constraints,
         **CLASS_LIMITS,
         "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
     }
@@ -519,8 +207,10 @@ def _accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
     return float(np.mean(y == predicted)) if y.ndim > 1 else accuracy_score(y, predicted)
 
 
-class ExtraTreesRegressor(ValueLearner, _ExtraTrees):
+class ExtraTreesRegressor(ValueLearner, Forest):
     """The mean of many extremely randomised trees of real numbers.
+
+        forest(x) = 1/M sum_m tree_m(x),   M = n_estimators
 
     Each node of each tree draws K columns without replacement, one random threshold for each, and
     installs the test of these K that lowers the variance most.
@@ -567,7 +257,7 @@ class ExtraTreesRegressor(ValueLearner, _ExtraTrees):
 
     oob_prediction_: np.ndarray
 
-    _parameter_constraints: dict = {**_ExtraTrees._parameter_constraints, **VALUE_LIMITS}
+    _parameter_constraints: dict = {**Forest._parameter_constraints, **VALUE_LIMITS}
 
     def __init__(
         self,

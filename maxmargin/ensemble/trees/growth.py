@@ -94,6 +94,7 @@ class Grower:
         self.columns, self.target = columns, target
         self._by_class: np.ndarray | None = None
         self._scratch: Scratch | None = None
+        self._nodes = _room(_FIRST_NODES, _FIRST_LEAVES, target.statistics)
 
     def grow(
         self,
@@ -138,7 +139,7 @@ class Grower:
             leaf=np.full(self.columns.n_rows, -1, np.int32),
         )
         state.stack[0] = 0, len(rows), 0, -1, 0
-        nodes = _room(_FIRST_NODES, _FIRST_LEAVES, target.statistics)
+        nodes = self._nodes
         scratch = self._room(len(rows), weight is not None, rules)
         go_on = grow_by_random_tests if rules.random else grow
         while (status := go_on(store, task, rules, nodes, state, scratch, _WORK)) != DONE:
@@ -146,6 +147,7 @@ class Grower:
                 rules = rules._replace(max_depth=-1)
             if status == FULL:
                 nodes, state = _more(nodes, state)
+        self._nodes = nodes  # as large as the next tree will need them
         return self._tree(nodes, state), state.leaf
 
     def _rows(self, weight: np.ndarray | None) -> np.ndarray:

@@ -59,7 +59,7 @@ class KStudyDisplay(PanelDisplay):
         told: dict[str, Any] = {"fontsize": "small", "edgecolor": "none", "framealpha": 0.85}
         handles = {"tree": "one tree", "mean": f"mean of {share}", "best": "least"}
         ax[0, 0].legend([ax[0, 0].lines[i] for i in range(3)], list(handles.values()), **told)
-        ax[1, -1].legend(**told)
+        ax[1, 0].legend(**told)
 
     def _draw_errors(self, ax: Axes, level: int, highest: float) -> None:
         study = self.study
