@@ -235,6 +235,20 @@ class Monitor:
                     if listener is not self.trace and listener(told) is True:
                         self.reason = self.reason or Status.INTERRUPTED
 
+    def report_parts(self, method: str, done: int, whole: int, parts: str) -> None:
+        """Tell the listeners how many parts of the work are done, as ``"3 of 10 trees"``."""
+        self.report(
+            lambda: Progress(
+                problem=0,
+                method=method,
+                steps=done,
+                violation=1.0 - done / whole,
+                tol=0.0,
+                words=f"{{steps}} of {whole} {parts}",
+                share=done / whole,
+            )
+        )
+
     def placed(self, progress: Progress) -> Progress:
         """Return a report with what the fit knows: problems solved, and the time."""
         return replace(

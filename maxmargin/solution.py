@@ -79,7 +79,8 @@ _FINISHED = (
 # By status and family of machines; "" is for all that have no sentence of their own.
 _ADVICE = {
     (Status.CONVERGED, ""): "Every KKT condition holds to tol.",
-    (Status.COMPLETED, ""): "All rounds that were asked for were made.",
+    (Status.COMPLETED, ""): "All rounds or members that were asked for are there.",
+    (Status.COMPLETED, "tree"): "The tree has grown as far as its limits let it.",
     (Status.PERFECT, ""): (
         "The last hypothesis makes no error on the training rows. Its weight in the vote would be "
         "infinite: it decides alone, and more rounds would change nothing."
@@ -208,7 +209,6 @@ _ADVICE = {
         "what differs in them. Centre the data and scale them (StandardScaler), take a "
         "larger gamma if the kernel has one, or raise tol={tol:g}."
     ),
-    (Status.CONVERGED, "boosting"): "All rounds were made.",
     (Status.NO_IMPROVEMENT, "boosting"): "No weak rule lowers the bound any more.",
     (Status.TIME_LIMIT, "boosting"): (
         "Stopped early (time_limit={time_limit:g} s), after {rounds} of {n_estimators} rounds. "
@@ -226,14 +226,14 @@ _ADVICE = {
         "The tree was stopped early, by Ctrl-C or by a callback: the nodes that were still to be "
         "parted are leaves."
     ),
-    (Status.TIME_LIMIT, "forest"): (
-        "The forest has {grown} of {wanted} trees, since time_limit={time_limit:g} s is reached; "
-        "warm_start=True and another fit grow the others. Raise time_limit, or limit max_depth or "
-        "n_estimators."
+    (Status.TIME_LIMIT, "ensemble"): (
+        "The ensemble has {there} of {wanted} {members}: it was stopped early "
+        "(time_limit={time_limit:g} s). It predicts with those. Raise time_limit, or fit again "
+        "with warm_start=True for the others."
     ),
-    (Status.INTERRUPTED, "forest"): (
-        "The forest has {grown} of {wanted} trees: it was stopped early, by Ctrl-C or by a "
-        "callback. warm_start=True and another fit grow the others."
+    (Status.INTERRUPTED, "ensemble"): (
+        "The ensemble has {there} of {wanted} {members}: it was stopped early, by Ctrl-C or by a "
+        "callback. It predicts with those; fit again with warm_start=True for the others."
     ),
     (Status.MAX_ITER, "lpboost"): (
         "The largest soft margin was not reached in n_estimators={n_estimators} rounds: the gap is "

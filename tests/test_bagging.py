@@ -442,7 +442,7 @@ def test_a_callback_sees_members_and_stops():
 
     with pytest.warns(ConvergenceWarning, match="callback"):
         BaggingClassifier(Moody(seconds=0.03), 100, callback=callback).fit(*IRIS)
-    assert "of 100 members fitted" in seen[0]
+    assert "of 100 members" in seen[0]
 
 
 # -- bias and variance ----------------------------------------------------------------------------

@@ -421,7 +421,7 @@ def large():
 def test_a_time_limit_leaves_a_usable_forest():
     X, y = large()
     forest = ExtraTreesClassifier(100_000, time_limit=0.3, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=r"The forest has \d+ of 100000 trees"):
+    with pytest.warns(ConvergenceWarning, match=r"The ensemble has \d+ of 100000 trees"):
         forest.fit(X, y)
     assert forest.status_ is Status.TIME_LIMIT
     assert 1 <= len(forest.estimators_) < 100_000

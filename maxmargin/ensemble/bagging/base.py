@@ -19,7 +19,6 @@ from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, se
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.data import validate_data
 from maxmargin.estimators.warn import warn
-from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Status
 
 _TOGETHER = 64  # members whose answers are held at a time
@@ -118,7 +117,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
             def told() -> None:
                 nonlocal done
                 done += 1
-                report(monitor, "bagging", done, total)
+                monitor.report_parts("Bagging", done, total, "members")
 
             machines: list[Any] = []
             at_once = members.at_once if self.time_limit is None else 1
@@ -132,18 +131,19 @@ class Bagging(MetaEstimatorMixin, Estimator):
             self._seeds = np.append(self._seeds, seeds[: len(machines)])
             missing = len(seeds) - len(machines)
             self.status_ = (
-                (monitor.stopped() or Status.INTERRUPTED) if missing else Status.CONVERGED
+                (monitor.stopped() or Status.INTERRUPTED) if missing else Status.COMPLETED
             )
             self.fit_status_ = int(missing > 0)
             if self.verbose:
                 monitor.end(f"{total - missing} of {total} members", not missing)
         if missing:
-            why = "Ctrl-C or a callback"
-            if self.status_ is Status.TIME_LIMIT:
-                why = f"time_limit={self.time_limit:g} s"
             warn(
-                f"The ensemble has {total - missing} of {total} members: it was stopped by {why}. "
-                "It predicts with those; fit again with warm_start=True for the others."
+                self.status_.advice_for("ensemble").format(
+                    there=total - missing,
+                    wanted=total,
+                    members="members",
+                    time_limit=self.time_limit or 0.0,
+                )
             )
 
     def _drawing(self, n: int, weight: np.ndarray | None) -> Replicates:
@@ -241,13 +241,3 @@ class Bagging(MetaEstimatorMixin, Estimator):
             reset=first,
             **options,
         )
-
-
-def report(monitor: Monitor, method: str, done: int, total: int) -> None:
-    """Tell who listens how many members there are."""
-    left = (total - done) / total
-    monitor.report(
-        lambda: Progress(
-            0, method, done, left, 0.5 / total, words=f"{done} of {total} members fitted"
-        )
-    )

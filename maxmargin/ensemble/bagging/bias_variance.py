@@ -12,7 +12,6 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.data import refuse_unusable
 from maxmargin.backends.threads import Workers, thread_count
-from maxmargin.ensemble.bagging.base import report
 from maxmargin.ensemble.bagging.decomposition import (
     Decomposition,
     SquaredDecomposition,
@@ -174,7 +173,7 @@ def _predictions(members: Members, seeds: np.ndarray, counted: Any, monitor: Mon
     def count() -> None:
         nonlocal told
         told += 1
-        report(monitor, "bias_variance", told, len(seeds))
+        monitor.report_parts("bias_variance", told, len(seeds), "replicates")
 
     while done < len(seeds):
         if done and monitor.stopped():

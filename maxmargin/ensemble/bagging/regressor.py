@@ -74,7 +74,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
         How replicates reached the members: over one Gram matrix or columns binned once, as counts
         (weights) or as rows, and why.
     status_ : Status
-        ``"converged"`` if all members are there, else why not, with a warning.
+        ``"completed"`` if all members are there, else why not, with a warning.
     fit_status_ : int
         0 if all members are there, else 1.
     fit_time_ : float

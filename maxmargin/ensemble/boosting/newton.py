@@ -144,6 +144,7 @@ class NewtonBoostingRun(Run):
         done, method = self.done, self.method
         while len(done.regressions) < method.rounds:
             if self.loss <= _FLAT:
+                self.status = Status.NO_IMPROVEMENT
                 return
             found, change = self._regressed(int(self.problem.seeds[len(done.regressions)]))
             size = method.learning_rate

@@ -92,7 +92,7 @@ class _DecisionTree(TreeLearner):
                 return monitor.stopped()
 
             self._grown(Grower(columns, target), weight, seeds(self.random_state, 1)[0], stopped)
-            self.status_ = monitor.stopped() or Status.CONVERGED
+            self.status_ = monitor.stopped() or Status.COMPLETED
         del self.training_leaves_  # as many as rows; who grows trees from columns asks for them
         if self.status_.stopped:
             warn(self.status_.advice_for("tree").format(time_limit=self.time_limit or 0.0))

@@ -23,7 +23,7 @@ from maxmargin.ensemble.trees.tree import dense, rows_at_once
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.warn import warn
 from maxmargin.multiclass import class_weights
-from maxmargin.progress import Monitor, Progress
+from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 
 
@@ -83,9 +83,9 @@ class Forest(TreeLearner):
         with self._watched() as monitor:
             columns = BinnedColumns.of(X, self.max_bins, workers, lists=False)
             self.estimators_ = known + self._grow(columns, target, draws, len(known), monitor)
-            self.status_ = monitor.stopped() or Status.CONVERGED
+            self.status_ = monitor.stopped() or Status.COMPLETED
             if len(self.estimators_) == self.n_estimators and not self._cut_short:
-                self.status_ = Status.CONVERGED  # the last one came in time
+                self.status_ = Status.COMPLETED  # the last one came in time
             if self.verbose:
                 grown = len(self.estimators_)
                 monitor.end(f"{grown} of {self.n_estimators} trees", self.status_.finished)
@@ -93,9 +93,10 @@ class Forest(TreeLearner):
             self._score_out_of_bag(columns, target, draws, workers, y)
         if not self.status_.finished:
             warn(
-                self.status_.advice_for("forest").format(
-                    grown=len(self.estimators_),
+                self.status_.advice_for("ensemble").format(
+                    there=len(self.estimators_),
                     wanted=self.n_estimators,
+                    members="trees",
                     time_limit=self.time_limit or 0.0,
                 )
             )
@@ -157,18 +158,7 @@ class Forest(TreeLearner):
         self._cut_short = False
 
         def report() -> Status | None:
-            done = first + len(grown)
-            monitor.report(
-                lambda: Progress(
-                    problem=0,
-                    method="ExtraTrees",
-                    steps=done,
-                    violation=1.0 - done / self.n_estimators,
-                    tol=0.0,
-                    words="{steps} of " + f"{self.n_estimators} trees",
-                    share=done / self.n_estimators,
-                )
-            )
+            monitor.report_parts("ExtraTrees", first + len(grown), self.n_estimators, "trees")
             return monitor.stopped()
 
         def stopped_first() -> bool:  # the first tree of all is a tree, however early it ends

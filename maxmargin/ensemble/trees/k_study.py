@@ -34,7 +34,7 @@ from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.ensemble.trees.growth import NO_LIMIT, Grower, Target
 from maxmargin.estimators.warn import warn
 from maxmargin.multiclass import read_labels
-from maxmargin.progress import Monitor, Progress, watched
+from maxmargin.progress import Monitor, watched
 
 _MEASURED = (
     "error_tree",
@@ -280,7 +280,7 @@ class _Study:
         def one(task: tuple[int, int, int]) -> tuple:
             found = self._sample(*task, min_samples_leaf, monitor)
             done[0] += 1
-            monitor.report(lambda: _progress(done[0], whole))
+            monitor.report_parts("k_study", done[0], whole, "samples")
             return found
 
         levels = []
@@ -359,15 +359,3 @@ class _Study:
             "variance_tree": variance_tree,
             "variance_mean": variance_mean,
         }
-
-
-def _progress(done: int, whole: int) -> Progress:
-    return Progress(
-        problem=0,
-        method="k_study",
-        steps=done,
-        violation=1.0 - done / whole,
-        tol=0.0,
-        words="{steps} of " + f"{whole} samples",
-        share=done / whole,
-    )

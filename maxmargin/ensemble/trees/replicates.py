@@ -74,7 +74,7 @@ class TreeReplicates:
             for name in _OF_DATA:
                 if hasattr(self.pattern, name):
                     setattr(machine, name, getattr(self.pattern, name))
-            machine.status_ = Status.CONVERGED
+            machine.status_ = Status.COMPLETED
             del machine.training_leaves_
             done[k] = True
             told()
