@@ -31,6 +31,8 @@ from maxmargin.ensemble import (
     BaggingRegressor,
     DecisionTreeClassifier,
     DecisionTreeRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
     bias_variance,
 )
 from maxmargin.ensemble.bagging.noise import estimate_noise
@@ -362,6 +364,22 @@ def test_what_cannot_be_is_said():
         model = BaggingClassifier(n_estimators=1, oob_score=True, random_state=0).fit(X, y)
     assert np.isfinite(model.oob_score_)
     assert np.isnan(model.oob_decision_function_[model.oob_count_ == 0]).all()
+
+
+@pytest.mark.parametrize(
+    "make", [BaggingClassifier, BaggingRegressor, ExtraTreesClassifier, ExtraTreesRegressor]
+)
+def test_rows_that_no_member_was_left_without(make):
+    """Of one member on two rows: where its replicate has both, there is no score out of bag."""
+    options = {"n_estimators": 1, "bootstrap": True, "oob_score": True}
+    scores = []
+    for seed in range(8):
+        with pytest.warns(UserWarning, match=r"[12] of 2 rows were drawn by every member"):
+            model = make(**options, random_state=seed).fit([[0.0], [1.0]], [0, 1])
+        scores.append(model.oob_score_)
+    assert np.isnan(scores).any()
+    if make in (BaggingClassifier, ExtraTreesClassifier):  # r2 needs two rows
+        assert 0.0 in scores
 
 
 class Moody(ClassifierMixin, BaseEstimator):

@@ -212,16 +212,6 @@ class Bagging(MetaEstimatorMixin, Estimator):
     def _keep_out_of_bag(self, X: Any, y: Any) -> None:
         """Set out-of-bag predictions and their score."""
 
-    def _warn_never_left_out(self, asked_of: np.ndarray) -> None:
-        missing = int((asked_of == 0).sum())
-        if missing:
-            warn(
-                f"{missing} of {len(asked_of)} rows were drawn by every member, so that nothing "
-                "can be said of them out of bag: they are nan, and the score is that of the "
-                "others. More estimators leave fewer such rows.",
-                UserWarning,
-            )
-
     def _checked(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """Check shapes; tables keep their columns' names and types for the members."""
         inner, first = get_tags(self._learner()).input_tags, not isinstance(y, str)

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.ensemble.bagging.base import Bagging
+from maxmargin.ensemble.out_of_bag import score_out_of_bag, warn_never_left_out
 from maxmargin.ensemble.trees import DecisionTreeClassifier
 from maxmargin.estimators.callbacks import observed
 from maxmargin.multiclass import read_labels
@@ -196,12 +197,11 @@ class BaggingClassifier(ClassifierMixin, Bagging):
 
     def _keep_out_of_bag(self, X: Any, y: Any) -> None:
         shares, self.oob_count_ = self._shares(X, out_of_bag=True)
-        self._warn_never_left_out(self.oob_count_)
+        warn_never_left_out(self.oob_count_)
         self.oob_decision_function_ = shares
         known = self.oob_count_ > 0
         said = self.classes_[np.argmax(shares[known], axis=1)]
-        score = self.oob_score if callable(self.oob_score) else accuracy_score
-        self.oob_score_ = float(score(y[known], said)) if known.any() else np.nan
+        self.oob_score_ = score_out_of_bag(self.oob_score, accuracy_score, y[known], said)
 
     def _shares(self, X: Any, out_of_bag: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Shares of votes or mean probabilities, (n, n_classes), and of how many members."""

@@ -11,6 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.ensemble.bagging.base import Bagging
+from maxmargin.ensemble.out_of_bag import score_out_of_bag, warn_never_left_out
 from maxmargin.ensemble.trees import DecisionTreeRegressor
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.data import column, is_table
@@ -172,11 +173,10 @@ class BaggingRegressor(RegressorMixin, Bagging):
 
     def _keep_out_of_bag(self, X: Any, y: Any) -> None:
         mean, self.oob_count_ = self._mean(X, out_of_bag=True)
-        self._warn_never_left_out(self.oob_count_)
+        warn_never_left_out(self.oob_count_)
         self.oob_prediction_ = mean
         known = self.oob_count_ > 0
-        score = self.oob_score if callable(self.oob_score) else r2_score
-        self.oob_score_ = float(score(y[known], mean[known])) if known.sum() > 1 else np.nan
+        self.oob_score_ = score_out_of_bag(self.oob_score, r2_score, y[known], mean[known])
 
     def _mean(self, X: Any, out_of_bag: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Mean predictions, and of how many members."""
@@ -184,6 +184,8 @@ class BaggingRegressor(RegressorMixin, Bagging):
         sums, asked = np.zeros((n, 1)), np.zeros(n, dtype=np.int64)
         flat = True
         for _, answer, rows in self._answers(X, "predict", out_of_bag):
+            if not len(answer):  # it has seen every row
+                continue
             if answer.ndim == 2 and answer.shape[1] > sums.shape[1]:
                 sums, flat = np.zeros((n, answer.shape[1])), False
             sums[rows] += answer.reshape(len(answer), -1)

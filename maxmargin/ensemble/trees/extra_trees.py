@@ -12,13 +12,13 @@ References: seed 000; Geurts, Ernst and Wehenkel, Extremely randomized trees, Ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
 
+from maxmargin.ensemble.out_of_bag import score_out_of_bag
 from maxmargin.ensemble.trees.base import (
     CLASS_LIMITS,
     VALUE_LIMITS,
@@ -181,8 +181,7 @@ class ExtraTreesClassifier(ClassLearner, Forest):
         self.oob_decision_function_ = self._shares(means)
         predicted, y = self._answer(means[seen]), y.reshape(len(y), -1)[seen]
         y = y[:, 0] if self.n_outputs_ == 1 else y
-        score: Callable = self.oob_score if callable(self.oob_score) else _accuracy
-        self.oob_score_ = float(score(y, predicted))
+        self.oob_score_ = score_out_of_bag(self.oob_score, _accuracy, y, predicted)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the mean over the trees of the shares of the classes.
@@ -307,8 +306,6 @@ class ExtraTreesRegressor(ValueLearner, Forest):
 
     def _keep_out_of_bag(self, means: np.ndarray, seen: np.ndarray, y: np.ndarray) -> None:
         self.oob_prediction_ = self._answer(means)
-        score: Callable = self.oob_score if callable(self.oob_score) else r2_score
-        y = y.reshape(len(y), -1)[seen]
-        self.oob_score_ = float(
-            score(y if self.n_outputs_ > 1 else y[:, 0], self._answer(means[seen]))
-        )
+        predicted, y = self._answer(means[seen]), y.reshape(len(y), -1)[seen]
+        y = y[:, 0] if self.n_outputs_ == 1 else y
+        self.oob_score_ = score_out_of_bag(self.oob_score, r2_score, y, predicted)

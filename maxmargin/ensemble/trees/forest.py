@@ -12,11 +12,8 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import StoppedError, Workers, thread_count
-from maxmargin.ensemble.trees.base import (
-    LIMITS,
-    TreeLearner,
-    seeds,
-)
+from maxmargin.ensemble.out_of_bag import warn_never_left_out
+from maxmargin.ensemble.trees.base import LIMITS, TreeLearner, seeds
 from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.ensemble.trees.growth import Grower, Target, count_of_features
 from maxmargin.ensemble.trees.tree import dense, rows_at_once
@@ -82,13 +79,13 @@ class Forest(TreeLearner):
         draws = Samples(self, target, weight, X.shape[0])
         with self._watched() as monitor:
             columns = BinnedColumns.of(X, self.max_bins, workers, lists=False)
-            self.estimators_ = known + self._grow(columns, target, draws, len(known), monitor)
-            self.status_ = monitor.stopped() or Status.COMPLETED
-            if len(self.estimators_) == self.n_estimators and not self._cut_short:
-                self.status_ = Status.COMPLETED  # the last one came in time
+            grown, cut_short = self._grow(columns, target, draws, len(known), monitor, workers)
+            self.estimators_, self.status_ = known + grown, Status.COMPLETED
+            if cut_short or len(self.estimators_) < self.n_estimators:
+                self.status_ = monitor.stopped() or Status.INTERRUPTED
             if self.verbose:
-                grown = len(self.estimators_)
-                monitor.end(f"{grown} of {self.n_estimators} trees", self.status_.finished)
+                there = len(self.estimators_)
+                monitor.end(f"{there} of {self.n_estimators} trees", self.status_.finished)
         if self.oob_score:
             self._score_out_of_bag(columns, target, draws, workers, y)
         if not self.status_.finished:
@@ -151,19 +148,24 @@ class Forest(TreeLearner):
         draws: Samples,
         first: int,
         monitor: Monitor,
-    ) -> list:
-        """Grow the trees from number ``first`` on, as many as there is time for, one at least."""
+        workers: Workers,
+    ) -> tuple[list, bool]:
+        """Grow the trees from number ``first`` on, as many as there is time for, one at least.
+
+        Returns them, and whether the first tree of all had to end its growth early.
+        """
         grown: dict[int, Any] = {}
         numbers, lock = iter(range(first, self.n_estimators)), Lock()
-        self._cut_short = False
+        cut_short = False
 
         def report() -> Status | None:
             monitor.report_parts("ExtraTrees", first + len(grown), self.n_estimators, "trees")
             return monitor.stopped()
 
         def stopped_first() -> bool:  # the first tree of all is a tree, however early it ends
-            self._cut_short = self._cut_short or report() is not None
-            return self._cut_short
+            nonlocal cut_short
+            cut_short = cut_short or report() is not None
+            return cut_short
 
         def stopped() -> None:
             if report() is not None:
@@ -187,14 +189,13 @@ class Forest(TreeLearner):
                 grown[number] = tree
                 report()
 
-        workers = Workers(thread_count(self.n_jobs))
         workers.map(grow_some, range(min(workers.count, self.n_estimators - first)))
         trees = []
         for number in range(first, self.n_estimators):  # what warm_start goes on from: no gaps
             if number not in grown:
                 break
             trees.append(grown[number])
-        return trees
+        return trees, cut_short
 
     # -- rows out of the bag -------------------------------------------------------------------
 
@@ -214,16 +215,10 @@ class Forest(TreeLearner):
             for number, (rows, at) in zip(some, workers.map(leaves, some), strict=True):
                 sums[rows] += self.estimators_[number].tree_.values_at(at)
                 counts[rows] += 1
-        seen = counts > 0
-        if not seen.all():
-            warn(
-                f"{int((~seen).sum())} of {n} rows are in the samples of all trees and have no "
-                "out-of-bag prediction (nan): grow more trees (n_estimators).",
-                UserWarning,
-            )
+        warn_never_left_out(counts)
         with np.errstate(invalid="ignore"):
             means = sums / counts[:, None]
-        self._keep_out_of_bag(means, seen, np.asarray(y))
+        self._keep_out_of_bag(means, counts > 0, np.asarray(y))
 
     def _keep_out_of_bag(self, means: np.ndarray, seen: np.ndarray, y: np.ndarray) -> None:
         raise NotImplementedError
