@@ -24,6 +24,7 @@ from maxmargin import (
     AdaBoostClassifier,
     DecisionStump,
     DecisionTreeClassifier,
+    DecisionTreeRegressor,
     LinearSVC,
     LogitBoostClassifier,
     LPBoostClassifier,
@@ -376,8 +377,28 @@ def test_stops_progress_and_traces(make, capsys):
         stopped.fit(X, y)
     assert stopped.status_ == "interrupted"
     assert 2 < stopped.n_iter_ < 10**4
-    with pytest.raises(ValueError, match="before"):
-        make(time_limit=1e-9).fit(CANCER, MALIGNANT)
+
+
+@pytest.mark.parametrize("make", [AdaBoostClassifier, LogitBoostClassifier, LPBoostClassifier])
+def test_the_first_round_is_made_whoever_stops(make, heard):
+    least = make(time_limit=1e-9)
+    with pytest.warns(ConvergenceWarning, match="time_limit=1e-09 s"):
+        least.fit(CANCER, MALIGNANT)
+    assert (least.n_iter_, least.status_) == (1, "time_limit")
+    assert least.score(CANCER, MALIGNANT) > 0.85
+    if make is not LPBoostClassifier:  # a limit that has passed is none for rounds that are made
+        assert make(n_estimators=1, time_limit=1e-9).fit(CANCER, MALIGNANT).status_ == "completed"
+
+    class Pressing(DecisionTreeRegressor if make is LogitBoostClassifier else DecisionStump):
+        def fit(self, X, y, sample_weight=None):
+            signal.raise_signal(signal.SIGINT)
+            return super().fit(X, y, sample_weight)
+
+    pressed = make(Pressing())
+    with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="Ctrl-C"):
+        pressed.fit(CANCER, MALIGNANT)
+    assert (pressed.n_iter_, pressed.status_) == (1, "interrupted")
+    assert pressed.score(CANCER, MALIGNANT) > 0.85
 
 
 def test_ctrl_c_leaves_a_model(heard):

@@ -106,7 +106,7 @@ class Watch:
         heard = bool(self.monitor.fit.listeners)
         if heard and self.monitor.stopped() is None:
             self.monitor.report(lambda: run.progress(self))
-        ended = run.status or self.monitor.stopped()
+        ended = run.status or (self.monitor.stopped() if run.usable else None)
         if ended is None and not self.left(run.n_iter):
             ended = Status.MAX_ITER
         if not heard:
@@ -212,6 +212,11 @@ class Run(ABC):
     def n_steps(self) -> int:
         """Steps taken so far, as they are reported and recorded."""
         return self.n_iter
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is an answer; a time limit, a callback and Ctrl-C wait for the first."""
+        return True
 
     @property
     def share(self) -> float:

@@ -26,7 +26,6 @@ from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import with_weight
 from maxmargin.multiclass import read_class_weights, read_labels
 from maxmargin.progress import ProblemMonitor
-from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch, drive
 
 _KEPT = 1 << 22  # entries of distributions that are kept without being asked for: 32 MB
@@ -84,7 +83,7 @@ class AdaBoostClassifier(StagedVote):
     verbose : bool or int, default=False
         Show a progress bar (by tqdm if it is installed).
     time_limit : float, optional
-        Seconds after which the rounds end.
+        Seconds after which no further round is begun. There is always one.
     callback : callable, optional
         Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
         returning True.
@@ -210,7 +209,7 @@ class AdaBoostClassifier(StagedVote):
             answers = self._answers(X, classes) if known else iter(())
             made = drive(method.begin(sample, watch, known, answers), watch)
             if not made.hypotheses:
-                raise ValueError(self._nothing(made, classes))
+                raise ValueError(self._no_edge(classes))
             self._keep(made, classes, used, len(y))
             monitor.end(str(self.certificate_).partition("\n")[0], self.status_.finished)
         if self.status_.stopped:
@@ -254,12 +253,9 @@ class AdaBoostClassifier(StagedVote):
             return n * (self.n_estimators + 1) <= _KEPT
         return bool(self.store_distributions)
 
-    def _nothing(self, made: Rounds, classes: np.ndarray) -> str:
+    def _no_edge(self, classes: np.ndarray) -> str:
         """Say why there is not one hypothesis."""
         name = "DecisionStump" if self.estimator is None else type(self.estimator).__name__
-        if made.status is not Status.NO_EDGE:
-            limit = "" if self.time_limit is None else f" (time_limit={self.time_limit:g} s)"
-            return f"The fit was stopped before its first round was made{limit}: there is no model."
         return (
             f"The weak learner ({name}) is no better than chance on these data: in the first round "
             f"its error is not below 1 - 1/{len(classes)} of the weight, so that there is nothing "

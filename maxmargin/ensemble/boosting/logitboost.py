@@ -221,10 +221,8 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
             made = NewtonBoosting(loss, *how).solve(targets, watch, known=known)
             if not made.regressions:
                 raise ValueError(
-                    "No round was made: the fit was stopped before the first one."
-                    if made.status.stopped
-                    else "The regressor tells the classes apart no better than chance: in the "
-                    "first round no step lowers the mean loss. Take a richer one, such as "
+                    "The regressor tells the classes apart no better than chance: in the first "
+                    "round no step lowers the mean loss. Take a richer one, such as "
                     "DecisionTreeRegressor(max_depth=2)."
                 )
             self._keep(made, classes, used, len(y), float(loss.value(np.zeros(1))[0]))

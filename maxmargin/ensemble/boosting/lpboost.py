@@ -205,6 +205,11 @@ class ColumnGenerationRun(Run):
         return np.clip(u, 0.0, self.cap)
 
     @property
+    def usable(self) -> bool:
+        """Whether a round was made."""
+        return bool(self.found.hypotheses)
+
+    @property
     def variables(self) -> np.ndarray:
         """The distribution over the rows."""
         return self.found.u
@@ -371,10 +376,8 @@ class LPBoostClassifier(WeightedVote):
             found: Columns = ColumnGeneration(self.nu).solve(sample, watch)
             if not found.hypotheses:
                 raise ValueError(
-                    "No round was made: the fit was stopped before the first one."
-                    if found.status.stopped
-                    else "The weak learner is no better than chance on these data: no hypothesis "
-                    "has a positive edge. Take a richer one, such as "
+                    "The weak learner is no better than chance on these data: no hypothesis has a "
+                    "positive edge. Take a richer one, such as "
                     "DecisionTreeClassifier(max_depth=2)."
                 )
             self._keep(found, classes, used, len(y), learner.exhaustive)

@@ -182,7 +182,8 @@ class AdaBoostRun(Run):
             if np.isinf(alpha):
                 self.status = Status.PERFECT
                 return
-            yield
+            if len(done.hypotheses) < method.rounds:
+                yield
         self.status = Status.COMPLETED
 
     def _vote(self, predicted: np.ndarray, alpha: float) -> None:
@@ -229,6 +230,11 @@ class AdaBoostRun(Run):
         others = self.votes.copy()
         others[own] = -np.inf
         return (self.votes[own] - others.max(axis=1)) / total
+
+    @property
+    def usable(self) -> bool:
+        """Whether a round was made."""
+        return bool(self.done.hypotheses)
 
     @property
     def share(self) -> float:
