@@ -6,7 +6,7 @@ the mean of the predictions is off the data there is bias; where the band is wid
 A line is stable and wrong, a tree is right in the mean and restless, and bagging calms it.
 """
 
-# Lecture 000: measuring bias and variance in practice
+# Lecture 000: bias and variance, measured
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -6,7 +6,7 @@ the margins of the points that have the least. LPBoost has the largest least mar
 and proves it.
 """
 
-# Lecture 000: effect of boosting on the margin
+# Lecture 000: margins by rounds
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer, load_digits

@@ -5,7 +5,7 @@ A stump has much bias and little variance. Boosting makes one classifier of many
 by round the bias falls. The variance rises at first, and then hardly changes.
 """
 
-# Lecture 000: how bias and variance evolve as boosting runs longer
+# Lecture 000: bias and variance against rounds
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_classification

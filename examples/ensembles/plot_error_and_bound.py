@@ -6,7 +6,7 @@ long as the weak learner beats chance. The test error goes on falling after the 
 reached zero.
 """
 
-# Lecture 000: bounds on the empirical error; a typical run of AdaBoost
+# Lecture 000: training error and its bounds; a run of AdaBoost to many rounds
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_breast_cancer, load_digits

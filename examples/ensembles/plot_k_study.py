@@ -7,7 +7,7 @@ of many, whatever K is. That a small K is best, above all with wrong labels, is 
 here it is not.
 """
 
-# Lecture 000: the smaller K, the more randomised the trees; bias, variance and noise
+# Lecture 000: extremely randomised trees of several K, without and with noise
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_classification

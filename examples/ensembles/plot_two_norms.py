@@ -6,7 +6,7 @@ They measure the weights differently: LPBoost by their sum (l1), the machine by 
 Each has the largest least margin in its own norm; AdaBoost comes near to LPBoost's.
 """
 
-# Lecture 000: from boosting to classifiers that aim for a large margin
+# Lecture 000: boosting and machines of the largest margin, side by side
 
 import matplotlib.pyplot as plt
 import numpy as np

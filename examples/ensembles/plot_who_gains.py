@@ -5,7 +5,7 @@ Bagging takes variance away, so an unpruned tree and the nearest neighbour gain 
 keeps its bias, and a machine that hardly varies keeps all it has.
 """
 
-# Lecture 000: which hypothesis classes would benefit most from bagging
+# Lecture 000: learners that gain by bagging
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes

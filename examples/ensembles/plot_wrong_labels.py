@@ -6,7 +6,7 @@ limit, so that wrong labels cost it more with every round. The slope of the logi
 one: LogitBoost, by short steps, does better.
 """
 
-# Lecture 000: boosting may have a problem if a lot of the data is mislabeled
+# Lecture 000: boosting and wrong labels
 
 import matplotlib.pyplot as plt
 import numpy as np
