@@ -16,7 +16,7 @@ from sklearn.datasets import (
     make_moons,
 )
 from sklearn.ensemble import AdaBoostClassifier as ScikitLearn
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier as ScikitLearnTree
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -357,6 +357,8 @@ def test_more_rounds():
         parts.set_params(n_estimators=12)
         with pytest.raises(ValueError, match="rows of the last fit"):
             parts.fit(CANCER[::-1] + 1.0, MALIGNANT)
+        with pytest.raises(ValueError, match="of 30 features"):
+            parts.fit(CANCER[:, :20], MALIGNANT)
 
 
 @pytest.mark.parametrize("make", [AdaBoostClassifier, LogitBoostClassifier, LPBoostClassifier])
@@ -378,8 +380,15 @@ def test_stops_progress_and_traces(make, capsys):
         stopped.fit(X, y)
     assert stopped.status_ == "interrupted"
     assert 2 < stopped.n_iter_ < 10**4
-    with pytest.raises(ValueError, match="before"):
-        make(time_limit=1e-9).fit(CANCER, MALIGNANT)
+    with pytest.warns(ConvergenceWarning):  # a vote has a hypothesis, however little time there is
+        soon = make(time_limit=1e-9).fit(CANCER, MALIGNANT)
+    assert (soon.status_, soon.n_iter_) == ("time_limit", 1)
+    assert soon.score(CANCER, MALIGNANT) > 0.8
+    nothing = make(n_jobs=0)
+    with pytest.raises(ValueError, match="no thread at all"):
+        nothing.fit(CANCER, MALIGNANT)
+    with pytest.raises(NotFittedError):
+        nothing.predict(CANCER)
 
 
 def test_ctrl_c_leaves_a_model():

@@ -106,7 +106,9 @@ class Watch:
         heard = bool(self.monitor.fit.listeners)
         if heard and self.monitor.stopped() is None:
             self.monitor.report(lambda: run.progress(self))
-        ended = run.status or self.monitor.stopped()
+        ended = run.status
+        if ended is None and run.n_iter >= run.least_steps:
+            ended = self.monitor.stopped()
         if ended is None and not self.left(run.n_iter):
             ended = Status.MAX_ITER
         if not heard:
@@ -132,6 +134,8 @@ class Run(ABC):
     in_passes : bool
         Whether ``n_iter`` counts passes of many steps instead. Then the loop yields after each of
         them, ``n_steps`` counts the steps, and so does ``allowed``.
+    least_steps : int
+        Steps that are made however soon it is stopped: what there has to be for an answer.
     status : Status or None
         Why the run has ended by itself: converged, or stalled; None while it goes on.
     allowed : int
@@ -145,6 +149,7 @@ class Run(ABC):
     solves_for: str = ""
     words: ClassVar[str] = "violation {violation:.2g}"
     in_passes: ClassVar[bool] = False
+    least_steps: ClassVar[int] = 0
     n_iter: int = 0
     status: Status | None = None
     allowed: int = NO_LIMIT

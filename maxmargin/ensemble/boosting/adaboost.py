@@ -26,7 +26,6 @@ from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import with_weight
 from maxmargin.multiclass import read_class_weights, read_labels
 from maxmargin.progress import ProblemMonitor
-from maxmargin.solution import Status
 from maxmargin.solvers.driver import Watch, drive
 
 _KEPT = 1 << 22  # entries of distributions that are kept without being asked for: 32 MB
@@ -210,7 +209,7 @@ class AdaBoostClassifier(StagedVote):
             answers = self._answers(X, classes) if known else iter(())
             made = drive(method.begin(sample, watch, known, answers), watch)
             if not made.hypotheses:
-                raise ValueError(self._nothing(made, classes))
+                raise ValueError(self._no_edge(len(classes)))
             self._keep(made, classes, used, len(y))
             monitor.end(str(self.certificate_).partition("\n")[0], self.status_.finished)
         if self.status_.stopped:
@@ -229,11 +228,13 @@ class AdaBoostClassifier(StagedVote):
                 f"n_estimators={self.n_estimators} is fewer than the {made} rounds that were made, "
                 "and warm_start=True goes on from these: raise it, or set warm_start=False."
             )
-        if not np.array_equal(classes, self.classes_) or self.D_.shape[1] != n:
+        first, now = self.estimators_[0], self.n_features_in_
+        same = np.array_equal(classes, self.classes_) and self.D_.shape[1] == n
+        if not same or getattr(first, "n_features_in_", now) != now:
             raise ValueError(
                 "warm_start=True goes on with the rows of the last fit, and these are others: it "
-                f"had {self.D_.shape[1]} rows and the classes {self.classes_.tolist()}. Set "
-                "warm_start=False to begin anew."
+                f"had {self.D_.shape[1]} rows of {getattr(first, 'n_features_in_', now)} features "
+                f"and the classes {self.classes_.tolist()}. Set warm_start=False to begin anew."
             )
         return Rounds(
             hypotheses=list(self.estimators_),
@@ -254,15 +255,12 @@ class AdaBoostClassifier(StagedVote):
             return n * (self.n_estimators + 1) <= _KEPT
         return bool(self.store_distributions)
 
-    def _nothing(self, made: Rounds, classes: np.ndarray) -> str:
+    def _no_edge(self, n_classes: int) -> str:
         """Say why there is not one hypothesis."""
         name = "DecisionStump" if self.estimator is None else type(self.estimator).__name__
-        if made.status is not Status.NO_EDGE:
-            limit = "" if self.time_limit is None else f" (time_limit={self.time_limit:g} s)"
-            return f"The fit was stopped before its first round was made{limit}: there is no model."
         return (
             f"The weak learner ({name}) is no better than chance on these data: in the first round "
-            f"its error is not below 1 - 1/{len(classes)} of the weight, so that there is nothing "
+            f"its error is not below 1 - 1/{n_classes} of the weight, so that there is nothing "
             "to boost. Take a richer one, such as DecisionTreeClassifier(max_depth=2)."
         )
 

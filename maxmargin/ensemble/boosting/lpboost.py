@@ -131,6 +131,7 @@ class ColumnGenerationRun(Run):
     """Column generation at work. What is solved for is u; ``tol`` is of the gap."""
 
     words: ClassVar[str] = "round {steps}, soft margin {objective:.4g}, gap {gap:.2g}"
+    least_steps: ClassVar[int] = 1
 
     def __init__(self, problem: Sample, watch: Watch, nu: float) -> None:
         self.problem, self.watch, self.nu = problem, watch, nu
@@ -371,11 +372,8 @@ class LPBoostClassifier(WeightedVote):
             found: Columns = ColumnGeneration(self.nu).solve(sample, watch)
             if not found.hypotheses:
                 raise ValueError(
-                    "No round was made: the fit was stopped before the first one."
-                    if found.status.stopped
-                    else "The weak learner is no better than chance on these data: no hypothesis "
-                    "has a positive edge. Take a richer one, such as "
-                    "DecisionTreeClassifier(max_depth=2)."
+                    "The weak learner is no better than chance on these data: no hypothesis has a "
+                    "positive edge. Take a richer one, such as DecisionTreeClassifier(max_depth=2)."
                 )
             self._keep(found, classes, used, len(y), learner.exhaustive)
             monitor.end(str(self.certificate_).partition("\n")[0], self.certificate_.converged)

@@ -119,6 +119,7 @@ class NewtonBoostingRun(Run):
     """Newton boosting at work."""
 
     words: ClassVar[str] = "round {steps}, mean loss {objective:.3g}"
+    least_steps: ClassVar[int] = 1
 
     def __init__(self, problem: Targets, watch: Watch, method: NewtonBoosting) -> None:
         self.problem, self.watch, self.method = problem, watch, method

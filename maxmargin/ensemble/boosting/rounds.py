@@ -125,6 +125,7 @@ class AdaBoostRun(Run):
     """The rounds at work. What is solved for are the alphas, of which a round moves one."""
 
     words: ClassVar[str] = "round {steps}, training error {violation:.3g}"
+    least_steps: ClassVar[int] = 1
 
     def __init__(self, problem: Sample, watch: Watch, method: AdaBoost) -> None:
         self.problem, self.watch, self.method = problem, watch, method
