@@ -3,7 +3,6 @@
 import pickle
 import re
 import signal
-import threading
 import time
 from pathlib import Path
 
@@ -426,12 +425,14 @@ def test_a_time_limit_leaves_at_least_one_kernel_machine():
     assert model.predict(X).shape == y.shape
 
 
-def test_ctrl_c_leaves_a_usable_ensemble():
-    model = BaggingClassifier(Moody(seconds=0.02), 200, random_state=0)
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    timer.start()
+def test_ctrl_c_leaves_a_usable_ensemble(heard):
+    def press(progress):
+        signal.raise_signal(signal.SIGINT)
+
+    model = BaggingClassifier(Moody(seconds=0.02), 200, random_state=0, callback=press)
     with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="Ctrl-C"):
         model.fit(*IRIS)
+    assert model.status_ == "interrupted"
     assert 1 <= len(model.estimators_) < 200
     assert model.predict(IRIS[0]).shape == (150,)
 

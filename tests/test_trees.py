@@ -1,8 +1,6 @@
 """Decision trees and extremely randomised ones: exact tests, limits, weights, data, jobs."""
 
-import os
 import signal
-import threading
 import time
 import warnings
 from itertools import pairwise
@@ -454,16 +452,19 @@ def test_a_callback_stops_and_reports_what_is_done():
     assert "of 10000 trees" in seen[-1][2]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_leaves_a_usable_forest():
+def test_ctrl_c_leaves_a_usable_forest(heard):
     X, y = large()
-    forest = ExtraTreesClassifier(100_000, n_jobs=2)
-    main = threading.main_thread().ident
-    threading.Timer(0.5, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+
+    def press(progress):
+        signal.raise_signal(signal.SIGINT)
+
+    forest = ExtraTreesClassifier(100_000, n_jobs=2, callback=press)
     began = time.monotonic()
     with pytest.warns(ConvergenceWarning), pytest.raises(KeyboardInterrupt):
         forest.fit(X, y)
     assert time.monotonic() - began < 10
+    assert forest.status_ is Status.INTERRUPTED
+    assert 1 <= len(forest.estimators_) < 100_000
     assert forest.predict(X[:5]).shape == (5,)
 
 

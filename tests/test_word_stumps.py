@@ -325,7 +325,16 @@ def test_long_work_can_be_seen_and_stopped():
     assert last.working_set.tolist() == [traced.words_.columns[-1]]
 
 
-def test_ctrl_c_leaves_a_model():
+def test_the_first_round_is_made_whoever_stops():
+    X, Y = counts()
+    model = WordStumpBooster(500, time_limit=1e-9)
+    with pytest.warns(ConvergenceWarning, match="after 1 of 500 rounds"):
+        model.fit(X, Y)
+    assert (len(model.words_), model.status_) == (1, "time_limit")
+    assert WordStumpBooster(1, time_limit=1e-9).fit(X, Y).status_ == "completed"
+
+
+def test_ctrl_c_leaves_a_model(heard):
     X, Y = counts()
     model = WordStumpBooster(10**6, callback=lambda progress: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="Ctrl-C"):

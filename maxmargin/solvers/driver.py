@@ -106,9 +106,7 @@ class Watch:
         heard = bool(self.monitor.fit.listeners)
         if heard and self.monitor.stopped() is None:
             self.monitor.report(lambda: run.progress(self))
-        ended = run.status
-        if ended is None and run.n_iter >= run.least_steps:
-            ended = self.monitor.stopped()
+        ended = run.status or (self.monitor.stopped() if run.usable else None)
         if ended is None and not self.left(run.n_iter):
             ended = Status.MAX_ITER
         if not heard:
@@ -134,8 +132,6 @@ class Run(ABC):
     in_passes : bool
         Whether ``n_iter`` counts passes of many steps instead. Then the loop yields after each of
         them, ``n_steps`` counts the steps, and so does ``allowed``.
-    least_steps : int
-        Steps that are made however soon it is stopped: what there has to be for an answer.
     status : Status or None
         Why the run has ended by itself: converged, or stalled; None while it goes on.
     allowed : int
@@ -149,7 +145,6 @@ class Run(ABC):
     solves_for: str = ""
     words: ClassVar[str] = "violation {violation:.2g}"
     in_passes: ClassVar[bool] = False
-    least_steps: ClassVar[int] = 0
     n_iter: int = 0
     status: Status | None = None
     allowed: int = NO_LIMIT
@@ -217,6 +212,11 @@ class Run(ABC):
     def n_steps(self) -> int:
         """Steps taken so far, as they are reported and recorded."""
         return self.n_iter
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is an answer; a time limit, a callback and Ctrl-C wait for the first."""
+        return True
 
     @property
     def share(self) -> float:

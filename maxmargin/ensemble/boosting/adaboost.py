@@ -83,7 +83,7 @@ class AdaBoostClassifier(StagedVote):
     verbose : bool or int, default=False
         Show a progress bar (by tqdm if it is installed).
     time_limit : float, optional
-        Seconds after which the rounds end.
+        Seconds after which no further round is begun. There is always one.
     callback : callable, optional
         Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
         returning True.
@@ -209,7 +209,7 @@ class AdaBoostClassifier(StagedVote):
             answers = self._answers(X, classes) if known else iter(())
             made = drive(method.begin(sample, watch, known, answers), watch)
             if not made.hypotheses:
-                raise ValueError(self._no_edge(len(classes)))
+                raise ValueError(self._no_edge(classes))
             self._keep(made, classes, used, len(y))
             monitor.end(str(self.certificate_).partition("\n")[0], self.status_.finished)
         if self.status_.stopped:
@@ -255,12 +255,12 @@ class AdaBoostClassifier(StagedVote):
             return n * (self.n_estimators + 1) <= _KEPT
         return bool(self.store_distributions)
 
-    def _no_edge(self, n_classes: int) -> str:
+    def _no_edge(self, classes: np.ndarray) -> str:
         """Say why there is not one hypothesis."""
         name = "DecisionStump" if self.estimator is None else type(self.estimator).__name__
         return (
             f"The weak learner ({name}) is no better than chance on these data: in the first round "
-            f"its error is not below 1 - 1/{n_classes} of the weight, so that there is nothing "
+            f"its error is not below 1 - 1/{len(classes)} of the weight, so that there is nothing "
             "to boost. Take a richer one, such as DecisionTreeClassifier(max_depth=2)."
         )
 

@@ -131,7 +131,6 @@ class ColumnGenerationRun(Run):
     """Column generation at work. What is solved for is u; ``tol`` is of the gap."""
 
     words: ClassVar[str] = "round {steps}, soft margin {objective:.4g}, gap {gap:.2g}"
-    least_steps: ClassVar[int] = 1
 
     def __init__(self, problem: Sample, watch: Watch, nu: float) -> None:
         self.problem, self.watch, self.nu = problem, watch, nu
@@ -204,6 +203,11 @@ class ColumnGenerationRun(Run):
         if total > 0:
             u = u + missing / total * room
         return np.clip(u, 0.0, self.cap)
+
+    @property
+    def usable(self) -> bool:
+        """Whether a round was made."""
+        return bool(self.found.hypotheses)
 
     @property
     def variables(self) -> np.ndarray:
@@ -373,7 +377,8 @@ class LPBoostClassifier(WeightedVote):
             if not found.hypotheses:
                 raise ValueError(
                     "The weak learner is no better than chance on these data: no hypothesis has a "
-                    "positive edge. Take a richer one, such as DecisionTreeClassifier(max_depth=2)."
+                    "positive edge. Take a richer one, such as "
+                    "DecisionTreeClassifier(max_depth=2)."
                 )
             self._keep(found, classes, used, len(y), learner.exhaustive)
             monitor.end(str(self.certificate_).partition("\n")[0], self.certificate_.converged)

@@ -119,7 +119,6 @@ class NewtonBoostingRun(Run):
     """Newton boosting at work."""
 
     words: ClassVar[str] = "round {steps}, mean loss {objective:.3g}"
-    least_steps: ClassVar[int] = 1
 
     def __init__(self, problem: Targets, watch: Watch, method: NewtonBoosting) -> None:
         self.problem, self.watch, self.method = problem, watch, method
@@ -163,7 +162,8 @@ class NewtonBoostingRun(Run):
             done.losses.append(loss)
             done.train_errors.append(self._train_error())
             self.n_iter += 1
-            yield
+            if len(done.regressions) < method.rounds:
+                yield
         self.status = Status.COMPLETED
 
     def _regressed(self, seed: int) -> tuple[list[Any], np.ndarray]:
@@ -209,6 +209,11 @@ class NewtonBoostingRun(Run):
     def n_steps(self) -> int:
         """Rounds that were made, those of earlier fits among them."""
         return len(self.done.regressions)
+
+    @property
+    def usable(self) -> bool:
+        """Whether a round was made."""
+        return bool(self.done.regressions)
 
     @property
     def share(self) -> float:

@@ -125,7 +125,6 @@ class AdaBoostRun(Run):
     """The rounds at work. What is solved for are the alphas, of which a round moves one."""
 
     words: ClassVar[str] = "round {steps}, training error {violation:.3g}"
-    least_steps: ClassVar[int] = 1
 
     def __init__(self, problem: Sample, watch: Watch, method: AdaBoost) -> None:
         self.problem, self.watch, self.method = problem, watch, method
@@ -183,7 +182,8 @@ class AdaBoostRun(Run):
             if np.isinf(alpha):
                 self.status = Status.PERFECT
                 return
-            yield
+            if len(done.hypotheses) < method.rounds:
+                yield
         self.status = Status.COMPLETED
 
     def _vote(self, predicted: np.ndarray, alpha: float) -> None:
@@ -230,6 +230,11 @@ class AdaBoostRun(Run):
         others = self.votes.copy()
         others[own] = -np.inf
         return (self.votes[own] - others.max(axis=1)) / total
+
+    @property
+    def usable(self) -> bool:
+        """Whether a round was made."""
+        return bool(self.done.hypotheses)
 
     @property
     def share(self) -> float:

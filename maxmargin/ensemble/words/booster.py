@@ -90,7 +90,7 @@ class WordStumpBooster(WordClassifier):
     verbose : bool or int, default=False
         Show a progress bar (by tqdm if it is installed).
     time_limit : float, optional
-        Seconds after which the fit stops where it is.
+        Seconds after which the fit stops where it is, the first round made.
     callback : callable, optional
         Called some times a second with a :class:`~maxmargin.progress.Progress`; stops the fit by
         returning True.
@@ -118,7 +118,7 @@ class WordStumpBooster(WordClassifier):
     n_iter_ : int
         Rounds made.
     status_ : Status
-        ``"converged"``: all rounds were made; ``"no_improvement"``: no word lowers the bound any
+        ``"completed"``: all rounds were made; ``"no_improvement"``: no word lowers the bound any
         more; or why the fit has ended early.
     n_features_in_, feature_names_in_
         Of counts, as in scikit-learn.
@@ -252,19 +252,18 @@ class WordStumpBooster(WordClassifier):
             problem = LabelledWords(rows, LabelSets.of(truth), weight, values)
             found = self._solved(problem, rounds, monitor)
             self._keep(found, before, rows.shape[1])
-            self.thresholds_ = np.zeros(truth.shape[1]) if given is None else given
+            self.status_, tuned = found.status, given
             if folds:
                 tuned = self._tuned(rows, truth, weight, folds, monitor)
-                self.thresholds_ = self.thresholds_ if tuned is None else tuned
-            self.status_ = monitor.stopped() or found.status
+                if tuned is None:
+                    self.status_ = monitor.stopped() or found.status
+            self.thresholds_ = np.zeros(truth.shape[1]) if tuned is None else tuned
             monitor.end(f"{self.status_}: {self.n_iter_} rounds", not self.status_.stopped)
         if not self.status_.finished:
             said = {**self.get_params(deep=False), "rounds": self.n_iter_}
-            without = folds and not self.thresholds_.any()
-            warn(
-                self.status_.advice_for("boosting").format(**said)
-                + (" The thresholds are zero: their folds were not finished." if without else "")
-            )
+            advice = self.status_.advice_for("boosting").format(**said)
+            zero = " The thresholds are zero: their folds were not finished."
+            warn(advice + (zero if tuned is None else ""))
         return self
 
     # -- reading -------------------------------------------------------------------------------
@@ -396,6 +395,8 @@ class WordStumpBooster(WordClassifier):
         """Thresholds with the best F1 on documents left out; None where someone has stopped it."""
         left_out = np.full(truth.shape, np.nan)
         for number, (inside, outside) in enumerate(folds, start=1):
+            if monitor.stopped():
+                return None
             if not weight[inside].any():
                 raise ValueError("A fold of cv has no document with a positive weight to learn of.")
             part = LabelledWords(rows[inside], LabelSets.of(truth[inside]), weight[inside])

@@ -118,14 +118,16 @@ class WordRoundsRun(Run):
 
     def __init__(self, method: WordRounds, problem: LabelledWords, watch: Watch) -> None:
         self.method, self.problem = method, problem
-        self.workers = Workers(watch.workers.count, watch.stopped)
+        self.found: list[tuple[int, np.ndarray, np.ndarray, float, float]] = []
+        self.workers = Workers(
+            watch.workers.count, lambda: watch.stopped() if self.usable else None
+        )
         self.kind, k = KINDS[method.kind], problem.sets.count
         start = np.zeros((len(problem.sets), k)) if problem.values is None else problem.values
         self.weights = LabelWeights(problem.sets, problem.weight, start, self.workers)
         self.bound = self.weights.start
         self.index = WordIndex.of(problem.rows, k)
         self.sums = np.empty((len(self.index.kept), 2, k))
-        self.found: list[tuple[int, np.ndarray, np.ndarray, float, float]] = []
         self.changes: Changes | None = None  # that the sums do not know of yet
         self.fresh = -1  # round in which they were made
         self.looked_at = 0
@@ -138,7 +140,9 @@ class WordRoundsRun(Run):
                     self.status = Status.NO_IMPROVEMENT
                     return
                 self.n_iter += 1
-                yield
+                if self.n_iter < self.method.rounds:
+                    yield
+            self.status = Status.COMPLETED
         except StoppedError:  # in the middle of a round, which then does not count
             yield
 
@@ -163,6 +167,11 @@ class WordRoundsRun(Run):
             status,
             self.looked_at,
         )
+
+    @property
+    def usable(self) -> bool:
+        """Whether a round was made, or some were before."""
+        return bool(self.found) or self.problem.values is not None
 
     @property
     def share(self) -> float:
