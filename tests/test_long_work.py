@@ -499,7 +499,8 @@ def test_the_bar_moves_forward_and_closes(installed, monkeypatch, capsys):
     bar = ProgressBar()
     for k, violation in enumerate([2.0, 4.0, 0.5, 0.02, 0.001]):
         words = "violation {violation:.2g}, {support_vectors} support vectors"
-        bar(Progress(0, "", k, violation, 1e-3, variables=np.ones(7), seconds=2.0 * k, words=words))
+        where = {"variables": np.ones(7), "solves_for": "multipliers", "seconds": 2.0 * k}
+        bar(Progress(0, "", k, violation, 1e-3, words=words, **where))
     assert bar.share[0] == pytest.approx(1.0)
     bar.close("converged", whole=True)
     shown = capsys.readouterr()
