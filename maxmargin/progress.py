@@ -342,6 +342,10 @@ def watched(
     ...     monitor.stopped() is None
     True
     """
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of a Progress, or None, got {callback!r}.")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be a positive number of seconds, got {time_limit!r}.")
     listeners = [*([] if callback is None else [callback]), *others]
     monitor = Monitor(time_limit, listeners, problems=problems)
     with monitor.watching(verbose):

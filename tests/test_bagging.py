@@ -26,6 +26,7 @@ from sklearn.tree import DecisionTreeRegressor as TheirTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import SVC, SVR, LinearSVC, NuSVC, NuSVR
+from maxmargin.backends.threads import Workers
 from maxmargin.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
@@ -428,7 +429,10 @@ def test_a_time_limit_leaves_an_ensemble_that_goes_on(n_jobs):
     with pytest.raises(ValueError, match="n_estimators=3 must be larger or equal"):
         model.set_params(n_estimators=3).fit(X, y)
     with pytest.raises(ValueError, match=r"like those of the last fit \(150 of 150 rows"):
-        model.set_params(n_estimators=40).fit(X[:100], y[:100])
+        model.set_params(n_estimators=40).fit(X[::2], y[::2])
+    with pytest.raises(ValueError, match=r"vote for the classes \[0, 1, 2\], and y has \[0, 1\]"):
+        model.fit(X, np.minimum(y, 1))
+    assert model.predict_proba(X).shape == (150, 3)
 
 
 def test_a_time_limit_leaves_at_least_one_kernel_machine():
@@ -449,6 +453,28 @@ def test_ctrl_c_leaves_a_usable_ensemble(heard):
     assert model.status_ == "interrupted"
     assert 1 <= len(model.estimators_) < 200
     assert model.predict(IRIS[0]).shape == (150,)
+
+
+@pytest.mark.parametrize(("learner", "kept"), [(DecisionTreeClassifier(), 1), (SVC(), 0)])
+def test_shared_work_is_stopped_in_its_midst(learner, kept):
+    X, y = load_breast_cancer(return_X_y=True)
+    counts = np.array([np.bincount(np.arange(569) // k, minlength=569) for k in (1, 2, 3)])
+    common, asked = learner._replicate_fits(X, y), []
+
+    def stopped():
+        asked.append(len(asked))
+        return len(asked) > 1 + kept  # in the second tree, in the first solve of all machines
+
+    found = common.fit([clone(learner) for _ in counts], counts, Workers(1), stopped)
+    assert len(found) == kept
+    assert len(common.fit([clone(learner) for _ in counts], counts, Workers(1))) == 3
+
+
+def test_few_replicates_where_there_is_little_time():
+    X = np.random.default_rng(0).normal(size=(2000, 40))
+    with pytest.warns(ConvergenceWarning, match="of 200 replicates"):
+        found = bias_variance(DecisionTreeRegressor(), X, X[:, 0] * X[:, 1], 200, time_limit=0.02)
+    assert 2 <= found.n_replicates < 50
 
 
 def test_a_callback_sees_members_and_stops():
@@ -580,6 +606,9 @@ def test_bad_questions():
         bias_variance(DecisionTreeClassifier(), X, y, 1)
     with pytest.raises(ValueError, match="there are 150"):
         bias_variance(DecisionTreeClassifier(), X, y, 10, max_samples=200)
+    for option in ({"time_limit": -1.0}, {"callback": 3}):
+        with pytest.raises(ValueError, match=f"{next(iter(option))} must be"):
+            bias_variance(DecisionTreeClassifier(), X, y, 10, **option)
     with pytest.raises(ValueError, match="noise must be one of"):
         bias_variance(DecisionTreeClassifier(), X, y, 10, noise="loud")
     with pytest.raises(ValueError, match="greater than one"):

@@ -14,7 +14,7 @@ from sklearn.datasets import (
     make_moons,
 )
 from sklearn.ensemble import AdaBoostClassifier as ScikitLearn
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier as ScikitLearnTree
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -356,6 +356,8 @@ def test_more_rounds():
         parts.set_params(n_estimators=12)
         with pytest.raises(ValueError, match="rows of the last fit"):
             parts.fit(CANCER[::-1] + 1.0, MALIGNANT)
+        with pytest.raises(ValueError, match="of 30 features"):
+            parts.fit(CANCER[:, :20], MALIGNANT)
 
 
 @pytest.mark.parametrize("make", [AdaBoostClassifier, LogitBoostClassifier, LPBoostClassifier])
@@ -377,6 +379,11 @@ def test_stops_progress_and_traces(make, capsys):
         stopped.fit(X, y)
     assert stopped.status_ == "interrupted"
     assert 2 < stopped.n_iter_ < 10**4
+    nothing = make(n_jobs=0)
+    with pytest.raises(ValueError, match="no thread at all"):
+        nothing.fit(CANCER, MALIGNANT)
+    with pytest.raises(NotFittedError):
+        nothing.predict(CANCER)
 
 
 @pytest.mark.parametrize("make", [AdaBoostClassifier, LogitBoostClassifier, LPBoostClassifier])

@@ -370,6 +370,8 @@ BAD = [
     (DOCUMENTS, [*TOPICS[:7], "grain"], {}, "document 7 has 'grain'"),
     (DOCUMENTS, np.arange(24).reshape(8, 3), {}, "each entry is 0 or 1"),
     (DOCUMENTS, None, {}, "requires y to be passed"),
+    (DOCUMENTS, [*TOPICS[:7], [1]], {}, "of the types int, str"),
+    (DOCUMENTS, [*list("abababa"), None], {}, "of the types NoneType, str"),
     ("one document", ["a"], {}, "string object received"),
     ([*DOCUMENTS[:7], None], TOPICS, {}, "document 7 is of type NoneType"),
     (pd.Series([np.nan, *DOCUMENTS[1:]]), TOPICS, {}, "document 0 is of type float"),
@@ -406,6 +408,13 @@ def test_documents_and_counts_are_not_mixed_up():
     assert not hasattr(on_text, "n_features_in_")
     with pytest.raises(ValueError, match="lists of labels"):
         on_text.score(DOCUMENTS, ["grain"] * 8)
+    with pytest.raises(ValueError, match="document 0 is of type NoneType"):
+        on_text.predict([None])
+    for several in (False, True):  # nor are labels that the fit has not seen taken for others
+        labels = TOPICS if several else list("abababab")
+        strange = [["dairy"]] * 8 if several else ["dairy"] * 8
+        with pytest.raises(ValueError, match=r"'dairy'.* not among those of the fit"):
+            WordStumpBooster(5).fit(DOCUMENTS, labels).ranking_scores(DOCUMENTS, strange)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -33,6 +33,7 @@ WATCHED: dict = {  # constraints on the parameters of who looks on
     "callback": [callable, None],
     "trace": ["boolean", Trace],
 }
+_OF_X = "n_features_in_", "feature_names_in_"  # set when data are checked
 SHARED_FROM = 1 << 20  # entries from which threads are worth their start
 
 
@@ -109,6 +110,10 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
         if not finite:
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a model: a fit that failed may have left what it knew of its X."""
+        return any(name.endswith("_") and name not in _OF_X for name in vars(self))
+
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
         """Check the weights of rows, which are one where none are given."""
         if sample_weight is None:
@@ -135,7 +140,8 @@ class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
 
     def _workers(self, entries: float = np.inf) -> Workers:
         """Threads for work on so many entries; where it is little, the caller's own."""
-        return Workers(thread_count(self.n_jobs)) if entries >= SHARED_FROM else ALONE
+        little = entries < SHARED_FROM and self.n_jobs != 0  # which is refused, however little
+        return ALONE if little else Workers(thread_count(self.n_jobs))
 
 
 def _some(X: Any) -> Any:

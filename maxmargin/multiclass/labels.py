@@ -36,7 +36,14 @@ def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
     """
     labels = column(y)
-    classes = np.unique(labels)
+    try:
+        classes = np.unique(labels)
+    except TypeError as error:  # of objects that have no order
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(
+            f"Unknown label type: y has labels of the types {', '.join(kinds)}, which have no "
+            "order among each other. Give labels of one type, and leave out rows without a label."
+        ) from error
     if labels.dtype.kind not in "biuSU" or 2 * len(classes) > len(labels):
         check_classification_targets(labels)  # the others cannot be anything else
     _refuse_single_class(classes)

@@ -41,6 +41,18 @@ _TOGETHER = "alpha_seeding"
 _BEGUN = "begun from the solution on all rows, many replicates at a time"
 
 
+class _Asking(Monitor):
+    """Stops when who asked for the replicates says so."""
+
+    def __init__(self, asked: Callable[[], Any] | None) -> None:
+        super().__init__()
+        self.asked = asked
+
+    def stopped(self) -> Status | None:
+        """Why to stop now, or None to go on."""
+        return None if self.asked is None else self.asked()
+
+
 class _Replicates:
     """Clones of a machine, fitted to replicates of the data."""
 
@@ -238,8 +250,10 @@ class ReplicatesOfClasses(_Replicates):
             cost = np.zeros((len(problems), len(rows)))
             for f, problem in enumerate(problems):
                 cost[f, np.searchsorted(rows, problem.rows)] = problem.losses.cost
-            watch = Watch(_GOAL * tol, self.pattern.max_iter, ProblemMonitor(Monitor()))
+            monitor = ProblemMonitor(_Asking(workers.stopped))
+            watch = Watch(_GOAL * tol, self.pattern.max_iter, monitor)
             found = solve_left_out(gram, whole, cost, watch)
+            workers.check()
             if found is None:
                 return
             coefficients = np.zeros((gram.n, len(problems)))

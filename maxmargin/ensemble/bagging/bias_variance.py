@@ -25,6 +25,7 @@ from maxmargin.estimators.warn import warn
 from maxmargin.multiclass import read_labels
 from maxmargin.progress import Monitor, watched
 
+_LEAST = 2  # replicates, without which there is no variance
 _TOGETHER = 32  # members that are asked at a time
 
 
@@ -168,7 +169,10 @@ def _replicates(X: Any, max_samples: Any) -> Replicates:
 def _predictions(members: Members, seeds: np.ndarray, counted: Any, monitor: Monitor) -> int:
     """Fit to replicates and predict what they leave out, some at a time; returns how many."""
     done, told = 0, 0
-    at_once = max(members.at_once, 1)
+    at_once = max(members.at_once if monitor.time_limit is None else _LEAST, 1)
+
+    def stopped() -> Any:
+        return monitor.stopped() if told >= _LEAST else None
 
     def count() -> None:
         nonlocal told
@@ -176,10 +180,11 @@ def _predictions(members: Members, seeds: np.ndarray, counted: Any, monitor: Mon
         monitor.report_parts("bias_variance", told, len(seeds), "replicates")
 
     while done < len(seeds):
-        if done and monitor.stopped():
+        if stopped():
             break
         some = seeds[done : done + at_once]
-        machines = members.fit(some, done, monitor.stopped if done else None, count)
+        machines = members.fit(some, done, stopped, count)
+        at_once = min(2 * at_once, members.at_once)  # who is stopped loses few of them
         rows = [
             np.flatnonzero(members.replicates.counts(int(s)) == 0) for s in some[: len(machines)]
         ]

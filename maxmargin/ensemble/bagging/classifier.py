@@ -129,6 +129,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
     (0.96, True)
     """
 
+    classes_: np.ndarray
+
     _parameter_constraints: dict = {
         **Bagging._parameter_constraints,
         "voting": [StrOptions({"hard", "soft"})],
@@ -189,7 +191,15 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self : object
         """
         X, y = self._checked(X, y)
-        self.classes_, index = read_labels(y)
+        classes, index = read_labels(y)
+        warm = self.warm_start and hasattr(self, "estimators_")
+        if warm and not np.array_equal(classes, self.classes_):
+            raise ValueError(
+                "warm_start=True adds members to those that are there, which vote for the classes "
+                f"{self.classes_.tolist()}, and y has {classes.tolist()}: use warm_start=False to "
+                "begin anew."
+            )
+        self.classes_ = classes
         if self.voting == "soft":
             _can_vote(self)
         self._fit_members(X, self.classes_[index], sample_weight)

@@ -228,11 +228,13 @@ class AdaBoostClassifier(StagedVote):
                 f"n_estimators={self.n_estimators} is fewer than the {made} rounds that were made, "
                 "and warm_start=True goes on from these: raise it, or set warm_start=False."
             )
-        if not np.array_equal(classes, self.classes_) or self.D_.shape[1] != n:
+        first, now = self.estimators_[0], self.n_features_in_
+        same = np.array_equal(classes, self.classes_) and self.D_.shape[1] == n
+        if not same or getattr(first, "n_features_in_", now) != now:
             raise ValueError(
                 "warm_start=True goes on with the rows of the last fit, and these are others: it "
-                f"had {self.D_.shape[1]} rows and the classes {self.classes_.tolist()}. Set "
-                "warm_start=False to begin anew."
+                f"had {self.D_.shape[1]} rows of {getattr(first, 'n_features_in_', now)} features "
+                f"and the classes {self.classes_.tolist()}. Set warm_start=False to begin anew."
             )
         return Rounds(
             hypotheses=list(self.estimators_),

@@ -263,10 +263,11 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
                 f"n_estimators={self.n_estimators} is fewer than the {made} rounds that were made, "
                 "and warm_start=True goes on from these: raise it, or set warm_start=False."
             )
-        if not np.array_equal(classes, self.classes_):
+        columns = getattr(self.estimators_[0][0], "n_features_in_", X.shape[1])
+        if not np.array_equal(classes, self.classes_) or columns != X.shape[1]:
             raise ValueError(
-                "warm_start=True goes on with the rows of the last fit, whose classes were "
-                f"{self.classes_.tolist()}. Set warm_start=False to begin anew."
+                f"warm_start=True goes on with the rows of the last fit, of {columns} features and "
+                f"the classes {self.classes_.tolist()}. Set warm_start=False to begin anew."
             )
         steps = Steps(
             regressions=list(self.estimators_),

@@ -59,6 +59,7 @@ class TreeReplicates:
 
         Returns the first ones only where it is stopped.
         """
+        at_work = Workers(workers.count, stopped)
         growers: dict[int, Grower] = {}  # one to a thread, with its room
         done = np.zeros(len(machines), dtype=bool)
 
@@ -70,7 +71,12 @@ class TreeReplicates:
             machine._validate_params()
             if self.classes is not None:
                 weight = machine._weighed(weight, [self.classes], self.index[None])
-            machine._grown(growers[own], weight, seeds(machine.random_state, 1)[0])
+            seed = seeds(machine.random_state, 1)[0]
+            if stopped is None or k == 0:  # who stops before there is a tree waits for it
+                machine._grown(growers[own], weight, seed)
+            else:
+                machine._grown(growers[own], weight, seed, stopped)
+                at_work.check()
             for name in _OF_DATA:
                 if hasattr(self.pattern, name):
                     setattr(machine, name, getattr(self.pattern, name))
@@ -80,6 +86,6 @@ class TreeReplicates:
             told()
 
         with suppress(StoppedError):
-            Workers(workers.count, stopped).map(grow, range(len(machines)))
+            at_work.map(grow, range(len(machines)))
         whole = len(machines) if done.all() else int(np.argmin(done))
         return list(machines[:whole])

@@ -50,9 +50,9 @@ class WordClassifier(ClassifierMixin, Estimator):
 
     def _read(self, X: Any) -> sp.csr_matrix:
         """Read new documents, as sets of the words of the fit."""
-        check_is_fitted(self)
+        check_is_fitted(self, "words_")
         known = hasattr(self, "vectorizer_")
-        if not self._reads(X):
+        if not self._reads(X) and (not known or _is_table(X)):
             if not known:
                 return word_sets(self._validated_points(X))
             rows = word_sets(X)

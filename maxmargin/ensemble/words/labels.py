@@ -65,9 +65,16 @@ class LabelReading:
             names = np.arange(truth.shape[1]) if columns is None else np.array(list(columns))
             return cls(form, names), truth
         sets = _lists(y)
-        classes = np.array(sorted({label for labels in sets for label in labels}))
-        if not len(classes):
+        there = {label for labels in sets for label in labels}
+        kinds = sorted({type(label).__name__ for label in there})
+        if not there:
             raise ValueError("No document has a label: there is nothing to learn.")
+        if len(kinds) > 1:
+            raise ValueError(
+                f"Labels are of one type, and these are of the types {', '.join(kinds)}: write all "
+                "of them as str."
+            )
+        classes = np.array(sorted(there))
         reading = cls(form, classes)
         return reading, reading.truth(y)
 
@@ -79,7 +86,11 @@ class LabelReading:
                 f"The labels were given as {_FORMS[self.form]}, and these are {_FORMS[form]}."
             )
         if form == ONE:
-            return np.asarray(y).ravel()[:, None] == self.names
+            labels = np.asarray(y).ravel()
+            strange = set(labels.tolist()) - set(self.classes.tolist())
+            if strange:
+                raise ValueError(_unknown(strange))
+            return labels[:, None] == self.names
         if form == INDICATOR:
             truth = _indicator(y)
             if truth.shape[1] != len(self.classes):
@@ -90,7 +101,7 @@ class LabelReading:
         sets = _lists(y)
         strange = {label for labels in sets for label in labels} - set(self.classes.tolist())
         if strange:
-            raise ValueError(f"Labels {sorted(strange)} are not among those of the fit.")
+            raise ValueError(_unknown(strange))
         binarizer = MultiLabelBinarizer(classes=self.classes.tolist())
         return binarizer.fit_transform(sets).astype(bool)
 
@@ -135,6 +146,10 @@ def form_of(y: Any) -> str:
     if entries.ndim != 2 or entries.dtype.kind not in "biuf" or not np.isin(entries, (0, 1)).all():
         return LISTS
     return INDICATOR if entries.shape[1] > 1 else ONE if entries.size else LISTS
+
+
+def _unknown(labels: set) -> str:
+    return f"Labels {sorted(labels, key=str)} are not among those of the fit."
 
 
 def _indicator(y: Any) -> np.ndarray:
