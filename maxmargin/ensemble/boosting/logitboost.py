@@ -43,19 +43,14 @@ class _Trees:
 
     def __init__(self, prototype: DecisionTreeRegressor, X: Any, workers: Workers) -> None:
         self.prototype = prototype
-        self.columns = BinnedColumns.of(X, prototype.max_bins, workers)
-        self.grower = clone(prototype)._grower(self.columns, np.zeros(X.shape[0]))
+        columns = BinnedColumns.of(X, prototype.max_bins, workers)
+        self.grower = clone(prototype)._grower(columns, np.zeros(X.shape[0]))
 
     def learn(self, z: np.ndarray, w: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
         tree = clone(self.prototype)
         tree.n_outputs_ = 1
         self.grower.target = Target.of_values(z, self.grower.target.criterion)
-        tree._grown(self.grower, w * (len(w) / w.sum()), seed)
-        leaves = tree.training_leaves_
-        del tree.training_leaves_
-        left_out = np.flatnonzero(leaves < 0)  # rows whose weight is zero to all digits
-        if len(left_out):
-            leaves[left_out] = tree.tree_.apply_binned(self.columns, left_out)
+        leaves = tree._grown_on_all(self.grower, w * (len(w) / w.sum()), seed)
         return tree, tree.tree_.values_at(leaves)[:, 0]
 
 

@@ -70,18 +70,13 @@ class Trees(WeakLearner):
     def __init__(
         self, prototype: Any, columns: BinnedColumns, index: np.ndarray, classes: np.ndarray
     ) -> None:
-        self.prototype, self.columns, self.classes = prototype, columns, classes
+        self.prototype, self.classes = prototype, classes
         self.grower = clone(prototype)._grower(columns, index, classes)
 
     def learn(self, D: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:  # noqa: D102
         tree = clone(self.prototype)
         tree._keep_classes([self.classes])
-        tree._grown(self.grower, len(D) * D, seed)
-        leaves = tree.training_leaves_
-        del tree.training_leaves_
-        left_out = np.flatnonzero(leaves < 0)  # rows whose weight is zero to all digits
-        if len(left_out):
-            leaves[left_out] = tree.tree_.apply_binned(self.columns, left_out)
+        leaves = tree._grown_on_all(self.grower, len(D) * D, seed)
         return tree, _classes_of_nodes(tree)[leaves]
 
 

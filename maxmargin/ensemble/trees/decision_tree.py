@@ -114,6 +114,16 @@ class _DecisionTree(TreeLearner):
         self.max_features_ = rules.max_features
         return self
 
+    def _grown_on_all(self, grower: Grower, weight: np.ndarray, seed: Any) -> np.ndarray:
+        """Grow from columns that are coded; returns the leaf of each row, also of weight zero."""
+        self._grown(grower, weight, seed)
+        leaves = self.training_leaves_
+        del self.training_leaves_
+        left_out = np.flatnonzero(leaves < 0)  # rows whose weight is zero to all digits
+        if len(left_out):
+            leaves[left_out] = self.tree_.apply_binned(grower.columns, left_out)
+        return leaves
+
     def _replicate_fits(self, X: Any, y: Any) -> TreeReplicates | None:
         """Return what grows clones of this tree from replicates of the data; None where watched."""
         if self.time_limit is not None or self.callback is not None or self.verbose:
