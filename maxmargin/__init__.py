@@ -71,6 +71,7 @@ _HOME = {
 }
 _SUBMODULES = (
     "bounds",
+    "dask",
     "duals",
     "ensemble",
     "feature_maps",

@@ -29,6 +29,7 @@ LAYERS = [
     {"ensemble"},
     {"plotting", "testing"},
     {"selection"},
+    {"dask"},
     {"cli"},
     {"__main__"},
 ]

@@ -114,7 +114,7 @@ def _vote_complexity(m: int, n_base: float | None, vc_dim: float | None) -> tupl
             f"vc_dim must be positive and at most the number of rows ({m}), got {vc_dim!r}: with "
             "fewer rows than that the theorem says nothing."
         )
-    return float(np.sqrt(2 * vc_dim * np.log(np.e * m / vc_dim) / m)), 2
+    return float(np.sqrt(2 * vc_dim * (1.0 + np.log(m / vc_dim)) / m)), 2
 
 
 def kernel_margin_bound(

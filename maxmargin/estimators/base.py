@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, _num_samples
 from maxmargin.backends.data import as_table
 from maxmargin.backends.threads import ALONE, Workers, thread_count
 from maxmargin.estimators.callbacks import CallbackSupportMixin, listeners_of
+from maxmargin.estimators.collections import TakesCollections
 from maxmargin.estimators.data import (
     refuse_extreme_targets,
     refuse_extreme_weights,
@@ -37,7 +38,7 @@ _OF_X = "n_features_in_", "feature_names_in_"  # set when data are checked
 SHARED_FROM = 1 << 20  # entries from which threads are worth their start
 
 
-class Estimator(CheckedParameters, CallbackSupportMixin, BaseEstimator):
+class Estimator(TakesCollections, CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """An estimator whose parameters, data and weights are checked the same way as all others'.
 
     Data may be dense or CSR, float32 or float64, and stay as they are. A kernel may want others: a

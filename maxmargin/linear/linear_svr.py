@@ -10,6 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from maxmargin.backends.cpu.linear import Design
+from maxmargin.estimators.collections import takes_collections
 from maxmargin.estimators.data import is_table
 from maxmargin.estimators.parameters import available_where
 from maxmargin.linear.base import LinearRegressor, solver_names, with_weight
@@ -151,6 +152,7 @@ class LinearSVR(Street, RiskMachine, LinearRegressor):
         return tags
 
     @available_where(takes_streams)
+    @takes_collections
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearSVR:
         """Learn from some rows of a stream, which are not kept.

@@ -26,6 +26,7 @@ from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.certificate import MistakesCertificate
 from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.collections import takes_collections
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import MULTICLASS, LinearClassifier
@@ -319,6 +320,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         return self
 
     @available_where(learns_in_parts)
+    @takes_collections
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None

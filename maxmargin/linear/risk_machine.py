@@ -27,6 +27,7 @@ from maxmargin.certificate import RiskCertificate
 from maxmargin.estimators import readings
 from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.collections import takes_collections
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import LinearClassifier, LinearMachine, growth, with_weight
@@ -375,6 +376,7 @@ class RiskClassifier(RiskMachine, LinearClassifier):
     """A classifier that minimises a regularised risk."""
 
     @available_where(takes_streams)
+    @takes_collections
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from some rows of a stream, which are not kept.

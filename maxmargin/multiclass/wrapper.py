@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from maxmargin.estimators.collections import TakesCollections, takes_collections
 from maxmargin.estimators.data import validate_data
 from maxmargin.multiclass.labels import read_class_weights, read_labels
 from maxmargin.multiclass.named import NAMED, as_scheme
@@ -31,7 +32,7 @@ def _estimator_has(name: str) -> Any:
     return has
 
 
-class SchemeClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class SchemeClassifier(TakesCollections, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Several classes by a classifier for two, after a scheme: a clone for each of its tasks.
 
     The machines of this package have the parameter ``multiclass`` themselves, and solve all tasks
@@ -141,6 +142,7 @@ class SchemeClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.classes_[self.scheme_.decide(ask, _num_samples(X))]
 
     @available_if(_estimator_has("predict_proba"))
+    @takes_collections
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n_samples, n_classes), put together from those of the machines."""
         check_is_fitted(self)

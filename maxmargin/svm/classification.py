@@ -18,6 +18,7 @@ from maxmargin.duals import DualProblem
 from maxmargin.duals.direct import DirectProblem
 from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.collections import takes_collections
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.evaluation import Evaluation, InseparableError
@@ -355,6 +356,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             self.probA_, self.probB_ = self.calibration_.A, self.calibration_.B
 
     @available_if(_wants_probability)
+    @takes_collections
     @takes_tensors
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities, shape (n_samples, n_classes), columns as in ``classes_``.
@@ -381,6 +383,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return consistent(p, self._decoded(values) if said is None else said)
 
     @available_if(_wants_probability)
+    @takes_collections
     @takes_tensors
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithm of :meth:`predict_proba`; of zero, that of the next number."""

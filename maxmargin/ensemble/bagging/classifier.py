@@ -15,6 +15,7 @@ from maxmargin.ensemble.bagging.base import Bagging
 from maxmargin.ensemble.out_of_bag import score_out_of_bag, warn_never_left_out
 from maxmargin.ensemble.trees import DecisionTreeClassifier
 from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.collections import takes_collections
 from maxmargin.multiclass import read_labels
 
 
@@ -230,24 +231,28 @@ class BaggingClassifier(ClassifierMixin, Bagging):
             return sums / asked[:, None], asked
 
     @available_if(_can_vote)
+    @takes_collections
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row of X that has most votes, shape (n_samples,)."""
         shares = self.predict_proba(X)
         return self.classes_[np.argmax(shares, axis=1)]
 
     @available_if(_can_vote)
+    @takes_collections
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return shares of votes or mean probabilities, (n_samples, n_classes), by ``voting``."""
         check_is_fitted(self)
         return self._shares(self._checked(X))[0]
 
     @available_if(_can_vote)
+    @takes_collections
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Return the logarithm of :meth:`predict_proba`; minus infinity where no member votes."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     @available_if(_has_values)
+    @takes_collections
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the mean of the members' values, (n_samples,) or (n_samples, n_classes).
 

@@ -26,6 +26,7 @@ from maxmargin.ensemble.trees import BinnedColumns, DecisionTreeRegressor
 from maxmargin.ensemble.trees.growth import Target
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.callbacks import observed
+from maxmargin.estimators.collections import takes_collections
 from maxmargin.estimators.parameters import POSITIVE, available_where
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import with_weight
@@ -358,6 +359,7 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
             )
 
     @available_where(_has_link)
+    @takes_collections
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class.
 

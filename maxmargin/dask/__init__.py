@@ -1,0 +1,13 @@
+"""Rows on many machines, or more than memory holds: every estimator on Dask collections.
+
+There is nothing to import from here for it. ``SVC().fit(X, y)`` takes Dask arrays and dataframes as
+it takes NumPy's, works on the active client, or without one on Dask's local scheduler, and has the
+same answer with the same certificate; ``predict`` of any fitted machine is lazy and returns the
+kind of collection it was given. ``distribution_`` of a machine says where it was fitted, and what
+that took.
+"""
+
+from maxmargin.dask.calls import called
+from maxmargin.dask.cluster import Cluster, ClusterError, Distribution
+
+__all__ = ["Cluster", "ClusterError", "Distribution", "called"]

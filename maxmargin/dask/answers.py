@@ -1,0 +1,241 @@
+"""What a fitted machine answers to Dask collections: lazily, partition by partition.
+
+The model goes to each worker once. Answers come back as the kind of collection that was given: an
+array for an array, with its chunks; a series or dataframe with the same index for a dataframe; a
+list of delayed objects for a list.
+"""
+
+from __future__ import annotations
+
+from inspect import unwrap
+from typing import Any
+
+import dask
+import numpy as np
+import scipy.sparse as sp
+from dask.delayed import Delayed
+from dask.sizeof import sizeof
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from maxmargin.dask.cluster import Cluster
+from maxmargin.dask.collections import (
+    in_columns,
+    is_array,
+    is_frame,
+    like_given,
+    partitions_of,
+    pieces_of,
+    sizes_of,
+)
+from maxmargin.dask.rows import naming_partition
+from maxmargin.estimators.warn import warn
+
+_LARGE = 1 << 20  # bytes of a model from which it is sent by itself, and not with every graph
+_DATA = ("X", "y", "sample_weight")
+
+
+def answered(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
+    """Return what a method of a fitted machine says of a collection, lazily."""
+    check_is_fitted(machine)
+    X = in_columns(X)
+    _refuse_width(machine, X)
+    sizes, parts = sizes_of(X), partitions_of(X)
+    example = _example(machine, name, X, parts, options)
+    model = sent(Cluster.active(), machine)
+    answers = [
+        _task(_answer, model, name, number, options, example[:0], part)
+        for number, part in enumerate(parts)
+    ]
+    return like_given(X, answers, sizes, example)
+
+
+def sent(cluster: Cluster, machine: Any) -> Any:
+    """Return a fitted machine as an argument of many tasks: sent to every worker once."""
+    if cluster.client is not None and _size(machine) >= _LARGE:
+        return cluster.share(machine)
+    return dask.delayed(machine, traverse=False, pure=False)
+
+
+def _size(machine: Any) -> int:
+    """Bytes of a model's arrays."""
+    return sum(map(sizeof, vars(machine).values()))
+
+
+def _task(function: Any, *args: Any) -> Delayed:
+    return dask.delayed(function, pure=False)(*args)
+
+
+def _answer(model: Any, name: str, number: int, options: dict, empty: Any, X: Any) -> Any:
+    """Ask a model about the rows of a partition."""
+    with naming_partition(number):
+        answer = getattr(model, name)(X, **options) if _num_samples(X) else np.asarray(empty)
+        return _framed(answer, X)
+
+
+def _framed(answer: Any, X: Any) -> Any:
+    """Return the answers to the rows of a pandas object with their index; others as they are."""
+    if not hasattr(X, "iloc"):
+        return answer
+    import pandas as pd
+
+    if isinstance(answer, pd.DataFrame | pd.Series):
+        return answer
+    answer = answer.toarray() if sp.issparse(answer) else np.asarray(answer)
+    if answer.ndim == 1:
+        return pd.Series(answer, index=X.index)
+    return pd.DataFrame(answer, index=X.index)
+
+
+def _refuse_width(machine: Any, X: Any) -> None:
+    """Refuse another number of columns than the machine has seen, where Dask knows it."""
+    known = getattr(machine, "n_features_in_", None)
+    width = X.shape[1] if is_array(X) and X.ndim > 1 else None
+    width = len(X.columns) if is_frame(X) and hasattr(X, "columns") else width
+    if known is not None and width is not None and width != known:
+        raise ValueError(
+            f"X has {width} features, but {type(machine).__name__} is expecting {known} features "
+            "as input."
+        )
+
+
+def _example(machine: Any, name: str, X: Any, parts: list, options: dict[str, Any]) -> Any:
+    """Return an answer to a row like those of X: its type and columns are those of all answers.
+
+    Where no such row can be made up, of strings for example, the first partition has some.
+    """
+    row = _row_like(machine, X)
+    if row is None:
+        if not is_array(X) and not is_frame(X):
+            return np.empty(0)  # a list of answers says nothing beforehand
+        row = dask.compute(_task(_first_row, parts[0]))[0]
+    return _framed(getattr(machine, name)(row, **options), row)
+
+
+def _row_like(machine: Any, X: Any) -> Any:
+    known = getattr(machine, "n_features_in_", None)
+    if is_frame(X):
+        import dask.dataframe as dd
+
+        return (
+            dd.utils.make_meta(X)._constructor(
+                np.ones((1, len(X.columns))), columns=X.columns, index=X._meta_nonempty.index[:1]
+            )
+            if X.ndim == 2 and all(t.kind in "fiub" for t in map(_plain, X.dtypes))
+            else None
+        )
+    if not is_array(X) or X.dtype.kind not in "fiub" or X.ndim != 2 or known is None:
+        return None
+    row = np.ones((1, known), dtype=X.dtype)
+    return sp.csr_matrix(row) if sp.issparse(X._meta) else row
+
+
+def _plain(dtype: Any) -> Any:
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(object)
+
+
+def _first_row(part: Any) -> Any:
+    return part.iloc[:1] if hasattr(part, "iloc") else part[:1]
+
+
+# -- scores ------------------------------------------------------------------------------------
+
+
+def scored(machine: Any, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    """Return the score of a machine: put together from those of the partitions, where it can be."""
+    check_is_fitted(machine)
+    X, cluster = in_columns(X), Cluster.active()
+    _refuse_width(machine, X)
+    sizes, parts = sizes_of(X), partitions_of(X)
+    columns = [
+        [None] * len(parts) if data is None else pieces_of(data, sizes, X, name)
+        for name, data in (("y", y), ("sample_weight", sample_weight))
+    ]
+    usual, model = unwrap(type(machine).score), sent(cluster, machine)
+    if usual is ClassifierMixin.score:
+        look: Any = _right
+    elif usual is RegressorMixin.score:
+        look = _moments
+    else:
+        return _scored_together(machine, parts, *columns)
+    tasks = [
+        cluster.task(look, model, number, *own, name="score")
+        for number, own in enumerate(zip(parts, *columns, strict=True))
+    ]
+    (sums,) = cluster.run([cluster.total(tasks, _merged)])
+    if usual is ClassifierMixin.score:
+        return float(sums[1] / sums[0])
+    return _explained(sums)
+
+
+def _scored_together(machine: Any, parts: list, *columns: list) -> float:
+    """Return the score of a machine that has one of its own, from all rows at once."""
+    found = dask.compute(parts, *columns)
+    X, y, weight = (_joined(some) for some in found)
+    options = {} if weight is None else {"sample_weight": weight}
+    return machine.score(X, y, **options)
+
+
+def _joined(parts: list) -> Any:
+    """Put the pieces of some data together."""
+    if parts[0] is None:
+        return None
+    if sp.issparse(parts[0]):
+        return sp.vstack(parts, format="csr")
+    if hasattr(parts[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    if hasattr(parts[0], "to_numpy"):
+        import polars as pl
+
+        return pl.concat(parts)
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _right(model: Any, number: int, X: Any, y: Any, weight: Any) -> np.ndarray:
+    """Sum of the weights of a partition's rows, and of those with the right class, for a merge."""
+    if not _num_samples(X):
+        return np.zeros((1, 2))
+    with naming_partition(number):
+        right = np.asarray(model.predict(X)) == np.asarray(y).ravel()
+        w = np.ones(len(right)) if weight is None else np.asarray(weight, float).ravel()
+        return np.array([[w.sum(), float(w @ right)]])
+
+
+def _moments(model: Any, number: int, X: Any, y: Any, weight: Any) -> np.ndarray:
+    """Weight, mean, sum of squares about it and of residuals, for each output of a partition."""
+    true = np.asarray(y, dtype=np.float64)
+    true = true.reshape(len(true), -1)
+    if not len(true):
+        return np.zeros((true.shape[1], 4))
+    with naming_partition(number):
+        said = np.asarray(model.predict(X), dtype=np.float64).reshape(true.shape)
+        w = np.ones(len(true)) if weight is None else np.asarray(weight, float).ravel()
+        total = w.sum()
+        mean = (w @ true) / total if total else np.zeros(true.shape[1])
+        about, left = w @ (true - mean) ** 2, w @ (true - said) ** 2
+        return np.array([np.full(len(mean), total), mean, about, left]).T
+
+
+def _merged(parts: list[np.ndarray]) -> np.ndarray:
+    """Put sums, or means and squares about them (Chan, Golub and LeVeque, 1983), together."""
+    if parts[0].ndim == 1 or parts[0].shape[1] == 2:
+        return np.sum([np.atleast_2d(part) for part in parts], axis=0)[0]
+    stacked = np.array([part for part in parts if part[0, 0] > 0] or parts[:1])
+    w = stacked[:, :, 0]
+    total = w.sum(axis=0)
+    mean = (w * stacked[:, :, 1]).sum(axis=0) / np.where(total > 0, total, 1.0)
+    about = (stacked[:, :, 2] + w * (stacked[:, :, 1] - mean) ** 2).sum(axis=0)
+    return np.array([total, mean, about, stacked[:, :, 3].sum(axis=0)]).T
+
+
+def _explained(sums: np.ndarray) -> float:
+    """The coefficient of determination, mean over the outputs, as scikit-learn has it."""
+    if not sums[0, 0] > 1:
+        warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning)
+        return float("nan")
+    _, _, about, left = sums.T
+    exact = np.where(left > 0, 0.0, 1.0)
+    return float(np.mean(np.where(about > 0, 1.0 - left / np.where(about > 0, about, 1.0), exact)))

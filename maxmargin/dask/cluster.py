@@ -1,0 +1,236 @@
+"""Where tasks run: the workers of the active client, or Dask's local scheduler.
+
+Every piece of work is a pure function of its arguments, a task of Dask's. What a worker loses is
+therefore made again from what it was made of, by Dask itself; nothing here has to know of it. The
+process that fits holds only what is small: weights, sums, which rows are candidates.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import dask
+from dask.base import get_scheduler
+from dask.callbacks import Callback
+from dask.delayed import Delayed
+from dask.sizeof import sizeof
+from dask.utils import parse_bytes
+
+from maxmargin import memory
+from maxmargin.backends.threads import StoppedError
+
+_INTERVAL = 0.1  # seconds between two looks whether to stop
+_FAN_IN = 16  # results that are combined by one task of a reduction
+_LOCAL_SHARE = 0.5  # of the memory that is free, that data may take on this machine
+_WORKER_SHARE = 0.5  # of a worker's memory limit
+MEMORY = "maxmargin.memory-per-worker"  # key of Dask's configuration
+
+
+class ClusterError(RuntimeError):
+    """The cluster was lost, or lost what it held, before the work was done."""
+
+
+@dataclass
+class Distribution:
+    """Where a machine was fitted, and what that took.
+
+    Attributes
+    ----------
+    where : str
+        The scheduler's address, or which of Dask's local schedulers.
+    workers, partitions, rows : int
+    rounds : int
+        Passes over the partitions that were waited for.
+    bytes_to_workers, bytes_between, bytes_to_client : int
+        What was sent to all workers, from partitions to whoever puts them together, and back to
+        the process that fits; the data themselves, which stay where they are, are not counted.
+    kept : bool
+        Whether the workers kept the rows, or read them again in every pass.
+    notes : list of str
+    """
+
+    where: str = ""
+    workers: int = 0
+    partitions: int = 0
+    rows: int = 0
+    rounds: int = 0
+    bytes_to_workers: int = 0
+    bytes_between: int = 0
+    bytes_to_client: int = 0
+    kept: bool = True
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def bytes_moved(self) -> int:
+        """All of these bytes."""
+        return self.bytes_to_workers + self.bytes_between + self.bytes_to_client
+
+    def __str__(self) -> str:
+        rows = "kept by the workers" if self.kept else "read again in every pass"
+        said = (
+            f"{self.rows:,} rows in {self.partitions} partitions, {rows}, on {self.workers} "
+            f"worker(s) of {self.where}: {self.rounds} rounds, {memory.megabytes(self.bytes_moved)}"
+            " moved"
+        )
+        return ". ".join([said, *self.notes])
+
+
+class Cluster:
+    """Runs tasks, and keeps their results where they were made.
+
+    Use :meth:`active`. ``distribution`` counts what was done.
+    """
+
+    def __init__(self, client: Any = None) -> None:
+        self.client = client
+        self.distribution = Distribution(where=self._where(), workers=self.n_workers)
+
+    @classmethod
+    def active(cls) -> Cluster:
+        """Return the cluster of the client that Dask would use now, or the local scheduler."""
+        owner = getattr(get_scheduler(), "__self__", None)
+        if owner is None or not type(owner).__module__.startswith("distributed"):
+            return cls()
+        if owner.status != "running":
+            raise ClusterError(
+                f"The active client of Dask is {owner.status}: make a new Client, or close this "
+                "one to work on this machine alone."
+            )
+        return cls(owner)
+
+    # -- what there is -------------------------------------------------------------------------
+
+    def _where(self) -> str:
+        if self.client is not None:
+            return str(self.client.scheduler.address)
+        getter = get_scheduler()
+        return "the local scheduler" + (f" ({getter.__module__})" if getter is not None else "")
+
+    def _workers(self) -> dict[str, Any]:
+        return (
+            self.client.scheduler_info(n_workers=-1)["workers"] if self.client is not None else {}
+        )
+
+    @property
+    def n_workers(self) -> int:
+        """Workers there are now; one on the local scheduler."""
+        return max(len(self._workers()), 1) if self.client is not None else 1
+
+    @property
+    def n_threads(self) -> int:
+        """Threads of all workers."""
+        if self.client is None:
+            return dask.system.CPU_COUNT
+        return max(sum(w["nthreads"] for w in self._workers().values()), 1)
+
+    def budget(self) -> int:
+        """Bytes of rows that a worker may keep.
+
+        ``dask.config.set({"maxmargin.memory-per-worker": "500 MB"})`` says how many; otherwise half
+        of the smallest worker's memory limit, or of what is free here.
+        """
+        said = dask.config.get(MEMORY, None)
+        if said is not None:
+            return int(parse_bytes(said))
+        limits = [w["memory_limit"] for w in self._workers().values() if w["memory_limit"]]
+        if limits:
+            return int(_WORKER_SHARE * min(limits))
+        return int(_LOCAL_SHARE * memory.available())
+
+    # -- tasks ---------------------------------------------------------------------------------
+
+    def task(self, function: Callable, *args: Any, name: str | None = None) -> Delayed:
+        """Return a task that calls a function; arguments may be tasks, or lists of tasks."""
+        label = name or function.__name__.strip("_")
+        key = f"maxmargin-{label}-{uuid.uuid4().hex}"
+        return dask.delayed(function, pure=False)(*args, dask_key_name=key)
+
+    def total(
+        self, tasks: Sequence[Delayed], combine: Callable[[list], Any], name: str = "combine"
+    ) -> Delayed:
+        """Return a task that combines the results of many, in the order of a tree.
+
+        ``combine`` takes a list of results, or of what it has returned before.
+        """
+        level = list(tasks)
+        while len(level) > _FAN_IN:
+            level = [
+                self.task(combine, level[k : k + _FAN_IN], name=name)
+                for k in range(0, len(level), _FAN_IN)
+            ]
+        return self.task(combine, level, name=name)
+
+    def keep(self, tasks: Sequence[Delayed]) -> list[Delayed]:
+        """Have tasks run now, without waiting, and their results kept where they are made."""
+        if self.client is not None:
+            return list(self.client.persist(list(tasks)))
+        return list(dask.persist(*tasks))
+
+    def run(self, tasks: Iterable[Delayed], stopped: Callable[[], Any] = lambda: None) -> list[Any]:
+        """Run tasks and return their results; ``StoppedError`` where somebody says stop."""
+        tasks = list(tasks)
+        self.distribution.rounds += 1
+        results = self._run_on_client(tasks, stopped) if self.client else _run_here(tasks, stopped)
+        self.distribution.bytes_to_client += sum(map(sizeof, results))
+        return results
+
+    def _run_on_client(self, tasks: list[Delayed], stopped: Callable[[], Any]) -> list[Any]:
+        from distributed import wait
+
+        try:
+            futures = self.client.compute(tasks)
+            while True:
+                try:
+                    wait(futures, timeout=_INTERVAL)
+                    break
+                except TimeoutError:
+                    if stopped():
+                        self.client.cancel(futures)
+                        raise StoppedError from None
+                    if self.client.status not in ("running", "connecting"):
+                        raise self._lost() from None
+            return self.client.gather(futures)
+        except Exception as error:
+            if _is_loss(error):
+                raise self._lost() from error
+            raise
+
+    def _lost(self) -> ClusterError:
+        return ClusterError(
+            f"The cluster at {self.distribution.where} was lost after "
+            f"{self.distribution.rounds - 1} round(s): its scheduler does not answer, or the rows "
+            "that it held are gone and cannot be read again. Start a cluster and fit again; rows "
+            "that lie in files (Parquet, Zarr, npy) can be read by any other cluster."
+        )
+
+    def share(self, value: Any) -> Any:
+        """Send a value to the workers once, for many tasks to use."""
+        self.distribution.bytes_to_workers += sizeof(value) * self.n_workers
+        if self.client is None:
+            return dask.delayed(value, traverse=False, pure=False)
+        return self.client.scatter(value, broadcast=True, hash=False)
+
+
+def _is_loss(error: BaseException) -> bool:
+    """Whether an error means that the cluster, or what it held, is gone."""
+    return type(error).__module__.startswith("distributed") and type(error).__name__ in (
+        "CommClosedError",
+        "FutureCancelledError",
+        "CancelledError",
+        "FuturesCancelledError",
+        "ClosedClientError",
+    )
+
+
+def _run_here(tasks: list[Delayed], stopped: Callable[[], Any]) -> list[Any]:
+    """Run tasks on the local scheduler, which asks before each of them whether to stop."""
+
+    def look(key: Any, graph: Any, state: Any) -> None:
+        if stopped():
+            raise StoppedError
+
+    with Callback(pretask=look):
+        return list(dask.compute(*tasks))
