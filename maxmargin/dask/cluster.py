@@ -94,6 +94,11 @@ class Cluster:
         owner = getattr(get_scheduler(), "__self__", None)
         if owner is None or not type(owner).__module__.startswith("distributed"):
             return cls()
+        if owner.asynchronous:
+            raise ClusterError(
+                "The active client of Dask is asynchronous, and a fit waits for its answers: make "
+                "a Client without asynchronous=True, or fit in a thread of its own."
+            )
         if owner.status != "running":
             raise ClusterError(
                 f"The active client of Dask is {owner.status}: make a new Client, or close this "
@@ -196,7 +201,21 @@ class Cluster:
         except Exception as error:
             if _is_loss(error):
                 raise self._lost() from error
+            if type(error).__name__ == "KilledWorker":
+                raise ClusterError(
+                    f"Workers died of the same task, one after the other ({error}). Mostly that is "
+                    "memory: make partitions smaller, or give workers a higher memory_limit."
+                ) from error
             raise
+
+    def first_failing(self, tasks: Sequence[Delayed]) -> int | None:
+        """Return which of some tasks fails, tried one after the other; None where none does."""
+        for k, task in enumerate(tasks):
+            try:
+                self.client.compute(task).result() if self.client else dask.compute(task)
+            except Exception:
+                return k
+        return None
 
     def _lost(self) -> ClusterError:
         return ClusterError(

@@ -8,7 +8,8 @@ rows, classes, weights, is put together from a :class:`Summary` of each.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,7 +20,8 @@ from dask.delayed import Delayed
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.dask.cluster import Cluster
+from maxmargin.backends.threads import StoppedError
+from maxmargin.dask.cluster import Cluster, ClusterError
 from maxmargin.dask.collections import in_columns, partitions_of, pieces_of, sizes_of
 from maxmargin.estimators.data import column
 from maxmargin.multiclass.labels import _refuse_single_class
@@ -105,14 +107,30 @@ def checked(
             X, _ = shell._validated(X, np.zeros(_num_samples(X)), kernel)
         else:
             X, y = shell._validated(X, y, kernel, **y_options)
-        if weight is None:
-            weights = np.ones(_num_samples(X))
-        else:
-            weights = shell._validated_weight(_with_some(weight), X)
-            weights = (
-                np.asarray(weight, dtype=np.float64).ravel() if not np.any(weight) else weights
-            )
+        weights = shell._validated_weight_of_part(weight, X)
         return Block(X, y, weights, number, getattr(shell, "feature_names_in_", None))
+
+
+class PartitionError(RuntimeError):
+    """A partition cannot be read: what makes it has raised an error, which is the cause of this."""
+
+
+@contextmanager
+def saying_which(cluster: Cluster, tasks: list[Delayed]) -> Iterator[None]:
+    """Say which partition it is whose making has failed, of a task for each partition."""
+    try:
+        yield
+    except (StoppedError, ClusterError):
+        raise
+    except Exception as error:
+        if str(error).startswith("Partition "):
+            raise
+        number = cluster.first_failing(tasks)
+        if number is None:
+            raise
+        raise PartitionError(
+            f"Partition {number} of {len(tasks)} cannot be read: {type(error).__name__}: {error}"
+        ) from error
 
 
 class naming_partition:
@@ -126,13 +144,8 @@ class naming_partition:
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if isinstance(error, ValueError | TypeError) and not str(error).startswith("Partition "):
-            raise type(error)(f"Partition {self.number}: {error}") from error
-
-
-def _with_some(weight: Any) -> Any:
-    """Weights of a partition, which may all be zero, as those of a data set, which may not."""
-    array = np.asarray(weight, dtype=np.float64).ravel()
-    return array if array.any() else np.ones(len(array))
+            kind = type(error) if type(error) in (ValueError, TypeError) else ValueError
+            raise kind(f"Partition {self.number}: {error}") from error
 
 
 def _names(X: Any) -> np.ndarray | None:
@@ -238,10 +251,9 @@ class Partitions:
         kept = cluster.distribution.kept = _room(cluster, X)
         if kept:
             blocks = cluster.keep(blocks)
-        summaries = cluster.run(
-            [cluster.task(summarised, block, classes, extra, name="look") for block in blocks],
-            stopped,
-        )
+        looks = [cluster.task(summarised, block, classes, extra, name="look") for block in blocks]
+        with saying_which(cluster, looks):
+            summaries = cluster.run(looks, stopped)
         rows = cls(cluster, blocks, summaries)
         rows._agree(machine)
         if not kept and rows.nbytes <= cluster.budget() * cluster.n_workers:
