@@ -9,5 +9,13 @@ that took.
 
 from maxmargin.dask.calls import called
 from maxmargin.dask.cluster import Cluster, ClusterError, Distribution
+from maxmargin.dask.rows import PartitionError, Partitions
 
-__all__ = ["Cluster", "ClusterError", "Distribution", "called"]
+__all__ = [
+    "Cluster",
+    "ClusterError",
+    "Distribution",
+    "PartitionError",
+    "Partitions",
+    "called",
+]

@@ -207,7 +207,7 @@ def _right(model: Any, number: int, X: Any, y: Any, weight: Any) -> np.ndarray:
 def _moments(model: Any, number: int, X: Any, y: Any, weight: Any) -> np.ndarray:
     """Weight, mean, sum of squares about it and of residuals, for each output of a partition."""
     true = np.asarray(y, dtype=np.float64)
-    true = true.reshape(len(true), -1)
+    true = true[:, None] if true.ndim == 1 else true
     if not len(true):
         return np.zeros((true.shape[1], 4))
     with naming_partition(number):

@@ -1,0 +1,243 @@
+"""Dask collections in and out of every estimator, and what is said of those that are wrong."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris
+
+import maxmargin
+from maxmargin.estimators.base import Estimator
+
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("distributed")
+
+from maxmargin.dask import PartitionError, Partitions  # noqa: E402
+
+X, index = load_iris(return_X_y=True)
+X, index = X[::3], index[::3]  # sorted by class: the first partitions have one class each
+names = np.array(["setosa", "versicolor", "virginica"])[index]
+COLUMNS = ["sepal length", "sepal width", "petal length", "petal width"]
+ENDS = [0, 7, 7, 30, 50]  # uneven, and one without a row
+
+
+@pytest.fixture(autouse=True)
+def in_this_process():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def pieces(values):
+    return [values[a:b] for a, b in pairwise(ENDS)]
+
+
+def as_frame(values):
+    if np.ndim(values) == 1:
+        parts = [pd.Series(part, index=range(50, 50 + len(part))) for part in pieces(values)]
+    else:
+        parts = [pd.DataFrame(part, columns=COLUMNS) for part in pieces(values)]
+    return dd.from_delayed([dask.delayed(part) for part in parts], meta=parts[0][:0])
+
+
+def as_sparse(values):
+    parts = [dask.delayed(sp.csr_matrix(part)) for part in pieces(values)]
+    shapes = [(len(part), 4) for part in pieces(values)]
+    meta = sp.csr_matrix((0, 0))
+    blocks = [da.from_delayed(p, s, meta=meta) for p, s in zip(parts, shapes, strict=True)]
+    return da.concatenate(blocks)
+
+
+def as_array(values):
+    columns = [(2, values.shape[1] - 2)] if np.ndim(values) > 1 else []
+    chunks = (tuple(np.diff(ENDS).tolist()), *columns)
+    return da.from_array(values, chunks=chunks)
+
+
+def unknown(values):
+    array = as_array(values)
+    array._chunks = ((np.nan,) * 4, *array.chunks[1:])
+    return array
+
+
+def as_polars(values):
+    schema = COLUMNS if np.ndim(values) > 1 else ["y"]
+    return [dask.delayed(pl.DataFrame(part, schema=schema)) for part in pieces(values)]
+
+
+def as_parts(values):
+    return [dask.delayed(part) for part in pieces(values)]
+
+
+KINDS = [
+    (as_array, as_array, da.Array),
+    (unknown, unknown, da.Array),
+    (as_sparse, as_array, da.Array),
+    (as_frame, as_frame, (dd.Series, dd.DataFrame)),
+    (as_polars, as_parts, list),
+    (as_parts, as_parts, list),
+    (as_array, np.asarray, da.Array),
+]
+
+
+def together(answers):
+    if isinstance(answers, list):
+        return np.concatenate([part for part in dask.compute(*answers) if len(part)])
+    return np.asarray(answers.compute())
+
+
+@pytest.mark.parametrize(("kind", "of_y", "given"), KINDS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        maxmargin.SVC(probability=True, random_state=0),
+        maxmargin.LogisticRegression(),
+        maxmargin.ExtraTreesClassifier(5, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_answers_are_lazy_and_of_the_kind_that_was_given(model, kind, of_y, given):
+    points = pd.DataFrame(X, columns=COLUMNS) if kind in (as_frame, as_polars) else X
+    model = model.fit(points, names)
+    collection = kind(X)
+    for name in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, name):
+            answers = getattr(model, name)(collection)
+            assert isinstance(answers, given)
+            np.testing.assert_allclose(
+                *map(_numbers, (together(answers), getattr(model, name)(points)))
+            )
+    if kind is not as_polars:
+        assert model.score(collection, of_y(names)) == pytest.approx(model.score(points, names))
+
+
+def _numbers(answers):
+    return pd.factorize(answers, sort=True)[0] if answers.dtype.kind not in "f" else answers
+
+
+def test_frames_come_back_with_their_index():
+    frame = pd.DataFrame(X, columns=COLUMNS, index=np.random.default_rng(0).permutation(50))
+    model = maxmargin.LinearSVC().fit(frame, names)
+    said = model.predict(dd.from_pandas(frame, npartitions=3, sort=False)).compute()
+    assert said.index.equals(frame.index)
+    np.testing.assert_array_equal(said.to_numpy(), model.predict(frame))
+
+
+def test_regression_scores_are_those_of_all_rows_with_weights():
+    y, weight = X[:, 3], np.arange(50.0)
+    model = maxmargin.SVR().fit(X[:, :3], y)
+    found = model.score(as_array(X[:, :3]), as_array(y), as_array(weight))
+    assert found == pytest.approx(model.score(X[:, :3], y, weight), rel=1e-12)
+
+
+def test_every_estimator_takes_collections():
+    """Each of them is fitted on a collection, and answers to one."""
+    made = [getattr(maxmargin, name) for name in maxmargin.__all__]
+    classes = [c for c in made if isinstance(c, type) and issubclass(c, Estimator)]
+    assert len(classes) > 25
+    for estimator in classes:
+        for name in ("fit", "predict", "transform", "score"):
+            if hasattr(estimator, name):
+                assert hasattr(getattr(estimator, name), "_takes_collections"), (estimator, name)
+
+
+def test_streams_learn_partition_by_partition():
+    stream = maxmargin.LogisticRegression(lam=0.01)
+    stream.partial_fit(as_array(X), as_array(names), classes=np.unique(names))
+    alone = maxmargin.LogisticRegression(lam=0.01)
+    for rows, own in zip(pieces(X), pieces(names), strict=True):
+        if len(rows):
+            alone.partial_fit(rows, own, classes=np.unique(names))
+    np.testing.assert_allclose(stream.coef_, alone.coef_)
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+def changed(which, change):
+    parts = pieces(X)
+    parts[which] = change(parts[which])
+    return [dask.delayed(part) for part in parts]
+
+
+def with_nan(rows):
+    rows = rows.copy()
+    rows[-1, 2] = np.nan
+    return rows
+
+
+def failing():
+    raise KeyError("no such file")
+
+
+def read(*collections):
+    return Partitions.of(maxmargin.LogisticRegression(), *collections, classes=True)
+
+
+def test_wrong_partitions_are_named():
+    y = as_parts(names)
+    for points, labels, message in [
+        (changed(3, with_nan), y, "Partition 3: Input X contains NaN"),
+        (changed(2, lambda r: r[:, :3]), y, "Partition 2 has columns 3, and partition 0 4"),
+        (changed(2, lambda r: r.astype(np.float32)), y, "Partition 2 has .*float32.*float64"),
+        (changed(3, sp.csr_matrix), y, "Partition 3 has storage that is sparse"),
+        (changed(2, lambda r: r[:-1]), y, "Partition 2: X has 22 rows and y has 23"),
+        (
+            changed(3, lambda r: r.astype(str) + "a"),
+            y,
+            "Partition 3: .*could not convert|Partition 3: dtype",
+        ),
+        (as_parts(X), as_parts(names)[:3], "X has 4 partitions and y has 3"),
+        (as_parts(X), names, "y is in memory .* sizes that Dask does not know"),
+        (as_array(X), names[:-1], "inconsistent numbers of samples"),
+        (as_array(X), da.from_array(names[:-1]), "inconsistent numbers of samples"),
+        (as_parts(X), as_parts(np.full(50, "one")), "number of classes has to be greater than one"),
+        (as_parts(X[:0]), as_parts(names[:0]), "0 sample"),
+        (as_array(X), as_array(index + 0.5), r"Partition \d: Unknown label type"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=message):
+            read(points, labels)
+    weights = -np.ones(50)
+    with pytest.raises(ValueError, match=r"Partition \d: Negative values in data"):
+        read(as_array(X), as_array(names), as_array(weights))
+    with pytest.raises(ValueError, match="all samples have zero or negative weights"):
+        read(as_array(X), as_array(names), as_array(0 * weights))
+    broken = [*as_parts(X)[:3], dask.delayed(failing)()]
+    with pytest.raises(PartitionError, match="Partition 3 of 4 cannot be read: KeyError"):
+        read(broken, y)
+    with pytest.raises(TypeError, match="X in memory"):
+        maxmargin.LogisticRegression().fit(X, as_array(names))
+
+
+def test_frames_in_another_order_are_refused():
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    y = pd.Series(names)
+    collections = [
+        [dask.delayed(frame[:25]), dask.delayed(frame[25:])],
+        [dask.delayed(y[:25]), dask.delayed(y[25:][::-1])],
+    ]
+    with pytest.raises(ValueError, match="Partition 1: the rows of X and y have the same index"):
+        read(*collections)
+
+
+def test_answers_refuse_another_width_before_anything_is_computed():
+    model = maxmargin.SVC().fit(X, names)
+    with pytest.raises(ValueError, match="X has 3 features, but SVC is expecting 4"):
+        model.predict(da.from_array(X[:, :3]))
+    with pytest.raises(ValueError, match="Partition 3: X has 3 features"):
+        dask.compute(*model.predict(changed(3, lambda rows: rows[:, :3])))
+
+
+def test_rows_without_room_are_not_kept():
+    """And blocks of sizes that Dask does not know are measured first."""
+    for budget, kept in (("1 kB", False), ("1 MB", True)):
+        with dask.config.set({"maxmargin.memory-per-worker": budget}):
+            for kind in (as_array, as_parts):
+                rows = Partitions.of(maxmargin.SVC(), kind(X), kind(names), classes=True)
+                assert rows.cluster.distribution.kept is kept
+                assert rows.n == 50
+                np.testing.assert_array_equal(rows.class_counts, np.bincount(index))
