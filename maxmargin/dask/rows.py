@@ -107,7 +107,10 @@ def checked(
             X, _ = shell._validated(X, np.zeros(_num_samples(X)), kernel)
         else:
             X, y = shell._validated(X, y, kernel, **y_options)
-        weights = shell._validated_weight_of_part(weight, X)
+        if weight is not None and not np.asarray(weight).any():  # of a part, all may be zero
+            weights = np.zeros(_num_samples(X))
+        else:
+            weights = shell._validated_weight(weight, X)
         return Block(X, y, weights, number, getattr(shell, "feature_names_in_", None))
 
 

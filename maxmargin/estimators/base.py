@@ -116,17 +116,12 @@ class Estimator(TakesCollections, CheckedParameters, CallbackSupportMixin, BaseE
         return any(name.endswith("_") and name not in _OF_X for name in vars(self))
 
     def _validated_weight(self, sample_weight: Any, X: Any) -> np.ndarray:
-        """Check the weights of rows, some of which must have one; one where none are given."""
-        weight = self._validated_weight_of_part(sample_weight, X)
-        if not (weight > 0).any():
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
-        return weight
-
-    def _validated_weight_of_part(self, sample_weight: Any, X: Any) -> np.ndarray:
-        """Check the weights of some of the rows, which may all be zero."""
+        """Check the weights of rows, which are one where none are given."""
         if sample_weight is None:
             return np.ones(_num_samples(X))
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not (weight > 0).any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
         refuse_extreme_weights(weight)
         return weight
 
