@@ -7,8 +7,9 @@ A fit is passes over partitions. A pass on W workers costs
 
 with P partitions, hops = ceil(log_16 P) levels of the reduction. ``P t_task`` is the scheduler's,
 one task after the other, however many workers there are: what does not scale. A linear machine is
-some passes of this kind; a kernel machine, round after round, has its partitions solved, the candidates
-solved together by one worker (``a S^p`` seconds for S of them), and all rows tested against them.
+some passes of this kind; a kernel machine, round after round, has its partitions solved, the
+candidates solved together by one worker (``a S^p`` seconds for S of them), and all rows tested
+against them.
 
 The constants are fitted to runs here (``fitted``), the model is then checked against other runs
 (``checked``), and drawn to 1,000 workers with the bandwidth of a 10 Gb/s network. Where workers are
