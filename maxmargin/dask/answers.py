@@ -7,6 +7,7 @@ list of delayed objects for a list.
 
 from __future__ import annotations
 
+import uuid
 from inspect import unwrap
 from typing import Any
 
@@ -24,7 +25,6 @@ from maxmargin.dask.collections import (
     in_columns,
     is_array,
     is_frame,
-    like_given,
     partitions_of,
     pieces_of,
     sizes_of,
@@ -33,7 +33,6 @@ from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.warn import warn
 
 _LARGE = 1 << 20  # bytes of a model from which it is sent by itself, and not with every graph
-_DATA = ("X", "y", "sample_weight")
 
 
 def answered(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
@@ -41,14 +40,33 @@ def answered(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
     check_is_fitted(machine)
     X = in_columns(X)
     _refuse_width(machine, X)
-    sizes, parts = sizes_of(X), partitions_of(X)
-    example = _example(machine, name, X, parts, options)
+    example = _example(machine, name, X, options)
     model = sent(Cluster.active(), machine)
+    if is_array(X):
+        array = np.asarray(example)
+        chunks = (X.chunks[0], *((size,) for size in array.shape[1:]))
+        axes = {"drop_axis": list(range(1, X.ndim))} if array.ndim == 1 else {}
+        return X.map_blocks(
+            _answer_to_block,
+            model,
+            name,
+            options,
+            array[:0],
+            chunks=chunks,
+            dtype=array.dtype,
+            meta=array[:0],
+            name=f"{name}-{uuid.uuid4().hex}",
+            **axes,
+        )
     answers = [
         _task(_answer, model, name, number, options, example[:0], part)
-        for number, part in enumerate(parts)
+        for number, part in enumerate(partitions_of(X))
     ]
-    return like_given(X, answers, sizes, example)
+    if not is_frame(X):
+        return answers
+    import dask.dataframe as dd
+
+    return dd.from_delayed(answers, meta=example[:0], verify_meta=False)
 
 
 def sent(cluster: Cluster, machine: Any) -> Any:
@@ -65,6 +83,13 @@ def _size(machine: Any) -> int:
 
 def _task(function: Any, *args: Any) -> Delayed:
     return dask.delayed(function, pure=False)(*args)
+
+
+def _answer_to_block(
+    X: Any, model: Any, name: str, options: dict, empty: Any, block_id: tuple[int, ...] = (0,)
+) -> Any:
+    """Ask a model about the rows of a chunk."""
+    return _answer(model, name, block_id[0], options, empty, X)
 
 
 def _answer(model: Any, name: str, number: int, options: dict, empty: Any, X: Any) -> Any:
@@ -100,7 +125,7 @@ def _refuse_width(machine: Any, X: Any) -> None:
         )
 
 
-def _example(machine: Any, name: str, X: Any, parts: list, options: dict[str, Any]) -> Any:
+def _example(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
     """Return an answer to a row like those of X: its type and columns are those of all answers.
 
     Where no such row can be made up, of strings for example, the first partition has some.
@@ -109,7 +134,7 @@ def _example(machine: Any, name: str, X: Any, parts: list, options: dict[str, An
     if row is None:
         if not is_array(X) and not is_frame(X):
             return np.empty(0)  # a list of answers says nothing beforehand
-        row = dask.compute(_task(_first_row, parts[0]))[0]
+        row = dask.compute(_task(_first_row, partitions_of(X)[0]))[0]
     return _framed(getattr(machine, name)(row, **options), row)
 
 

@@ -101,26 +101,6 @@ def pieces_of(data: Any, sizes: Sizes, like: Any, name: str) -> list[Any]:
     return [dask.delayed(taken[a:b], traverse=False, pure=False) for a, b in pairwise(ends)]
 
 
-def like_given(given: Any, parts: list[Delayed], sizes: Sizes, example: Any) -> Any:
-    """Return partitions of answers as the kind of collection that X was.
-
-    ``example`` is the answer at some row: it says the type, and how many columns there are.
-    """
-    if not is_array(given) and not is_frame(given):
-        return parts
-    array = np.asarray(example)
-    columns = array.shape[1:]
-    if is_array(given):
-        blocks = [
-            da.from_delayed(part, shape=(size, *columns), dtype=array.dtype)
-            for part, size in zip(parts, sizes, strict=True)
-        ]
-        return da.concatenate(blocks, allow_unknown_chunksizes=True)
-    import dask.dataframe as dd
-
-    return dd.from_delayed(parts, meta=example[:0], verify_meta=False)
-
-
 def _as_delayed(part: Any) -> Delayed:
     if isinstance(part, Delayed):
         return part
