@@ -97,6 +97,8 @@ class Explanation:
         Rows with the largest slack, and with the largest coefficients.
     seconds : float
         Of the fit.
+    where : str
+        Of a fit to Dask collections: partitions, workers, rounds, bytes.
     score : float
         Of the data that were handed in: accuracy, or R^2.
     mistakes : list of Blamed
@@ -115,6 +117,7 @@ class Explanation:
     most_slack: list[Blamed] = field(default_factory=list)
     most_alpha: list[Blamed] = field(default_factory=list)
     seconds: float | None = None
+    where: str | None = None
     score: float | None = None
     scored: str = ""
     mistakes: list[Blamed] = field(default_factory=list)
@@ -138,6 +141,7 @@ class Explanation:
             "score": None if self.score is None else f"{self.score:.4g} {self.scored}",
             "worst of these": _named(self.mistakes),
             "fit time": None if self.seconds is None else in_seconds(self.seconds),
+            "fitted on": self.where,
         }
         return {name: text for name, text in said.items() if isinstance(text, str) and text}
 
@@ -209,6 +213,7 @@ def explain(model: Any, X: Any = None, y: Any = None) -> Explanation:
         most_slack=[] if slack is None else _largest(slack, np.arange(len(slack)), names),
         most_alpha=_largest(alpha, rows, names, None if slack is None else slack[rows]),
         seconds=getattr(machine, "fit_time_", None),
+        where=str(machine.distribution_) if hasattr(machine, "distribution_") else None,
         **judged,
     )
 
