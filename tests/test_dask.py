@@ -1,5 +1,8 @@
 """Dask collections in and out of every estimator, and what is said of those that are wrong."""
 
+import pickle
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -143,6 +146,23 @@ def test_every_estimator_takes_collections():
         for name in ("fit", "predict", "transform", "score"):
             if hasattr(estimator, name):
                 assert hasattr(getattr(estimator, name), "_takes_collections"), (estimator, name)
+
+
+def test_a_model_needs_no_dask_where_it_goes(tmp_path):
+    """And a later fit in memory forgets where an earlier one was made."""
+    model = maxmargin.LogisticRegression().fit(as_array(X), as_array(names))
+    assert model.distribution_.rows == 50
+    path = tmp_path / "model.pickle"
+    path.write_bytes(pickle.dumps(model))
+    code = f"""
+import pickle, sys
+sys.modules["dask"] = None
+model = pickle.load(open({str(path)!r}, "rb"))
+print(model.predict([[5.0, 3.0, 1.0, 0.2]])[0], model.distribution_.rows)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["setosa", "50"]
+    assert not hasattr(model.fit(X, names), "distribution_")
 
 
 def test_streams_learn_partition_by_partition():

@@ -50,8 +50,11 @@ def takes_collections(method: F) -> F:
 
     @wraps(method)
     def adapted(self: Any, *args: Any, **options: Any) -> Any:
-        if "dask" in sys.modules and any(map(is_collection, (*args, *options.values()))):
-            return import_module("maxmargin.dask").called(self, name, *args, **options)
+        if "dask" in sys.modules:
+            if any(map(is_collection, (*args, *options.values()))):
+                return import_module("maxmargin.dask").called(self, name, *args, **options)
+            if name in FITS:
+                vars(self).pop("distribution_", None)  # of a fit before this one
         return method(self, *args, **options)
 
     adapted._takes_collections = True  # type: ignore[attr-defined]
