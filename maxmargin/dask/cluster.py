@@ -7,6 +7,7 @@ process that fits holds only what is small: weights, sums, which rows are candid
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -21,7 +22,9 @@ from dask.utils import parse_bytes
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
 from maxmargin.estimators.distribution import Distribution
+from maxmargin.estimators.warn import warn
 
+_PATIENCE = 30.0  # seconds until it is said that a cluster has no workers
 _INTERVAL = 0.1  # seconds between two looks whether to stop
 _FAN_IN = 16  # results that are combined by one task of a reduction
 _LOCAL_SHARE = 0.5  # of the memory that is free, that data may take on this machine
@@ -140,6 +143,7 @@ class Cluster:
     def _run_on_client(self, tasks: list[Delayed], stopped: Callable[[], Any]) -> list[Any]:
         from distributed import wait
 
+        began, said = time.monotonic(), False
         try:
             futures = self.client.compute(tasks)
             while True:
@@ -152,6 +156,9 @@ class Cluster:
                         raise StoppedError from None
                     if self.client.status not in ("running", "connecting"):
                         raise self._lost() from None
+                    if not said and time.monotonic() - began > _PATIENCE:
+                        said = True
+                        self._say_if_deserted()
             return self.client.gather(futures)
         except Exception as error:
             if _is_loss(error):
@@ -162,6 +169,14 @@ class Cluster:
                     "memory: make partitions smaller, or give workers a higher memory_limit."
                 ) from error
             raise
+
+    def _say_if_deserted(self) -> None:
+        if not self._workers():
+            warn(
+                f"The cluster at {self.distribution.where} has had no worker for "
+                f"{_PATIENCE:g} s: waiting for one.",
+                UserWarning,
+            )
 
     def first_failing(self, tasks: Sequence[Delayed]) -> int | None:
         """Return which of some tasks fails, tried one after the other; None where none does."""
