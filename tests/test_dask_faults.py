@@ -1,0 +1,142 @@
+"""A cluster in trouble in the middle of a fit: the same answer, or a sentence that says so."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+
+import dask.array as da
+from dask.distributed import Client, LocalCluster
+from sklearn.exceptions import ConvergenceWarning
+
+from maxmargin import SVC, LogisticRegression
+from maxmargin.dask import Cluster, ClusterError
+
+RANDOM = np.random.default_rng(3)
+X = RANDOM.normal(size=(600, 4))
+y = (X[:, 0] * X[:, 1] + 0.3 * RANDOM.normal(size=600) > 0).astype(int)
+
+
+def rows():
+    """The rows as a graph that can be made again: what a cluster loses is not lost."""
+    return da.from_array(X, chunks=(100, 4)), da.from_array(y, chunks=100)
+
+
+@pytest.fixture(scope="module")
+def client():
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with LocalCluster(**options) as cluster, Client(cluster) as client:
+        yield client
+
+
+@pytest.fixture
+def at_round(monkeypatch):
+    """Have something done before a round of a fit."""
+
+    def plan(number, action):
+        usual, done = Cluster.run, []
+
+        def run(self, tasks, *args, **options):
+            if self.distribution.rounds == number and not done:
+                done.append(True)
+                action()
+            return usual(self, tasks, *args, **options)
+
+        monkeypatch.setattr(Cluster, "run", run)
+        return done
+
+    return plan
+
+
+def kill_one(client):
+    pids = client.run(os.getpid)
+    os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+
+def same_answer(model, undisturbed):
+    certificate, other = model.certificate_, undisturbed.certificate_
+    assert certificate.converged
+    assert certificate.dual == pytest.approx(other.dual, rel=1e-6)
+    assert certificate.primal == pytest.approx(other.primal, rel=1e-6)
+
+
+@pytest.mark.parametrize("machine", [SVC(), LogisticRegression()])
+@pytest.mark.parametrize("moment", [1, 2])
+def test_a_killed_worker_changes_nothing(client, at_round, machine, moment):
+    client.wait_for_workers(2)
+    undisturbed = machine.fit(*rows())
+    assert undisturbed.distribution_.workers == 2
+    other = type(machine)()
+    done = at_round(moment, lambda: kill_one(client))
+    same_answer(other.fit(*rows()), undisturbed)
+    assert done
+    np.testing.assert_array_equal(other.predict(X), undisturbed.predict(X))
+
+
+def test_a_worker_that_comes_later_changes_nothing(client, at_round):
+    undisturbed = LogisticRegression().fit(*rows())
+    done = at_round(1, lambda: client.cluster.scale(3))
+    same_answer(LogisticRegression().fit(*rows()), undisturbed)
+    assert done
+    client.cluster.scale(2)
+
+
+def test_a_cluster_and_one_machine_agree(client):
+    for machine in (SVC, LogisticRegression):
+        same_answer(machine().fit(*rows()), machine().fit(X, y))
+
+
+def test_a_time_limit_leaves_a_model(client):
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        model = SVC(C=1000, tol=1e-6, time_limit=1e-3).fit(*rows())
+    assert not model.certificate_.converged
+    assert model.predict(X).shape == (600,)
+
+
+def test_interrupts_leave_a_model_and_are_raised(client, at_round, heard):
+    model = LogisticRegression(tol=1e-12)
+    at_round(2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(*rows())
+    assert model.predict(X).shape == (600,)
+
+
+def test_a_closed_client_is_said():
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        points = da.from_array(X, chunks=(300, 4)).persist()
+    with pytest.raises(ValueError, match="X lies on a cluster whose client is closed"):
+        LogisticRegression().fit(points, y)
+
+
+def test_a_lost_scheduler_is_said(tmp_path, at_round):
+    """And a fit that keeps a checkpoint goes on from it, on another cluster."""
+    where = tmp_path / "scheduler.json"
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
+    command += ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(where)]
+    scheduler = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while not where.exists():
+        time.sleep(0.05)
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1"]
+    command += ["--no-dashboard", "--scheduler-file", str(where)]
+    worker = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        with Client(scheduler_file=str(where)) as client:
+            client.wait_for_workers(1)
+            at_round(2, scheduler.kill)
+            with pytest.raises(ClusterError, match="was lost after"):
+                SVC().fit(*rows())
+            client.close(timeout=1)
+    finally:
+        scheduler.kill()
+        worker.kill()
+        scheduler.wait()
+        worker.wait()
