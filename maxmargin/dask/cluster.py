@@ -132,6 +132,20 @@ class Cluster:
             return list(self.client.persist(list(tasks)))
         return list(dask.persist(*tasks))
 
+    def places(self, tasks: Sequence[Delayed]) -> tuple[list[int], list[int]]:
+        """Return the worker that has the result of each task that is kept, and each one's threads."""
+        if self.client is None:
+            return [0] * len(tasks), [self.n_threads]
+        from distributed import futures_of, wait
+
+        futures = futures_of(list(tasks))
+        wait(futures)
+        owners, workers = self.client.who_has(futures), self._workers()
+        order = {address: k for k, address in enumerate(workers)}
+        has = {key: [order[w] for w in there if w in order] for key, there in owners.items()}
+        where = [(has.get(task.key) or [k % len(order)])[0] for k, task in enumerate(tasks)]
+        return where, [w["nthreads"] for w in workers.values()]
+
     def run(self, tasks: Iterable[Delayed], stopped: Callable[[], Any] = lambda: None) -> list[Any]:
         """Run tasks and return their results; ``StoppedError`` where somebody says stop."""
         tasks = list(tasks)

@@ -27,6 +27,7 @@ from maxmargin.estimators.data import column
 from maxmargin.multiclass.labels import _refuse_single_class
 
 _SPOKEN_TO = ("callback", "trace", "verbose", "checkpoint")  # parameters that stay with the caller
+_FULL = 1.1  # of a thread's part of the rows, that it may have before they go elsewhere
 _AT_ONCE = 4  # partitions that a thread may have in memory at a time, where rows are not kept
 
 
@@ -393,10 +394,68 @@ class Partitions:
         (result,) = self.cluster.run([self.cluster.total(tasks, combine)], stopped)
         return result
 
+    def groups(self) -> list[Group]:
+        """Return the blocks in as few tasks as make use of every thread, where rows are kept.
+
+        A task costs some milliseconds, however little it does. Blocks that lie on one worker are
+        put together there, without a copy, about as many rows in each group. Where rows are not
+        kept each block is a group, so that a thread has one of them in memory at a time.
+        """
+        offsets = self.offsets.tolist()
+        if not self.cluster.distribution.kept:
+            return [Group([block], [k]) for block, k in zip(self.blocks, offsets, strict=True)]
+        members = grouped(self.sizes, *self.cluster.places(self.blocks))
+        tasks = self.cluster.keep(
+            [self.cluster.task(list, [self.blocks[k] for k in own], name="group") for own in members]
+        )
+        return [
+            Group(task, [offsets[k] for k in own]) for task, own in zip(tasks, members, strict=True)
+        ]
+
     def with_blocks(self, blocks: list[Delayed]) -> Partitions:
         """Return the same rows with other blocks, kept where rows are kept."""
         blocks = self.cluster.keep(blocks) if self.cluster.distribution.kept else blocks
         return replace(self, blocks=blocks)
+
+
+class Group(NamedTuple):
+    """Some blocks as one argument of a task, and the place of each one's first row among all."""
+
+    blocks: Any
+    firsts: list[int]
+
+
+def grouped(sizes: Sequence[int], where: Sequence[int], threads: Sequence[int]) -> list[list[int]]:
+    """Put blocks into groups of about as many rows, one for each thread, most where they lie.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Rows of each block.
+    where : list of int
+        The worker that has it.
+    threads : list of int
+        How many each worker has.
+
+    Examples
+    --------
+    >>> from maxmargin.dask.rows import grouped
+    >>> grouped([3, 3, 3, 3], [0, 1, 0, 1], [1, 1])
+    [[0, 2], [1, 3]]
+    >>> grouped([3, 3, 3, 3], [0, 0, 0, 0], [1, 1])
+    [[0, 1], [2, 3]]
+    """
+    owner = [w for w, count in enumerate(threads) for _ in range(count)]
+    full, loads = _FULL * sum(sizes) / len(owner), [0.0] * len(owner)
+    members: list[list[int]] = [[] for _ in owner]
+    for k in sorted(range(len(sizes)), key=lambda k: -sizes[k]):
+        here = [g for g in range(len(owner)) if owner[g] == where[k]] or range(len(owner))
+        best = min(here, key=loads.__getitem__)
+        if loads[best] + sizes[k] > full:
+            best = min(range(len(owner)), key=loads.__getitem__)
+        members[best].append(k)
+        loads[best] += sizes[k]
+    return [sorted(own) for own in members if own]
 
 
 def _said(value: Any) -> str:

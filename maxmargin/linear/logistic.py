@@ -288,8 +288,16 @@ class LogisticRegression(RiskClassifier):
         self.n_iter_ = np.array([passes], dtype=np.int32)
 
     def _problems(self, X: Any, index: np.ndarray, weight: np.ndarray, factors: np.ndarray) -> list:
-        if len(self.classes_) == 2 or self._asked != _SOFTMAX:
+        if not self._softmax:
             return super()._problems(X, index, weight, factors)
+        cost = weight * factors[index]
+        return [SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self._penalty)]
+
+    @property
+    def _softmax(self) -> bool:
+        """Whether all classes are one problem; refuses what is for two."""
+        if len(self.classes_) == 2 or self._asked != _SOFTMAX:
+            return False
         if self.solver == "liblinear":
             raise ValueError(
                 "The 'liblinear' solver does not support multiclass classification (n_classes >= "
@@ -301,8 +309,7 @@ class LogisticRegression(RiskClassifier):
                 "dual=True goes row by row, which a softmax has no method for: such methods "
                 "are for machines for two classes: use multiclass='ovr', or dual=False."
             )
-        cost = weight * factors[index]
-        return [SoftmaxRisk(self._design(X), index, len(self.classes_), cost, self._penalty)]
+        return True
 
     def _refuse_contradictions(self) -> None:
         self._refuse_two_forms()

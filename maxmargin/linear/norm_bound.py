@@ -9,7 +9,7 @@ import numpy as np
 
 from maxmargin.risk import LinearSolution, RegularisedRisk, Risk
 from maxmargin.solvers import Method, Watch
-from maxmargin.solvers.ivanov import Answer, Arrays, BoundedProblem, minimise_within, natural_cost
+from maxmargin.solvers.ivanov import Answer, Arrays, BoundedProblem, cost_of_square, minimise_within
 from maxmargin.solvers.risk.run import RiskCache
 
 _FINEST = 1e-13  # relative gap beyond which no solver is asked to go
@@ -23,9 +23,9 @@ class BoundedRisk(BoundedProblem):
     ) -> None:
         self.risk, self.method, self.watch, self.start = risk, method, watch, start
         self.nothing, self.cache, self.passes = risk.nothing, RiskCache(), 0
-        self.first = natural_cost(risk.cost, risk.design.squared_norms(risk.penalised))
+        self.first = cost_of_square(risk.mean_square)
         if isinstance(risk, RegularisedRisk) and not risk.of_margins and risk.free_intercept:
-            self.nothing = risk.empirical(np.full(risk.n, np.median(risk.y)))
+            self.nothing = risk.about_middle
 
     def solve(self, cost: float, gap: float) -> Answer:
         """Begin from the last answer, with all passes that are allowed."""

@@ -221,7 +221,8 @@ class RiskMachine(LinearMachine):
             totals = np.array([risk.total_cost for risk, _ in answers])
             self.C_, self.lam_ = totals / weights, 0.5 / totals
             self.certificate_ = RiskCertificate.worst([found.certificate for _, found in answers])
-            if isinstance(self, Street):
+            self._forget(("_street",))
+            if isinstance(self, Street) and risks[0].design.in_memory:
                 self._keep_rows(self._n_rows, problems, [found for _, found in answers])
 
     def _learn(self, risks: list, rows: int) -> None:
@@ -318,6 +319,13 @@ class RiskMachine(LinearMachine):
         others = "It solves duals of kernel machines: use SVC or SVR with kernel='linear' for it."
         dual = isinstance(choice.method, DualMethod)
         refused = others if dual else choice.method.accepts(risk)
+        if not (risk.design.in_memory or choice.method.by_passes):
+            refused = (
+                f"{type(choice.method).__name__} needs single rows or columns, and these lie in "
+                "partitions of Dask collections: use solver='auto' and dual='auto' or False, which "
+                "take a method that sums over rows (newton, multipliers, l1_descent, lbfgs); or "
+                "partial_fit, which learns from one partition after the other."
+            )
         if isinstance(risk, DirectRisk) and not dual and refused is not None:
             refused = "All classes in one problem are solved by solver='auto' or 'class_descent'."
         if refused is not None:

@@ -66,7 +66,9 @@ class Street:
         if "_street" not in vars(self):
             raise AttributeError(
                 f"{type(self).__name__} has slack_ and support_ after fit, not before it and not "
-                "after partial_fit, which keeps no rows."
+                "after partial_fit, which keeps no rows, or after a fit on Dask collections, whose "
+                "rows lie elsewhere: decision_function(X) is lazy there, and slack is "
+                "max(0, 1 - y f), for numbers max(0, |y - f| - epsilon)."
             )
         return self._street
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -147,6 +148,10 @@ class Risk(ABC):
         other.rows = self.rows
         return other
 
+    def heeding(self, stopped: Callable[[], Any]) -> AbstractContextManager:
+        """Ask in the middle of a pass whether to stop, where passes take long; then StoppedError."""
+        return nullcontext()
+
     def in_span(self) -> Any:
         """Return the same problem over coordinates in the span of the rows, with the l2 penalty."""
         design, other = self.design, copy.copy(self)
@@ -182,6 +187,10 @@ class Risk(ABC):
         """Gradient of all but the l1 penalty."""
         return self.loss_gradient(theta, f) + self.penalty.l2 * (self.penalised * theta)
 
+    def slope_along(self, f: np.ndarray, step: np.ndarray, along: np.ndarray) -> float:
+        """Slope of the sum of the losses at values f along a step, which changes them so."""
+        return -float(np.vdot(self.beta(self.slopes_at(f)), along))
+
     @abstractmethod
     def slopes_at(self, f: np.ndarray) -> np.ndarray:
         """Slopes of the losses at values f."""
@@ -216,14 +225,17 @@ class Risk(ABC):
     def conjugates(self, s: np.ndarray, beta: np.ndarray) -> float:
         """Sum of the losses' conjugates, each times its cost; infinite outside their domain."""
 
+    def combined(self, s: np.ndarray) -> np.ndarray:
+        """``Z' beta`` of slopes."""
+        return self.design.combination(self.beta(s))
+
     def dual(self, s: np.ndarray, combined: np.ndarray | None = None) -> float:
         """``D`` at slopes that are feasible; ``combined`` is ``Z' beta`` where it is known.
 
         Where that is longer than the l1 penalty allows, or would like, shorter slopes are better:
         zero is in the domain.
         """
-        beta = self.beta(s)
-        combined = self.design.combination(beta) if combined is None else combined
+        combined, beta = self.combined(s) if combined is None else combined, self.beta(s)
         held = self.penalised * combined
         excess = self.penalty.excess(held)
         if excess > 1 and not self.penalty.l2:
@@ -240,12 +252,21 @@ class Risk(ABC):
         (:mod:`maxmargin.solvers.ivanov`). Infinite where the slopes prove nothing.
         """
         s = self.feasible(self.allowed(s))
-        beta = self.beta(s)
-        combined = self.design.combination(beta)
+        combined, beta = self.combined(s), self.beta(s)
         left = float(np.linalg.norm(combined[..., self.penalised == 0]))
-        if left > _LEFT * float(np.abs(beta).sum()) * abs(self.design.constant):
+        if left > _LEFT * self.mass(beta) * abs(self.design.constant):
             return np.inf, np.inf  # an intercept of any size could gain by it
         return float(np.linalg.norm(self.penalised * combined)), self.conjugates(s, beta)
+
+    def mass(self, beta: np.ndarray) -> float:
+        """Sum of the sizes of ``beta``."""
+        return float(np.abs(beta).sum())
+
+    @property
+    def mean_square(self) -> float:
+        """Cost times squared length, without what has no penalty, of a row on average."""
+        squares = self.cost * self.design.squared_norms(self.penalised)
+        return float(squares.sum()) / max(int(np.count_nonzero(self.cost)), 1)
 
     def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
         """Lower bound on all objectives, from slopes of an answer with values f."""
@@ -267,7 +288,7 @@ class Risk(ABC):
                 lambda v: model.product(v.reshape(gradient.shape)).ravel(), gradient.ravel()
             )
         s = self.slopes(-model.after(-self.values(step.reshape(gradient.shape))))
-        combined = self.design.combination(self.beta(s))
+        combined = self.combined(s)
         left = float(np.linalg.norm(combined)) * float(np.linalg.norm(theta))
         return max(self.dual(s, combined) - left, -self.conjugates(0.0 * s, 0.0 * s))
 

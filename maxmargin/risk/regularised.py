@@ -20,6 +20,7 @@ from maxmargin.backends.threads import StoppedError
 from maxmargin.losses import Loss, MarginLoss
 from maxmargin.risk.base import Risk
 from maxmargin.risk.penalty import L2, Penalty
+from maxmargin.risk.sampling import chances, even
 
 _AROUND = np.linspace(-2.0, 2.0, 9)  # where a loss of margins or residuals is bent most
 _DRIFT = 1e-14  # of a sum, that does not count
@@ -51,6 +52,16 @@ class RiskEvaluation:
     loss: float
     gradient: np.ndarray
     offset: float
+
+    def slopes_of(self, rows: np.ndarray, part: RegularisedRisk) -> np.ndarray:
+        """Slopes of some rows, whose problem is ``part``."""
+        return self.s[rows]
+
+    def with_slopes(self, rows: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """Slopes of all rows, those of some replaced."""
+        slopes = self.s.copy()
+        slopes[rows] = s
+        return slopes
 
     def times(self, factor: float) -> RiskEvaluation:
         """Return it at costs so many times as large."""
@@ -165,6 +176,42 @@ class RegularisedRisk(Risk):
             self.penalty,
         )
 
+    def some(self, count: int) -> RegularisedRisk:
+        """Return the problem of some rows, drawn without looking at them, at costs for all."""
+        part = self.take(even(self.n, count))
+        return part.times(self.total_cost / part.total_cost) if part.total_cost else part
+
+    def drawn(
+        self, seen: RiskEvaluation, count: int, seed: int
+    ) -> tuple[np.ndarray, RegularisedRisk, np.ndarray]:
+        """Return about so many rows, drawn by their share, their problem, and their chances."""
+        chance = chances(self, seen.f, count)
+        rows = np.flatnonzero(np.random.default_rng(seed).random(self.n) < chance)
+        return rows, self.take(rows), chance[rows]
+
+    def losses(self, centre: np.ndarray | None = None, width: float = np.inf) -> Losses:
+        """Return the losses as compiled loops have them, held near some slopes."""
+        return Losses(self, centre, width)
+
+    # -- numbers to be met -----------------------------------------------------------------------
+
+    def middle(self) -> float:
+        """Median of the targets, each as heavy as its cost: one of them."""
+        order = np.argsort(self.y)
+        mass = np.cumsum(self.cost[order])
+        return float(self.y[order[np.searchsorted(mass, 0.5 * mass[-1])]])
+
+    @property
+    def about_middle(self) -> float:
+        """Sum of the losses where every value is the median of the targets."""
+        return self.empirical(np.full(self.n, np.median(self.y)))
+
+    def spreads(self, f: np.ndarray) -> tuple[float, float]:
+        """How far residuals are from zero, and targets from their median, in the middle."""
+        u = np.abs(self.arguments(f))
+        of_targets = float(np.abs(self.y - np.median(self.y)).mean())
+        return float(np.median(u)) or float(u.max()), of_targets
+
     # -- primal --------------------------------------------------------------------------------
 
     def arguments(self, f: np.ndarray, part: slice = slice(None)) -> np.ndarray:
@@ -215,6 +262,10 @@ class RegularisedRisk(Risk):
         cost = self.cost if self.all_cost else np.where(self.cost > 0, self.cost, np.inf)
         return -self.along_values(beta / cost)
 
+    def same_slopes(self, slope: float) -> np.ndarray:
+        """The same slope for every row."""
+        return np.full(self.n, slope)
+
     def allowed(self, s: np.ndarray) -> np.ndarray:
         """Return the nearest slopes that are in the domain of the conjugate."""
         low, high = self.loss.slopes
@@ -228,25 +279,46 @@ class RegularisedRisk(Risk):
         if not self.free_intercept:
             return s
         beta = self.beta(s)
-        shape, drift = self.loss.shape, float(beta.sum()) + others
-        if shape is not None and np.isfinite(shape.low):  # those between two walls can give way
-            ends = np.array(
-                [self.along_values(np.full(self.n, e)) for e in (shape.low, shape.high)]
-            )
-            walls = -self.cost * ends
-            wall = walls.min(axis=0) if drift > 0 else walls.max(axis=0)
-            between = (s > shape.low) & (s < shape.high) & (self.cost > 0)
-            room = np.where(between, np.abs(beta - wall), 0.0)
+        drift = float(beta.sum()) + others
+        if self.walled:  # those between two walls can give way
+            room = self.room(s, beta, drift > 0)
             if room.sum() > abs(drift):
-                s = self.slopes(beta - drift * (room / room.sum()))
-                s = np.clip(s, shape.low, shape.high)
+                s = self.given_way(s, drift / room.sum(), beta, room)
                 beta = self.beta(s)
-        plus, minus = beta[beta > 0].sum(), -beta[beta < 0].sum()
-        drift = plus - minus + others
-        if abs(drift) <= _DRIFT * max(plus, minus):
-            return s
-        larger, mass = (beta > 0, plus) if drift > 0 else (beta < 0, minus)
-        return np.where(larger, s * max(1.0 - abs(drift) / mass, 0.0), s) if mass else s
+        factor, positive = balance(*sides(beta), others)
+        return s if factor == 1.0 else self.shortened(s, factor, positive, beta)
+
+    @property
+    def walled(self) -> bool:
+        """Whether slopes have a least and a largest one."""
+        return self.loss.shape is not None and bool(np.isfinite(self.loss.shape.low))
+
+    def room(self, s: np.ndarray, beta: np.ndarray, down: bool) -> np.ndarray:
+        """How far ``beta`` of slopes between the two walls may still go down, or up."""
+        low, high = self.loss.slopes
+        walls = [-self.cost * self.along_values(np.full(self.n, end)) for end in (low, high)]
+        wall = np.minimum(*walls) if down else np.maximum(*walls)
+        between = (s > low) & (s < high) & (self.cost > 0)
+        return np.where(between, np.abs(beta - wall), 0.0)
+
+    def given_way(
+        self,
+        s: np.ndarray,
+        share: float,
+        beta: np.ndarray | None = None,
+        room: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return slopes whose ``beta`` have gone down by a share of their room, or up."""
+        beta = self.beta(s) if beta is None else beta
+        room = self.room(s, beta, share > 0) if room is None else room
+        return np.clip(self.slopes(beta - share * room), *self.loss.slopes)
+
+    def shortened(
+        self, s: np.ndarray, factor: float, positive: bool, beta: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return slopes times a factor where ``beta`` is positive, or negative."""
+        beta = self.beta(s) if beta is None else beta
+        return np.where(beta > 0 if positive else beta < 0, s * factor, s)
 
     def conjugates(self, s: np.ndarray, beta: np.ndarray) -> float:
         """Sum of the losses' conjugates, each times its cost, less that of the targets."""
@@ -254,6 +326,20 @@ class RegularisedRisk(Risk):
         if not self.all_cost:  # what costs nothing may be infinite
             conjugate = np.where(self.cost > 0, conjugate, 0.0)
         return float(self.cost @ conjugate) - (0.0 if self.of_margins else float(beta @ self.y))
+
+
+def sides(beta: np.ndarray) -> tuple[float, float]:
+    """Sums of what is positive and of what is negative, without its sign."""
+    return float(beta[beta > 0].sum()), float(-beta[beta < 0].sum())
+
+
+def balance(plus: float, minus: float, others: float = 0.0) -> tuple[float, bool]:
+    """Factor for the heavier side that makes the sum zero, and whether it is the positive one."""
+    drift = plus - minus + others
+    mass = plus if drift > 0 else minus
+    if abs(drift) <= _DRIFT * max(plus, minus) or not mass:
+        return 1.0, drift > 0
+    return max(1.0 - abs(drift) / mass, 0.0), drift > 0
 
 
 class Losses:

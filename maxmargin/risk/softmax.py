@@ -160,17 +160,24 @@ class SoftmaxRisk(ClassesRisk):
         """
         if not self.free_intercept:
             return s
-        P = s + self.truth
-        matrix = np.diag(self.cost @ P) - P.T @ (self.cost[:, None] * P)
-        s = s - tangent(P, np.broadcast_to(solved(matrix, self.cost @ s), s.shape))
+        s = self.moved(s, solved(*self.balance(s)))
         return s if (s + self.truth >= 0).all() else np.zeros_like(s)
+
+    def balance(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How the sum of slopes over the rows changes with the intercepts, and what it is."""
+        P = s + self.truth
+        return np.diag(self.cost @ P) - P.T @ (self.cost[:, None] * P), self.cost @ s
+
+    def moved(self, s: np.ndarray, step: np.ndarray) -> np.ndarray:
+        """Slopes where all values have gone down by a step, to first order."""
+        return s - tangent(s + self.truth, np.broadcast_to(step, s.shape))
 
     def bound(self, theta: np.ndarray, f: np.ndarray, s: np.ndarray) -> float:
         """Lower bound on all objectives, from slopes of an answer with values f."""
         if self.penalty.none:
             return self._free_bound(theta, f)
         s = self.feasible(s)
-        combined = self.design.combination(self.beta(s))
+        combined = self.combined(s)
         left = float(np.linalg.norm(combined[:, self.penalised == 0]))  # of the condition
         return self.dual(s, combined) - left * float(np.linalg.norm(theta))
 

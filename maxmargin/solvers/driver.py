@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.backends.threads import ALONE, StoppedError, Workers
 from maxmargin.progress import ProblemMonitor, Progress
 from maxmargin.solution import Status
 
@@ -164,7 +164,12 @@ class Run(ABC):
         self.allowed = allowed
         if self._loop is None:
             self._loop = self.steps()
-        if next(self._loop, _END) is _END and self.status is None:
+        try:
+            ended = next(self._loop, _END) is _END
+        except StoppedError:  # in the middle of something long: who looks next knows why
+            self._loop = None
+            return
+        if ended and self.status is None:
             self.status = Status.CONVERGED
 
     @abstractmethod
@@ -235,7 +240,15 @@ class Run(ABC):
 
 
 class Method(ABC, Generic[Problem, Answer]):
-    """A way to solve some kind of problem, with its own options and nothing else."""
+    """A way to solve some kind of problem, with its own options and nothing else.
+
+    Attributes
+    ----------
+    by_passes : bool
+        Whether it needs nothing of rows but sums over all of them, so that they may lie elsewhere.
+    """
+
+    by_passes: ClassVar[bool] = False
 
     @abstractmethod
     def accepts(self, problem: Problem) -> str | None:

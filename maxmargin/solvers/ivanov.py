@@ -157,7 +157,13 @@ class Bounded:
 
 def natural_cost(costs: np.ndarray, squared_norms: np.ndarray) -> float:
     """Return the C at which ``C c_i ||x_i||^2`` is one on average, in whatever units both are."""
-    mean = float((costs * squared_norms).sum()) / max(int(np.count_nonzero(costs)), 1)
+    return cost_of_square(
+        float((costs * squared_norms).sum()) / max(int(np.count_nonzero(costs)), 1)
+    )
+
+
+def cost_of_square(mean: float) -> float:
+    """Return the C that makes one of a mean of costs times squared lengths."""
     return float(np.clip(1.0 / max(mean, 1.0 / _LARGEST), 1.0 / _LARGEST, _LARGEST))
 
 

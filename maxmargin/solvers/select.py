@@ -33,7 +33,7 @@ from maxmargin.solvers.ridge.problem import RidgeProblem
 from maxmargin.solvers.risk.class_descent import ClassDescent
 from maxmargin.solvers.risk.descent import GradientDescent
 from maxmargin.solvers.risk.dual_descent import DualDescent
-from maxmargin.solvers.risk.l1_descent import L1Descent
+from maxmargin.solvers.risk.l1_descent import BY_MATRIX, L1Descent
 from maxmargin.solvers.risk.lbfgs import LBFGS
 from maxmargin.solvers.risk.multipliers import Multipliers
 from maxmargin.solvers.risk.newton import Newton
@@ -109,7 +109,7 @@ def _(problem: DualProblem) -> Choice:
 @select_solver.register
 def _(problem: RegularisedRisk) -> Choice:
     width, few = problem.design.width, spanned(problem)
-    if DualDescent().accepts(problem) is None:
+    if problem.design.in_memory and DualDescent().accepts(problem) is None:
         if width > DIRECT and not few:
             why = f"more than {DIRECT} features: rows are faster one by one than by such systems"
             return Choice(DualDescent(), why)
@@ -155,6 +155,8 @@ def _(problem: RidgeProblem) -> Choice:
 def select_primal(problem: RegularisedRisk) -> Choice:
     """Choose a method that works on the weights, and say why."""
     if problem.penalty.l1:
+        if L1Descent().accepts(problem) is not None and LBFGS().accepts(problem) is None:
+            return Choice(LBFGS(), f"an l1 penalty, and more than {BY_MATRIX} columns elsewhere")
         return Choice(L1Descent(), "an l1 penalty has a kink at zero, where coordinates may stay")
     where = ", in the span of the few rows" if spanned(problem) else ""
     if problem.loss.smooth:

@@ -27,7 +27,7 @@ import scipy.sparse as sp
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.linear import Design
-from maxmargin.risk import Losses, Risk, SoftmaxRisk
+from maxmargin.risk import Risk, SoftmaxRisk
 from maxmargin.risk.base import LossModel
 from maxmargin.risk.regularised import RowModel
 from maxmargin.solution import Status
@@ -36,7 +36,7 @@ from maxmargin.solvers.risk.newton_steps import EXACT, NewtonSteps, model_step
 from maxmargin.solvers.risk.run import RiskMethod
 
 _STALE = 50  # steps in a row after which neither the gap nor the objective is smaller
-_DIRECT, _FEW = 1500, 1000  # weights up to which the model's matrix is made, of all or of some
+BY_MATRIX, _FEW = 1500, 1000  # weights up to which the model's matrix is made, of all or of some
 _MOST = 0.5  # share of the weights from which all of them are taken
 _ROUGH = 1e-3  # of what a model has gained, by its last sweep, at first
 _COLUMN_SWEEPS = 20  # of a model that has no matrix
@@ -50,7 +50,7 @@ class L1DescentRun(NewtonRun):
         """One model after the other, until the gap or the objective falls no more."""
         if self.certificate.converged:
             return
-        losses, stale, least, lowest = Losses(self.risk), 0, np.inf, np.inf
+        losses, stale, least, lowest = self.risk.losses(), 0, np.inf, np.inf
         newton = _L1Steps(self.risk, self.theta, self.cache, stopped=self.watch.stopped)
         self.newton = newton
         while not self.certificate.converged:
@@ -75,7 +75,7 @@ class L1DescentRun(NewtonRun):
 class L1Descent(RiskMethod):
     """Newton's method by coordinates, for a smooth loss and the l1 penalty or the elastic net."""
 
-    run = L1DescentRun
+    run, by_passes = L1DescentRun, True
 
     def accepts(self, problem: Any) -> str | None:
         """None for a smooth loss with an l1 penalty; else why not."""
@@ -88,6 +88,12 @@ class L1Descent(RiskMethod):
             )
         if not problem.loss.smooth or problem.loss.shape is None:
             return "penalty='l1' goes with a smooth loss: use the square of the hinge."
+        if not problem.design.in_memory and problem.design.width > BY_MATRIX:
+            return (
+                f"Newton's method by coordinates takes up to {BY_MATRIX} weights where rows lie in "
+                "partitions: more would be visited column by column. Use solver='auto', which "
+                "takes L-BFGS."
+            )
         return None
 
 
@@ -103,24 +109,30 @@ class _L1Steps(NewtonSteps):
 
     def step_of(self, model: LossModel, gradient: np.ndarray, of_penalty: np.ndarray) -> np.ndarray:
         """Step to the minimum of the model plus the penalty."""
-        assert isinstance(model, RowModel)
         risk, width, theta = self.risk, self.design.width, self.theta
         held = risk.penalised > 0
         chosen = np.flatnonzero((theta != 0) | ~held | (np.abs(gradient) > risk.penalty.l1))
-        if width <= _DIRECT and len(chosen) > _MOST * width:
+        if width <= BY_MATRIX and len(chosen) > _MOST * width:
             chosen = np.arange(width)
-        if len(chosen) > (_DIRECT if width <= _DIRECT else _FEW):
+        if len(chosen) > (BY_MATRIX if width <= BY_MATRIX else _FEW):
             if self.columns is None:
                 self.columns = _Columns(self.design)
+            assert isinstance(model, RowModel)
             return self.columns.step(
                 risk, chosen, theta, gradient, model.curvature, self.exact, self.stopped
             )
         step, penalised = np.zeros(width), risk.penalised[chosen]
-        matrix = self._of(chosen).gram(model.curvature)
+        matrix = self._matrix(model, chosen)
         step[chosen] = model_step(
             matrix, gradient[chosen], theta[chosen], penalised, risk.penalty, self.exact
         )
         return step
+
+    def _matrix(self, model: LossModel, chosen: np.ndarray) -> np.ndarray:
+        """Second derivatives by some of the weights."""
+        if isinstance(model, RowModel):
+            return self._of(chosen).gram(model.curvature)
+        return model.matrix(self.stopped)[np.ix_(chosen, chosen)]
 
     def _of(self, chosen: np.ndarray) -> Design:
         """Data of some weights, the intercept among them."""

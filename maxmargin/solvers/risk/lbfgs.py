@@ -29,6 +29,8 @@ class _StoppedError(Exception):
 class LBFGS(GradientMethod):
     """L-BFGS on a smooth function, or on a risk with a smooth loss and any penalty."""
 
+    by_passes = True
+
     def loop(self, run: DescentRun | GapRun) -> Generator[None, None, None]:
         """SciPy's loop, which is looked at after every step of it; again, where it is lost."""
         watch, shape = run.watch, run.point.shape

@@ -54,15 +54,15 @@ class MultipliersRun(RiskRun[RegularisedRisk]):
             self.stand(_constant(risk))
         newton = self.newton = NewtonSteps(risk, self.theta, self.cache)
         width = _first_width(risk, shape, newton.f)
-        s = np.full(risk.n, 0.5 * (shape.low + shape.high))
-        if start is not None and len(start.s) == risk.n:
+        s = risk.same_slopes(0.5 * (shape.low + shape.high))
+        if start is not None and len(start.s) == len(s):
             s, width = start.s, _KNOWN * width
         self.stand(self.theta, s)
         if self.certificate.converged:
             return
         stale = 0
         for _ in range(_CENTRES):
-            self.envelope = Losses(risk, s, width)
+            self.envelope = risk.losses(s, width)
             for taken in range(1, _STEPS + 1):
                 newton.take(self.envelope)
                 self.n_iter += 1
@@ -111,7 +111,7 @@ class Multipliers(SystemMethod):
     The conjugate of the loss is a quadratic on a bounded interval.
     """
 
-    run = MultipliersRun
+    run, by_passes = MultipliersRun, True
 
     def accepts(self, problem: Any) -> str | None:
         """None for a loss with kinks; else why not."""
@@ -138,9 +138,7 @@ def _constant(risk: RegularisedRisk) -> np.ndarray:
     """
     theta = np.zeros(risk.design.width)
     if risk.free_intercept and not risk.of_margins:
-        order = np.argsort(risk.y)
-        mass = np.cumsum(risk.cost[order])
-        theta[-1] = risk.y[order[np.searchsorted(mass, 0.5 * mass[-1])]] / risk.design.constant
+        theta[-1] = risk.middle() / risk.design.constant
     return theta
 
 
@@ -151,7 +149,6 @@ def _first_width(risk: RegularisedRisk, shape: Shape, f: np.ndarray) -> float:
     """
     spread = 1.0
     if not risk.of_margins:
-        u = np.abs(risk.arguments(f))
-        least = _MET * float(np.abs(risk.y - np.median(risk.y)).mean())
-        spread = max(float(np.median(u)) or float(u.max()), least) or 1.0
+        of_residuals, of_targets = risk.spreads(f)
+        spread = max(of_residuals, _MET * of_targets) or 1.0
     return (shape.high - shape.low) / (_ZONE * spread)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends.threads import StoppedError
-from maxmargin.risk import Losses, RegularisedRisk, SoftmaxRisk
+from maxmargin.risk import RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.risk.newton_steps import NewtonSteps
 from maxmargin.solvers.risk.run import RiskRun
@@ -45,7 +45,7 @@ class NewtonRun(RiskRun):
     def _by_all_rows(self) -> Generator[None, None, None]:
         risk, tol = self.risk, self.watch.tol
         newton = NewtonSteps(risk, self.theta, self.cache, stopped=self.watch.stopped)
-        losses = Losses(risk) if isinstance(risk, RegularisedRisk) else risk
+        losses = risk.losses() if isinstance(risk, RegularisedRisk) else risk
         self.newton = newton
         enough = _FINER * tol if newton.few else tol  # a step is soon taken, there
         while True:
@@ -96,7 +96,7 @@ class Newton(SystemMethod):
     array([0.67, 0.  ])
     """
 
-    run = NewtonRun
+    run, by_passes = NewtonRun, True
 
     def accepts(self, problem: Any) -> str | None:
         """None for a smooth risk; else why not."""

@@ -81,17 +81,18 @@ class NewtonSteps:
         # no more rows than columns, all of them bent: conjugate gradients need few products
         wide = risk.bent and risk.penalty == L2 and risk.n <= self.design.width
         self.direct = theta.size <= (_WIDE if wide else DIRECT)
-        few = not self.design.sparse and risk.n * self.design.width**2 <= LOOPED
+        few = risk.n * self.design.width**2 <= LOOPED and self.design.in_memory
+        few = few and not self.design.sparse
         self.few = few and theta.ndim == 1 and not risk.penalty.l1
         self.theta = theta
         if theta.any():
             self.f = cache.values(risk, theta)
             self.objective = abs(risk.primal(theta, self.f))
         else:
-            self.f, self.objective = np.zeros((*theta.shape[:-1], risk.n)).T, risk.nothing
+            self.f, self.objective = self.design.values_of_nothing(theta.shape), risk.nothing
         self.length, self.promise, self.end = 1.0, np.inf, np.inf  # of the last step
         self.model: LossModel | None = None  # of the last step, and the values along it
-        self.along = np.zeros_like(self.f)
+        self.along = 0.0 * self.f
 
     @property
     def left(self) -> float:
@@ -153,7 +154,7 @@ class NewtonSteps:
             self.length, self.end = losses.reach(self.f, self.along, base, curvature, promise)
             self.theta, self.f = theta + self.length * step, self.f + self.length * self.along
         else:
-            self.promise, self.along = 0.0, np.zeros_like(self.f)
+            self.promise, self.along = 0.0, 0.0 * self.f
 
     def step_of(self, model: LossModel, gradient: np.ndarray, of_penalty: np.ndarray) -> np.ndarray:
         """Newton's step, from a model of the losses, their gradient and that of all else."""
@@ -226,7 +227,7 @@ class NewtonSteps:
                 self.theta, self.f, self.length, self.end = theta, f, length, np.inf
                 self.promise = max(promise, 0.0)
                 if not risk.penalty.l1:
-                    slope = -np.vdot(risk.beta(risk.slopes_at(f)), self.along)
+                    slope = risk.slope_along(f, step, self.along)
                     self.end = float(slope + np.vdot(self.ridge * theta + self.tilt, step))
                 return
             length *= 0.5

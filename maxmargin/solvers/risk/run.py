@@ -98,6 +98,11 @@ class RiskRun(Run, Generic[AnyRisk]):
         """Have these weights from now on, with slopes and a certificate where they are known."""
         self.theta, self.s, self._certificate = theta, s, certificate
 
+    def advance(self, allowed: int) -> None:
+        """Let the loop go on to where it yields next; a pass that takes long may be stopped."""
+        with self.risk.heeding(self.watch.stopped):
+            super().advance(allowed)
+
     @property
     def certificate(self) -> RiskCertificate:
         """Both objectives at the weights as they are, recomputed from the data; only once."""

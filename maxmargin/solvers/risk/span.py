@@ -121,4 +121,4 @@ def spanned(risk: Risk) -> bool:
     """Whether the rows of a risk are so few that their span is soon found, and much smaller."""
     n, d = risk.design.n, risk.design.features
     few = n <= _SHARE * d and d >= _COLUMNS and n * n * d <= DIRECT**3
-    return few and not risk.design.sparse and risk.penalty == L2
+    return few and risk.design.in_memory and not risk.design.sparse and risk.penalty == L2

@@ -36,11 +36,6 @@ _SHARE, _PER_WEIGHT = 32, 64  # how many parts all rows would make, and a part's
 _LEAST_SHARE = 8  # below which a part saves nothing
 _FIRST = 64  # the share that a solve begins with
 _ROUGH = 1e-2  # relative gap to which that is solved
-_EVEN = 0.2  # more rows, drawn without looking at them
-_STRAIGHT = 0.05  # curvature that a row without any counts for, over the largest: it may get some
-_UNSEEN = 1e-6  # squares of a column, over the mean, that a small sample may not have seen
-_NOTHING = 1e-200  # squares that are none
-_ROUNDS = 8
 _NEARER = 1e-2  # promise over the first one, to which a surrogate is solved
 _FINE = 1e-8  # promise over the objective, to which a bound is
 _STEPS = 12  # for either
@@ -55,22 +50,21 @@ def many(risk: RegularisedRisk) -> bool:
     return enough and risk.design.entries >= _MANY
 
 
+def part_size(risk: RegularisedRisk) -> int:
+    """About how many rows a part has."""
+    return max(risk.n // _SHARE, _PER_WEIGHT * risk.design.width)
+
+
 def from_sample(run: RiskRun[RegularisedRisk], method: RiskMethod) -> Generator[None, None, None]:
     """Take a run to the weights that some rows ask for, or to zero where these are no better."""
     risk = run.risk
-    rows = _sample(risk.n, max(risk.n // _FIRST, _PER_WEIGHT * risk.design.width))
-    part = risk.take(rows)
+    part = risk.some(max(risk.n // _FIRST, _PER_WEIGHT * risk.design.width))
     if part.total_cost:
-        part = part.times(risk.total_cost / part.total_cost)
         inner = method.begin(part, replace(run.watch, tol=_ROUGH))
         assert isinstance(inner, RiskRun)
         yield from run.follow(inner)
     if risk.norm(run.theta) + run.cache.evaluate(risk, run.theta).loss > risk.nothing:
         run.stand(np.zeros(risk.design.width))  # a class may have been missing, for example
-
-
-def _sample(n: int, count: int) -> np.ndarray:
-    return np.sort(np.random.default_rng(0).choice(n, count, replace=False))
 
 
 @dataclass(frozen=True)
@@ -96,34 +90,12 @@ class Part:
     @classmethod
     def drawn(cls, risk: RegularisedRisk, seen: RiskEvaluation, draw: int) -> Part:
         """Sample rows with probabilities from an evaluation of all; ``draw`` is the seed."""
-        chance = _chances(risk, seen)
-        rows = np.flatnonzero(np.random.default_rng(draw).random(risk.n) < chance)
-        part = risk.take(rows)
-        return cls(rows, part, part.with_cost(part.cost / chance[rows]))
+        rows, part, chance = risk.drawn(seen, part_size(risk), draw)
+        return cls(rows, part, part.with_cost(part.cost / chance))
 
     def times(self, factor: float) -> Part:
         """Return the part at costs so many times as large."""
         return replace(self, own=self.own.times(factor), standing=self.standing.times(factor))
-
-
-def _chances(risk: RegularisedRisk, seen: RiskEvaluation) -> np.ndarray:
-    """Probabilities with which rows are drawn."""
-    design, count = risk.design, max(risk.n // _SHARE, _PER_WEIGHT * risk.design.width)
-    curvature = risk.loss.curvature(risk.arguments(seen.f))
-    weight = risk.cost * (curvature + _STRAIGHT * risk.max_curvature)
-    some = _sample(risk.n, count // 4)
-    squares = design.take(some).gram(weight[some]).diagonal()
-    least = max(_UNSEEN * float(squares.mean()), _NOTHING)
-    share = weight * design.squared_norms(1.0 / np.maximum(squares, least))
-    sure = np.zeros(risk.n, dtype=bool)
-    for _ in range(_ROUNDS):  # what is certain to be drawn leaves so much to the others
-        level = (count - np.count_nonzero(sure)) / max(float(share[~sure].sum()), least)
-        more = level * share > 1
-        if level <= 0 or not (more & ~sure).any():
-            break
-        sure |= more
-    chance = np.where(sure, 1.0, max(level, 0.0) * share) + _EVEN * count / risk.n
-    return np.where(risk.cost > 0, np.minimum(chance, 1.0), 0.0)
 
 
 class _Surrogate:
@@ -134,7 +106,7 @@ class _Surrogate:
     ) -> None:
         self.risk, self.part, self.seen, self.watch = risk, part, seen, watch
         self.objective = risk.norm(seen.theta) + seen.loss
-        self.s = seen.s[part.rows]
+        self.s = seen.slopes_of(part.rows, part.own)
         self.losses, self.steps = self._tilted(part.standing, part.caches[1])
         self.steps.descend(self.losses, np.inf, 1, watch.stopped)
         self.left = self.steps.promise  # by how much it may still fall
@@ -142,7 +114,7 @@ class _Surrogate:
     def _tilted(self, risk: RegularisedRisk, cache: RiskCache) -> tuple[Losses, NewtonSteps]:
         """Losses of the part, and steps on them with the gradient of all other rows."""
         tilt = self.seen.gradient + risk.design.combination(risk.beta(self.s))
-        return Losses(risk), NewtonSteps(risk, self.seen.theta, cache, tilt)
+        return risk.losses(), NewtonSteps(risk, self.seen.theta, cache, tilt)
 
     def nearer(self, before: _Surrogate) -> bool:
         """Whether this is a good step on from an evaluation before."""
@@ -168,12 +140,10 @@ class _Surrogate:
         mass = own.design.constant * float(np.abs(own.beta(s)).sum())
         if own.free_intercept and abs(combined[-1]) > _DRIFT * mass:
             bound = -np.inf  # the part alone cannot make up for the others
-        slopes = seen.s.copy()
-        slopes[self.part.rows] = s
         judged = RiskCertificate.of(
             self.objective, bound, risk.rounding, Status.STALLED, self.watch.tol
         )
-        return judged, slopes
+        return judged, seen.with_slopes(self.part.rows, s)
 
 
 def by_part(run: RiskRun[RegularisedRisk], method: RiskMethod) -> Generator[None, None, bool]:

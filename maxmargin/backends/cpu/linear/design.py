@@ -53,6 +53,8 @@ class Design:
     array([-2., -2.,  0.])
     """
 
+    in_memory = True  # whether X is here, and not spread over other machines
+
     def __init__(self, X: Any, constant: float = 1.0, workers: Workers = ALONE) -> None:
         self.sparse = sp.issparse(X)
         self.X = X
@@ -112,6 +114,10 @@ class Design:
 
         self._map(fill, self.entries)
         return out
+
+    def values_of_nothing(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Values of weights of zero, of some shape."""
+        return np.zeros((*shape[:-1], self.n)).T
 
     def combination(self, beta: np.ndarray) -> np.ndarray:
         """``Z' beta``; for several beta (n, K) in one pass, (K, width)."""

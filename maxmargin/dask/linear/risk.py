@@ -1,0 +1,640 @@
+"""Risks over rows in partitions: every sum by a pass, what belongs together in one.
+
+The solvers are those of one machine. What they ask for one after the other, a loss, its gradient,
+the matrix of a Newton step, is all summed in the pass that the first of them takes, and remembered
+for the others (:meth:`Partitioned.look`); so is what a certificate is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maxmargin.backends.systems import DIRECT, solved
+from maxmargin.certificate import RiskCertificate
+from maxmargin.dask.linear.design import PartitionedDesign
+from maxmargin.dask.linear.passes import Passes, Pose
+from maxmargin.dask.linear.sample import Sample, drawn
+from maxmargin.dask.linear.vectors import Place, RowVector, Values, asked, replaced
+from maxmargin.risk import RegularisedRisk, RiskEvaluation, SoftmaxRisk
+from maxmargin.risk.base import ClassesRisk, Risk
+from maxmargin.risk.regularised import Losses, balance, sides
+from maxmargin.solution import Status
+from maxmargin.solvers.risk.subsampled_newton import part_size
+
+_KNOWN = 6  # looks, and accounts of slopes, that are remembered
+_SKETCH = 1000  # quantiles that a block says its numbers by
+
+
+class Look(NamedTuple):
+    """Sums over all rows at some weights: losses, gradient, offset, matrix where it was made."""
+
+    loss: float
+    gradient: np.ndarray
+    offset: float
+    matrix: np.ndarray | None = None
+
+
+class Account(NamedTuple):
+    """What slopes prove: sums of ``beta`` on both sides, ``Z' beta``, and the conjugates."""
+
+    plus: float
+    minus: float
+    combined: np.ndarray
+    conjugates: float
+
+
+class _Drift(NamedTuple):
+    """Sum of ``beta``, and how far it may go down and up."""
+
+    sum: float
+    down: float
+    up: float
+
+
+@dataclass(frozen=True)
+class PartitionedEvaluation(RiskEvaluation):
+    """All rows as one pass has seen them; values and slopes are made where they are needed."""
+
+    def slopes_of(self, rows: np.ndarray, part: RegularisedRisk) -> np.ndarray:
+        """Slopes of some rows, whose problem is ``part``."""
+        return part.slopes_at(part.values(self.theta))
+
+    def with_slopes(self, rows: np.ndarray, s: np.ndarray) -> Any:
+        """Slopes of all rows, those of some replaced."""
+        return RowVector(len(self.s), replaced, self.s, rows, s)
+
+
+class Partitioned(Risk):
+    """What risks of one value and of several for each row have in common.
+
+    Parameters
+    ----------
+    passes : Passes
+    pose : Pose
+    n, entries : int
+        Rows that cost anything, and numbers that a pass over them reads.
+    total : float
+        Sum of the costs.
+    sparse : bool
+    sample : Sample, optional
+        Some rows that are here.
+    """
+
+    design: Any
+    passes: Passes
+    pose: Pose
+    sample: Sample | None
+    curved = False  # whether a look makes the matrix of a Newton step, too
+
+    def _spread(
+        self, passes: Passes, pose: Pose, total: float, sample: Sample | None
+    ) -> None:
+        self.passes, self.pose, self.sample = passes, pose, sample
+        self.__dict__["total_cost"] = total
+        self._known: dict[Any, tuple[Any, Any]] = {}
+
+    def _vector(self, name: str, *parts: Any) -> Any:
+        """Vector that a method of the problem of every block makes."""
+        return RowVector(self.design.n, asked, name, *parts)
+
+    def _sum(self, function: Callable, *args: Any) -> tuple:
+        return self.passes.total(self.pose, function, *args)
+
+    def _remembered(self, key: Any, of: Any, make: Callable[[], Any]) -> Any:
+        """Return what is known of something, or make it; the last few are known."""
+        if key not in self._known:
+            while len(self._known) >= _KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[key] = of, make()
+        return self._known[key][1]
+
+    def heeding(self, stopped: Callable[[], Any]) -> AbstractContextManager:
+        """Ask in the middle of a pass whether to stop."""
+        return self.passes.heeding(stopped)
+
+    def with_cost(self, cost: Any) -> Any:
+        """Costs of single rows cannot be given: they are where the rows are."""
+        raise TypeError("The costs of rows in partitions are made where these lie: use times().")
+
+    def times(self, factor: float) -> Any:
+        """Return the problem at costs so many times as large."""
+        return self._posed(self.pose.times(factor), factor * self.total_cost)
+
+    def _posed(self, pose: Pose, total: float) -> Any:
+        """Return the problem of another pose of the same rows."""
+        design = self.design
+        size = design.n, design.entries, total, design.sparse
+        other = type(self)(self.passes, pose, *size, self.sample)  # type: ignore[call-arg]
+        other.curved = self.curved
+        return other
+
+    # -- primal --------------------------------------------------------------------------------
+
+    def look(self, theta: np.ndarray, matrix: bool = False) -> Look:
+        """Sums at some weights, one pass; none where they are known."""
+        key = "look", theta.tobytes()
+        if matrix and key in self._known and self._known[key][1].matrix is None:
+            del self._known[key]
+        matrix = matrix or self.curved
+        return self._remembered(key, None, lambda: Look(*self._sum(_look, theta, matrix)))
+
+    def values(self, theta: np.ndarray) -> Any:
+        """``Z theta``."""
+        return self.design.values(theta)
+
+    def empirical(self, f: Any) -> float:
+        """Sum of the losses at values f, each times its cost."""
+        if isinstance(f, Values):
+            return self.look(f.theta).loss
+        return self._sum(_empirical, f)[0]
+
+    def loss_gradient(self, theta: np.ndarray, f: Any = None) -> np.ndarray:
+        """Gradient of the sum of the losses."""
+        return self.look(theta).gradient
+
+    def slope_along(self, f: Any, step: np.ndarray, along: Any) -> float:
+        """Slope of the sum of the losses at values f along a step."""
+        return float(np.vdot(self.look(f.theta).gradient, step))
+
+    def slopes_at(self, f: Any) -> Any:
+        """Slopes of the losses at values f."""
+        return self._vector("slopes_at", f)
+
+    def model(self, f: Any) -> Any:
+        """Quadratic model of the losses at values f."""
+        self.curved = bool(np.prod(self.shape) <= DIRECT)
+        look = self.look(f.theta, self.curved)
+        return PartitionedModel(self, self._vector("model", f), f, look.gradient, look.matrix)
+
+    # -- dual ----------------------------------------------------------------------------------
+
+    def beta(self, s: Any) -> Any:
+        """Minus the cost times the slope along the values."""
+        beta = self._vector("beta", s)
+        beta.slopes = s
+        return beta
+
+    def slopes(self, beta: Any) -> Any:
+        """Slopes of given ``beta``."""
+        return self._vector("slopes", beta)
+
+    def allowed(self, s: Any) -> Any:
+        """Return the nearest slopes that are in the domain of the conjugates."""
+        return self._vector("allowed", s)
+
+    def account(self, s: Any) -> Account:
+        """What slopes prove, one pass."""
+        return self._remembered(
+            ("account", id(s)), s, lambda: Account(*self._sum(_account, s))
+        )
+
+    def combined(self, s: Any) -> np.ndarray:
+        """``Z' beta`` of slopes."""
+        return self.account(s).combined
+
+    def mass(self, beta: Any) -> float:
+        """Sum of the sizes of ``beta``."""
+        account = self.account(beta.slopes)
+        return account.plus + account.minus
+
+    def conjugates(self, s: Any, beta: Any) -> float:
+        """Sum of the losses' conjugates, each times its cost; infinite outside their domain."""
+        if ("account", id(s)) in self._known:
+            return self.account(s).conjugates
+        return self._sum(_conjugates, s)[0]
+
+    @property
+    def mean_square(self) -> float:
+        """Cost times squared length, without what has no penalty, of a row on average."""
+        return self._sum(_squares, self.penalised)[0] / self.design.n
+
+    def certificate(
+        self,
+        theta: np.ndarray,
+        s: Any,
+        status: Status,
+        tol: float,
+        f: Any = None,
+    ) -> RiskCertificate:
+        """Recompute both objectives of an answer from the data."""
+        f = self.values(theta) if f is None else f
+        if not self.penalty.none:
+            self._first_look(f, s)
+        return super().certificate(theta, s, status, tol, f)
+
+    def _first_look(self, f: Any, s: Any) -> None:
+        """Find out what a certificate asks for first, in one pass."""
+        if ("look", f.theta.tobytes()) not in self._known:
+            self._look_and("account", Account, _account, f, s)
+
+    def _look_and(self, name: str, kind: Callable, function: Callable, f: Any, s: Any) -> None:
+        """Look at values f, and sum something of slopes in the same pass."""
+        look, other = self._sum(_both, f.theta, self.curved, function, s)
+        self._remembered(("look", f.theta.tobytes()), None, lambda: Look(*look))
+        self._remembered((name, id(s)), s, lambda: kind(*other))
+
+
+class PartitionedModel:
+    """Losses of rows in partitions as quadratics at some values."""
+
+    def __init__(
+        self,
+        risk: Partitioned,
+        model: RowVector,
+        f: Any,
+        gradient: np.ndarray,
+        matrix: np.ndarray | None,
+    ) -> None:
+        self.risk, self._model, self._matrix = risk, model, matrix
+        self.slope = RowVector(len(model), _slope_of, model)
+        self.slope.combined = gradient
+
+    def matrix(self, stopped: Callable[[], Any] = lambda: None) -> np.ndarray:
+        """Second derivatives by the weights."""
+        if self._matrix is None:
+            (self._matrix,) = self.risk._sum(_matrix_of, self._model)
+        return self._matrix.copy()
+
+    def product(self, step: np.ndarray) -> np.ndarray:
+        """The matrix times a step, without the matrix."""
+        return self.risk._sum(_product_of, self._model, step)[0]
+
+    def after(self, along: Any) -> Any:
+        """Slopes along the values, times the costs, where these have changed by ``along``."""
+        return RowVector(len(self._model), _after, self._model, along)
+
+
+class PartitionedRisk(Partitioned, RegularisedRisk):
+    """The risk of one machine over rows in partitions."""
+
+    def __init__(
+        self,
+        passes: Passes,
+        pose: Pose,
+        n: int,
+        entries: int,
+        total: float,
+        sparse: bool,
+        sample: Sample | None = None,
+    ) -> None:
+        like: RegularisedRisk = pose.template
+        y, cost = RowVector(n, asked, "y"), RowVector(n, asked, "cost")
+        RegularisedRisk.__init__(
+            self,
+            PartitionedDesign(passes, pose, n, entries, sparse),
+            y,  # type: ignore[arg-type]
+            cost,  # type: ignore[arg-type]
+            like.loss,
+            like.penalised_intercept,
+            like.penalty,
+        )
+        self._spread(passes, pose, total, sample)
+        self.__dict__["all_cost"] = True  # others are left out where they lie
+
+    @cached_property
+    def nothing(self) -> float:
+        """Objective of zero weights."""
+        if self.of_margins:
+            return float(self.loss.value(np.zeros(1))[0]) * self.total_cost
+        return self.empirical(self.design.values_of_nothing(self.shape))
+
+    def losses(self, centre: Any = None, width: float = np.inf) -> Losses:
+        """Return the losses for Newton's steps, held near some slopes."""
+        return PartitionedLosses(self, centre, width)
+
+    def same_slopes(self, slope: float) -> Any:
+        """The same slope for every row."""
+        return self._vector("same_slopes", slope)
+
+    # -- a part of the rows ----------------------------------------------------------------------
+
+    def some(self, count: int) -> RegularisedRisk:
+        """Return the problem of the rows that are here, at costs for all."""
+        assert self.sample is not None  # who fits has had them drawn
+        part = self.sample.problem(self.pose)
+        return part.times(self.total_cost / part.total_cost) if part.total_cost else part
+
+    def evaluate(self, theta: np.ndarray) -> RiskEvaluation:
+        """Read every row once; the first time, draw a part of them as well."""
+        f = self.values(theta)
+        s = self.slopes_at(f)
+        if self.sample is None or self.sample.seen or self.penalty.none:
+            look = self.look(theta)
+        else:
+            self.sample.seen = True
+            count = part_size(self)
+            *sums, rows = self._sum(_look_and_draw, *self.sample.plan(self, theta, count, 0))
+            look = self._remembered(("look", theta.tobytes()), None, lambda: Look(*sums))
+            self.sample.drawn = theta, rows
+        return PartitionedEvaluation(theta, f, s, look.loss, look.gradient, look.offset)
+
+    def drawn(
+        self, seen: RiskEvaluation, count: int, seed: int
+    ) -> tuple[np.ndarray, RegularisedRisk, np.ndarray]:
+        """Return about so many rows, drawn by their share, their problem, and their chances."""
+        assert self.sample is not None
+        known, self.sample.drawn = self.sample.drawn, None
+        if known is not None and np.array_equal(known[0], seen.theta):
+            rows = known[1]
+        else:
+            plan = self.sample.plan(self, seen.theta, count, seed)
+            rows = self._sum(_look_and_draw, *plan)[-1]
+        return self.sample.part(self.pose, rows)
+
+    # -- numbers to be met -----------------------------------------------------------------------
+
+    def middle(self) -> float:
+        """Median of the targets, nearly, each as heavy as its cost: one of them."""
+        return _quantile(self._sum(_sketch_targets)[0])
+
+    @property
+    def about_middle(self) -> float:
+        """Sum of the losses where every value is the median of the targets."""
+        return self._sum(_empirical_at, self.middle())[0]
+
+    def spreads(self, f: Any) -> tuple[float, float]:
+        """How far residuals are from zero, and targets from their median, about the middle."""
+        residuals, away = self._sum(_sketch_residuals, f, self.middle())
+        largest = max(float(values[-1]) for values, _ in residuals)
+        return _quantile(residuals) or largest, float(away) / self.design.n
+
+    # -- dual ----------------------------------------------------------------------------------
+
+    def feasible(self, s: Any, others: float = 0.0) -> Any:
+        """Return slopes near these that meet the constraint of an intercept without a penalty."""
+        if not self.free_intercept:
+            return s
+        if self.walled:
+            drift, down, up = self._drift(s)
+            room = down if drift + others > 0 else up
+            if room > abs(drift + others):
+                s = self._vector("given_way", s, (drift + others) / room)
+        account = self.account(s)
+        factor, positive = balance(account.plus, account.minus, others)
+        return s if factor == 1.0 else self._vector("shortened", s, factor, positive)
+
+    def _drift(self, s: Any) -> _Drift:
+        return self._remembered(("drift", id(s)), s, lambda: _Drift(*self._sum(_drift_of, s)))
+
+    def _first_look(self, f: Any, s: Any) -> None:
+        if not (self.free_intercept and self.walled):
+            super()._first_look(f, s)
+        elif ("look", f.theta.tobytes()) not in self._known:
+            self._look_and("drift", _Drift, _drift_of, f, s)
+
+
+class PartitionedLosses(Losses):
+    """The losses of rows in partitions, for Newton's steps; with a width, held near some slopes."""
+
+    def __init__(self, risk: PartitionedRisk, centre: Any, width: float) -> None:
+        self.risk, self.centre, self.width = risk, centre, width
+        self.curved = bool(risk.design.width <= DIRECT)
+        risk.curved = self.curved and centre is None
+        self._known: dict[bytes, tuple[np.ndarray, np.ndarray | None]] = {}
+
+    def _at(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Gradient and matrix at some weights, one pass."""
+        if self.centre is None:
+            look = self.risk.look(theta, self.curved)
+            return look.gradient, look.matrix
+        key = theta.tobytes()
+        if key not in self._known:
+            model = self._model(self.risk.values(theta))
+            gradient, *matrix = self.risk._sum(_sums_of, model, self.curved)
+            self._known[key] = gradient, matrix[0] if matrix else None
+        return self._known[key]
+
+    def _model(self, f: Any) -> RowVector:
+        if self.centre is None:
+            return RowVector(len(f), _losses_model, f)
+        return RowVector(len(f), _losses_model, f, self.centre, self.width)
+
+    def slopes(self, f: Any) -> Any:
+        """Slopes along the margins or residuals, which the workers keep."""
+        vector = RowVector(len(f), _losses_slopes, f, self.centre, self.width)
+        return self.risk.passes.held(self.risk.pose, vector)
+
+    def model(self, f: Any) -> Any:
+        """Quadratic model of the losses at values f."""
+        return PartitionedModel(self.risk, self._model(f), f, *self._at(f.theta))
+
+    def reach(self, f: Any, along: Any, *others: float) -> tuple[float, float]:
+        """How far to go along a step, and the slope there.
+
+        The slope at the whole step is that of the next model, which a pass makes in any case. Where
+        it is too far, each further pass looks at many lengths at once.
+        """
+        base, curvature, promise = others
+        step, low, below = along.theta, 0.0, -promise
+        t = 1.0
+        end = self._slope(f, step, t, base, curvature)
+        while end < -_STEEP * promise and t < _FAR:
+            low, below, t = t, end, _ON * t
+            end = self._slope(f, step, t, base, curvature)
+        if end <= _FLAT * promise:
+            return t, end
+        high = t
+        for _ in range(_TRIES):
+            lengths = low + (high - low) * _LENGTHS
+            model = (self.centre, self.width) if self.centre is not None else ()
+            (slopes,) = self.risk._sum(_slopes_along, f, along, lengths, *model)
+            slopes = slopes + base + lengths * curvature
+            k = int(np.argmin(np.abs(slopes)))
+            t, end = float(lengths[k]), float(slopes[k])
+            if abs(end) <= _FLAT * promise:
+                break
+            low = float(max(lengths[slopes < 0], default=low))
+            high = float(min(lengths[slopes > 0], default=high))
+        return t, end
+
+    def _slope(self, f: Any, step: np.ndarray, t: float, base: float, curvature: float) -> float:
+        gradient = self._at((f + t * self.risk.values(step)).theta)[0]
+        return float(gradient @ step) + base + t * curvature
+
+
+_STEEP, _FLAT, _ON, _FAR, _TRIES = 0.3, 0.3, 2.0, 8.0, 20  # as in backends.cpu.linear.losses
+_LENGTHS = np.unique(np.concatenate([0.5 ** np.arange(1, 13), np.arange(1, 8) / 8.0]))
+
+
+class PartitionedSoftmax(Partitioned, SoftmaxRisk):
+    """The softmax risk over rows in partitions."""
+
+    def __init__(
+        self,
+        passes: Passes,
+        pose: Pose,
+        n: int,
+        entries: int,
+        total: float,
+        sparse: bool,
+        sample: Sample | None = None,
+    ) -> None:
+        like: SoftmaxRisk = pose.template
+        ClassesRisk.__init__(
+            self,
+            PartitionedDesign(passes, pose, n, entries, sparse),
+            RowVector(n, asked, "index"),  # type: ignore[arg-type]
+            like.n_classes,
+            RowVector(n, asked, "cost"),  # type: ignore[arg-type]
+            like.penalty,
+            penalised_intercept=False,
+        )
+        self._spread(passes, pose, total, sample)
+
+    def feasible(self, s: Any) -> Any:
+        """Return slopes near these whose sum over the rows is zero, for intercepts."""
+        if not self.free_intercept:
+            return s
+        s = self._vector("moved", s, solved(*self._sum(_balance_of, s)))
+        return s if np.isfinite(self.account(s).conjugates) else 0.0 * s
+
+
+# -- what is done with each block ----------------------------------------------------------------
+
+
+def _look(place: Place, theta: np.ndarray, matrix: bool) -> tuple:
+    """Loss, gradient, offset and, if wanted, the matrix of second derivatives."""
+    risk = place.risk
+    if isinstance(risk, RegularisedRisk):
+        seen = risk.evaluate(theta)
+        sums, f = (seen.loss, seen.gradient, seen.offset), seen.f
+    else:
+        f = risk.values(theta)
+        sums = risk.empirical(f), risk.loss_gradient(theta, f), 0.0
+    return (*sums, risk.model(f).matrix()) if matrix else sums
+
+
+def _both(
+    place: Place, theta: np.ndarray, matrix: bool, function: Callable, s: np.ndarray
+) -> tuple:
+    return _Sums(_look(place, theta, matrix)), _Sums(function(place, s))
+
+
+class _Sums(tuple):
+    """Sums that are added as a whole."""
+
+    def __add__(self, other: tuple) -> _Sums:  # type: ignore[override]
+        return _Sums(a + b for a, b in zip(self, other, strict=True))
+
+
+def _look_and_draw(place: Place, theta: np.ndarray, *how: Any) -> tuple:
+    risk: Any = place.risk
+    seen = risk.evaluate(theta)
+    return seen.loss, seen.gradient, seen.offset, [drawn(place, seen.f, *how)]
+
+
+def _empirical(place: Place, f: np.ndarray) -> tuple:
+    return (place.risk.empirical(f),)
+
+
+def _empirical_at(place: Place, value: float) -> tuple:
+    return (place.risk.empirical(np.full(place.risk.n, value)),)
+
+
+def _account(place: Place, s: np.ndarray) -> tuple:
+    risk = place.risk
+    beta = risk.beta(s)
+    return (*sides(beta), risk.design.combination(beta), risk.conjugates(s, beta))
+
+
+def _conjugates(place: Place, s: np.ndarray) -> tuple:
+    return (place.risk.conjugates(s, place.risk.beta(s)),)
+
+
+def _drift_of(place: Place, s: np.ndarray) -> tuple:
+    risk: Any = place.risk
+    beta = risk.beta(s)
+    rooms = (float(risk.room(s, beta, down).sum()) for down in (True, False))
+    return (float(beta.sum()), *rooms)
+
+
+def _balance_of(place: Place, s: np.ndarray) -> tuple:
+    risk: Any = place.risk
+    return risk.balance(s)
+
+
+def _squares(place: Place, penalised: np.ndarray) -> tuple:
+    risk = place.risk
+    return (float(risk.cost @ risk.design.squared_norms(penalised)),)
+
+
+def _losses_model(
+    place: Place, f: np.ndarray, centre: np.ndarray | None = None, width: float = np.inf
+) -> Any:
+    risk: Any = place.risk
+    return risk.losses(centre, width).model(f)
+
+
+def _losses_slopes(
+    place: Place, f: np.ndarray, centre: np.ndarray | None, width: float
+) -> np.ndarray:
+    risk: Any = place.risk
+    return risk.losses(centre, width).slopes(f)
+
+
+def _slopes_along(
+    place: Place,
+    f: np.ndarray,
+    along: np.ndarray,
+    lengths: np.ndarray,
+    centre: np.ndarray | None = None,
+    width: float = np.inf,
+) -> tuple:
+    """Slopes of the sum of the losses at some lengths along a step."""
+    risk: Any = place.risk
+    losses = risk.losses(centre, width)
+    return (np.array([losses.model(f + t * along).slope @ along for t in lengths]),)
+
+
+def _sums_of(place: Place, model: Any, matrix: bool) -> tuple:
+    gradient = place.risk.design.combination(model.slope)
+    return (gradient, model.matrix()) if matrix else (gradient,)
+
+
+def _matrix_of(place: Place, model: Any) -> tuple:
+    return (model.matrix(),)
+
+
+def _product_of(place: Place, model: Any, step: np.ndarray) -> tuple:
+    return (model.product(step),)
+
+
+def _slope_of(place: Place, model: Any) -> np.ndarray:
+    return model.slope
+
+
+def _after(place: Place, model: Any, along: np.ndarray) -> np.ndarray:
+    return model.after(along)
+
+
+def _sketched(values: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return some of the values in order, the largest among them, and the costs up to each."""
+    order = np.argsort(values)
+    mass = np.cumsum(cost[order])
+    some = np.unique(np.linspace(0, len(values) - 1, _SKETCH).astype(int))
+    return values[order][some], np.diff(mass[some], prepend=0.0)
+
+
+def _sketch_targets(place: Place) -> tuple:
+    risk: Any = place.risk
+    return ([_sketched(risk.y, risk.cost)],)
+
+
+def _sketch_residuals(place: Place, f: np.ndarray, middle: float) -> tuple:
+    risk: Any = place.risk
+    u = np.abs(risk.arguments(f))
+    return [_sketched(u, np.ones(risk.n))], float(np.abs(risk.y - middle).sum())
+
+
+def _quantile(sketches: list[tuple[np.ndarray, np.ndarray]]) -> float:
+    """Median of what was sketched: one of the values."""
+    values, masses = (np.concatenate(parts) for parts in zip(*sketches, strict=True))
+    order = np.argsort(values, kind="stable")
+    mass = np.cumsum(masses[order])
+    return float(values[order[np.searchsorted(mass, 0.5 * mass[-1])]])
