@@ -23,6 +23,7 @@ from maxmargin.estimators.callbacks import observed
 _FAMILIES: dict[str, str] = {  # rooms or files of the package, and who fits their machines
     "linear.regression": "maxmargin.dask.least_squares",
     "linear.mce": "maxmargin.dask.least_squares",
+    "kernel_methods.ridge": "maxmargin.dask.ridge",
 }
 _ROOM = 0.5  # of the memory that is free here, that rows may take which are gathered
 
