@@ -20,7 +20,13 @@ from maxmargin.dask.collections import in_columns, partitions_of, pieces_of, siz
 from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.callbacks import observed
 
-_FAMILIES: dict[str, str] = {"linear": "maxmargin.dask.linear"}  # rooms of the package, and who fits their machines
+_FAMILIES: dict[str, str] = {  # rooms or files of the package, and who fits their machines
+    "linear": "maxmargin.dask.linear",
+    "linear.regression": "maxmargin.dask.least_squares",
+    "linear.mce": "maxmargin.dask.least_squares",
+    "feature_maps": "maxmargin.dask.feature_maps",
+    "kernel_methods.ridge": "maxmargin.dask.ridge",
+}
 _ROOM = 0.5  # of the memory that is free here, that rows may take which are gathered
 
 
@@ -28,14 +34,18 @@ def fit(machine: Any, X: Any, y: Any = None, sample_weight: Any = None, **option
     """Fit a machine to collections, as its family does."""
     machine._validate_params()
     for base in type(machine).__mro__:
-        room = base.__module__.split(".")
-        if room[0] == "maxmargin" and room[1] in _FAMILIES:
-            import_module(_FAMILIES[room[1]])  # registers its machines
+        package, *room = base.__module__.split(".")
+        for name in (".".join(room[:1]), ".".join(room[:2])):
+            if package == "maxmargin" and name in _FAMILIES:
+                import_module(_FAMILIES[name])  # registers its machines
     return observed(_fitted)(machine, X, y, sample_weight, **options)
 
 
 def _fitted(machine: Any, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
     vars(machine).pop("distribution_", None)
+    if getattr(machine, "approximation", None) is not None:  # a linear machine on features
+        features = import_module("maxmargin.dask.approximation")
+        return features.fit_on_features(machine, X, y, sample_weight, **options)
     return fit_partitions(machine, X, y, sample_weight, **options)
 
 

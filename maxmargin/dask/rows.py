@@ -22,7 +22,7 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.cluster import Cluster, ClusterError
-from maxmargin.dask.collections import in_columns, partitions_of, pieces_of, sizes_of
+from maxmargin.dask.collections import in_columns, is_array, partitions_of, pieces_of, sizes_of
 from maxmargin.estimators.data import column
 from maxmargin.multiclass.labels import _refuse_single_class
 
@@ -406,7 +406,10 @@ class Partitions:
             return [Group([block], [k]) for block, k in zip(self.blocks, offsets, strict=True)]
         members = grouped(self.sizes, *self.cluster.places(self.blocks))
         tasks = self.cluster.keep(
-            [self.cluster.task(list, [self.blocks[k] for k in own], name="group") for own in members]
+            [
+                self.cluster.task(list, [self.blocks[k] for k in own], name="group")
+                for own in members
+            ]
         )
         return [
             Group(task, [offsets[k] for k in own]) for task, own in zip(tasks, members, strict=True)
@@ -464,7 +467,5 @@ def _said(value: Any) -> str:
 
 def _room(cluster: Cluster, X: Any) -> bool:
     """Whether all rows are known to have room in the workers' memory."""
-    nbytes = getattr(X, "nbytes", math.nan)
-    if not isinstance(nbytes, int | float | np.integer):
-        return False
+    nbytes = X.nbytes if is_array(X) else math.nan
     return bool(nbytes <= cluster.budget() * cluster.n_workers)  # False for nan

@@ -123,8 +123,11 @@ class KernelEstimator(Estimator):
 
     def _expansion_at(self, X: Any, coefficients: Any, **grouping: Any) -> np.ndarray:
         """Values of the expansions at new points; grouped as by `KernelExpansion.at`."""
+        return self._expanded(self._validated_points(X, self.kernel_), coefficients, **grouping)
+
+    def _expanded(self, X: Any, coefficients: Any, **grouping: Any) -> np.ndarray:
+        """Do so at points that were checked."""
         kernel = self.kernel_
-        X = self._validated_points(X, kernel)
         parts = kernel, self.support_vectors_, self.support_, coefficients
         return expansion_of(self, *parts).at(
             X,

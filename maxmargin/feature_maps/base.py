@@ -14,15 +14,63 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
 from maxmargin.kernels import Kernel, as_kernel
+from maxmargin.solvers.ridge.preconditioner import RandomPivots
 
 PAIRED = 500  # held-out rows whose pairs say how good an approximation is
+
+
+class TrainingRows:
+    """The rows that a feature map is fitted to: it asks for some of them by their numbers.
+
+    Parameters
+    ----------
+    X : validated rows
+    gram : Gram, optional
+        Their Gram matrix, for a map that needs one.
+    """
+
+    def __init__(self, X: Any, gram: Gram | None = None) -> None:
+        self.X, self.gram = X, gram
+        self.n = _num_samples(X)
+
+    @property
+    def width(self) -> int:
+        """Columns; of sequences, which have none, how many they are."""
+        return self.X.shape[-1]
+
+    def drawn(self, random: Any, count: int) -> np.ndarray:
+        """So many rows, all alike, at random."""
+        return random.permutation(self.n)[:count]
+
+    def others(self, random: Any, chosen: np.ndarray, count: int) -> np.ndarray:
+        """So many of the rows that were not chosen, at random."""
+        return random.permutation(np.setdiff1d(np.arange(self.n), chosen))[:count]
+
+    def take(self, some: np.ndarray) -> Any:
+        """Return these rows."""
+        return _safe_indexing(self.X, some)
+
+    def pivots(self, machine: Any, pool: np.ndarray | None, count: int, seed: int) -> np.ndarray:
+        """Numbers of rows that randomly pivoted Cholesky draws, out of a pool or of all."""
+        gram = self.gram if pool is None or self.gram is None else self.gram.take(pool)
+        assert gram is not None
+        factor = RandomPivots(gram.rows, gram.diagonal, count, seed, machine._workers())
+        while factor.grow(enough=0.0):
+            pass
+        found = np.array(factor.pivots, dtype=np.int64)
+        return found if pool is None else pool[found]
+
+    def among(self, some: np.ndarray) -> np.ndarray:
+        """Return the kernel's values among some rows."""
+        assert self.gram is not None
+        return self.gram.block(some, some)
 
 
 class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -44,9 +92,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstima
         gamma = "auto" if self.gamma is None else self.gamma
         return as_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
 
-    def _error_on(self, X: Any, rows: np.ndarray) -> float:
+    def _learn(self, rows: TrainingRows) -> None:
+        """Fit the map to rows, with the kernel that is there; sets its attributes."""
+        raise NotImplementedError
+
+    def _error_on(self, some: Any) -> float:
         """Root mean square of ``phi(x) . phi(z) - k(x, z)`` among some rows, over that of k."""
-        some = _safe_indexing(X, rows)
         phi, K = np.asarray(self._mapped(some)), Gram.of(some, self.kernel_).dense()
         size = float(np.linalg.norm(K))
         return float(np.linalg.norm(phi @ phi.T - K)) / size if size else 0.0

@@ -10,7 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.feature_maps.base import PAIRED, FeatureMap
+from maxmargin.feature_maps.base import PAIRED, FeatureMap, TrainingRows
 from maxmargin.kernels import Kernel
 from maxmargin.kernels.features import explicit_features
 
@@ -72,10 +72,13 @@ class ExplicitFeatures(FeatureMap):
         kernel = self._validated_kernel()
         X, _ = self._validated(X, np.ones(_num_samples(X)), kernel)
         self.kernel_ = kernel.resolve(X, getattr(self, "feature_names_in_", None))
-        some = np.arange(min(_num_samples(X), PAIRED))
-        self._n_features_out = self._mapped(X[:1]).shape[1]
-        self.approximation_error_ = self._error_on(X, some)
+        self._learn(TrainingRows(X))
         return self
+
+    def _learn(self, rows: TrainingRows) -> None:
+        some = rows.take(np.arange(min(rows.n, PAIRED)))
+        self._n_features_out = self._mapped(some[:1]).shape[1]
+        self.approximation_error_ = self._error_on(some)
 
     def _mapped(self, X: Any) -> np.ndarray:
         return explicit_features(self.kernel_, X, self.cut)

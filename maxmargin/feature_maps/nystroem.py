@@ -17,10 +17,8 @@ from sklearn.utils.validation import _num_samples
 from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
-from maxmargin.feature_maps.base import PAIRED, FeatureMap
-from maxmargin.gram import Gram
+from maxmargin.feature_maps.base import PAIRED, FeatureMap, TrainingRows
 from maxmargin.kernels import Validity
-from maxmargin.solvers.ridge.preconditioner import RandomPivots
 
 _POOL, _PER_LANDMARK = 50_000, 10  # rows that pivots are drawn from, at most: a factor has them all
 _RESOLVED = 1e-12  # part of the largest eigenvalue below which one is rounding
@@ -124,24 +122,33 @@ class Nystroem(FeatureMap):
         if kernel.pairwise:
             raise ValueError("Nystroem needs points to evaluate the kernel at, not a matrix.")
         X, _ = self._validated(X, np.ones(_num_samples(X)), kernel)
-        gram = self._gram(X, kernel)
+        self._learn(TrainingRows(X, self._gram(X, kernel)))
+        return self
+
+    def _learn(self, rows: TrainingRows) -> None:
+        """Choose the landmarks, and measure what they leave over."""
         random = check_random_state(self.random_state)
-        chosen = self._chosen(gram, random)
-        values, vectors = np.linalg.eigh(gram.block(chosen, chosen))
+        chosen = self._chosen(rows, random)
+        values, vectors = np.linalg.eigh(rows.among(chosen))
         good = values > _RESOLVED * max(float(values[-1]), 0.0)
         self.normalization_ = (vectors[:, good] / np.sqrt(values[good])).T.copy()
         self.component_indices_ = chosen
-        self._keep_support_vectors(X, chosen)
+        self.support_, self.support_vectors_ = chosen.astype(np.int32), rows.take(chosen)
         self.components_ = self.support_vectors_
         self._n_features_out = len(self.normalization_)
-        rest = random.permutation(np.setdiff1d(np.arange(gram.n), chosen))[:PAIRED]
-        self.approximation_error_ = self._error_on(X, rest) if len(rest) > 1 else float("nan")
-        rank, proven = self._n_features_out, gram.kernel.validity is Validity.VALID
-        few = rank < min(self.n_components, gram.n)
-        negative = float(values[0]) < -_INDEFINITE * float(values[-1])
+        rest = rows.others(random, chosen, PAIRED)
+        self.approximation_error_ = float("nan")
+        if len(rest) > 1:
+            self.approximation_error_ = self._error_on(rows.take(rest))
+        self._judge(float(values[0]), float(values[-1]), min(self.n_components, rows.n))
+
+    def _judge(self, least: float, largest: float, wanted: int) -> None:
+        """Warn of a kernel that is none, or that has fewer features than were wanted."""
+        rank, proven = self._n_features_out, self.kernel_.validity is Validity.VALID
+        few, negative = rank < wanted, least < -_INDEFINITE * largest
         if not proven and (negative or (few and self.approximation_error_ > _WRONG)):
             warn(  # where the rank is reached, features of a valid kernel leave nothing over
-                f"The kernel {gram.kernel!r} is indefinite on these rows, and features are what "
+                f"The kernel {self.kernel_!r} is indefinite on these rows, and features are what "
                 f"products can have of it: {rank} columns, with approximation_error_ "
                 f"{self.approximation_error_:.2g}. Use a valid kernel, such as RBF().",
                 UserWarning,
@@ -152,22 +159,16 @@ class Nystroem(FeatureMap):
                 f"n_components={self.n_components}. Fewer will do: Nystroem(n_components={rank}).",
                 UserWarning,
             )
-        return self
 
-    def _chosen(self, gram: Gram, random: Any) -> np.ndarray:
+    def _chosen(self, rows: TrainingRows, random: Any) -> np.ndarray:
         """Rows that become landmarks."""
-        count = min(self.n_components, gram.n)
+        count = min(self.n_components, rows.n)
         if self.landmarks == "uniform":
-            return random.permutation(gram.n)[:count]
-        pool, most = np.arange(gram.n), max(_POOL, _PER_LANDMARK * count)
-        if gram.n > most:
-            pool = np.sort(random.permutation(gram.n)[:most])
-            gram = gram.take(pool)
-        seed = int(random.randint(1 << 31))
-        factor = RandomPivots(gram.rows, gram.diagonal, count, seed, self._workers())
-        while factor.grow(enough=0.0):
-            pass
-        return pool[np.array(factor.pivots, dtype=np.int64)]
+            return rows.drawn(random, count)
+        pool, most = None, max(_POOL, _PER_LANDMARK * count)
+        if rows.n > most:
+            pool = np.sort(rows.drawn(random, most))
+        return rows.pivots(self, pool, count, int(random.randint(1 << 31)))
 
     def _mapped(self, X: Any) -> np.ndarray:
-        return self._expansion_at(X, self.normalization_)
+        return self._expanded(X, self.normalization_)

@@ -16,7 +16,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.threads import on_one_blas_thread
-from maxmargin.feature_maps.base import PAIRED, FeatureMap
+from maxmargin.feature_maps.base import PAIRED, FeatureMap, TrainingRows
 from maxmargin.kernels import RBF, Kernel, Laplacian, Power, Product, Scaled
 
 
@@ -95,14 +95,17 @@ class RandomFourier(FeatureMap):
         kernel = self._validated_kernel()
         X, _ = self._validated(X, np.ones(_num_samples(X)), kernel)
         self.kernel_ = kernel.resolve(X, getattr(self, "feature_names_in_", None))
+        self._learn(TrainingRows(X))
+        return self
+
+    def _learn(self, rows: TrainingRows) -> None:
         random = check_random_state(self.random_state)
-        shape = X.shape[-1], (self.n_components + 1) // 2  # sequences have one, and are refused
+        shape = rows.width, (self.n_components + 1) // 2  # sequences have one, and are refused
         self.frequencies_, factor = _spectral(self.kernel_, shape, random)
         self.offset_ = float(random.uniform(0.0, 2.0 * np.pi))
         self._scale = (factor / shape[1]) ** 0.5
         self._n_features_out = int(self.n_components)
-        self.approximation_error_ = self._error_on(X, random.permutation(X.shape[0])[:PAIRED])
-        return self
+        self.approximation_error_ = self._error_on(rows.take(rows.drawn(random, PAIRED)))
 
     def _mapped(self, X: Any) -> np.ndarray:
         phase = safe_sparse_dot(X, self.frequencies_, dense_output=True)

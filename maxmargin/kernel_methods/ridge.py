@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -164,8 +163,12 @@ class Ridge(LinearRegressor):
         if (weight == 0).any():
             seen = weight > 0
             X, target, weight = X[seen], target[seen], weight[seen]
-        data = CentredRows(X, target, weight, self.fit_intercept)
-        if not np.isfinite(data.row_squares).all():
+        self._fit_posed(CentredRows(X, target, weight, self.fit_intercept), y.ndim == 1)
+        return self
+
+    def _fit_posed(self, data: CentredRows, one_output: bool) -> None:
+        """Fit to checked rows."""
+        if not np.isfinite(data.sum_of_squares):
             raise ValueError(
                 "X has values whose squares are beyond float64: scale its columns, for example "
                 "with StandardScaler."
@@ -182,24 +185,22 @@ class Ridge(LinearRegressor):
                 found.b, found.residual, solver, found.status, self.tol
             )
         intercept = data.target_mean - coef @ data.mean
-        self.coef_ = coef[0] if y.ndim == 1 else coef
-        self.intercept_ = float(intercept[0]) if y.ndim == 1 else intercept
+        self.coef_ = coef[0] if one_output else coef
+        self.intercept_ = float(intercept[0]) if one_output else intercept
         self.n_iter_, self.certificate_ = found.n_iter, certificate
         self.fit_status_ = int(not certificate.converged)
         warn_unfinished(self, certificate)
-        return self
 
     def _posed(self, data: CentredRows) -> tuple[LinearSystem, Method]:
         """Return the system in the form that was asked for, or in the smaller; sets ``form_``."""
-        smaller = "primal" if data.width <= data.n else "dual"
+        smaller = "primal" if data.in_features else "dual"
         self.form_ = self.solver if self.solver in _FORMS else smaller
         unknowns = data.width if self.form_ == "primal" else data.n
         room = memory.budget(self.cache_size, 8 * unknowns**2)
         system = _FORMS[self.form_](data, float(self.alpha), room)
         products = self.solver == "cg"
         if self.solver == "auto":
-            many = sp.issparse(data.X) and unknowns > DIRECT
-            products = many or Cholesky().accepts(system) is not None
+            products = (data.sparse and unknowns > DIRECT) or Cholesky().accepts(system) is not None
         return system, PreconditionedCG() if products else Cholesky()
 
     def _in_words(self, data: CentredRows) -> str:

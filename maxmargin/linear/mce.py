@@ -28,6 +28,7 @@ References: seed 004; Juang and Katagiri, IEEE Trans. Signal Processing 40, 1992
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -44,6 +45,7 @@ from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import DescentMachine, LinearClassifier, growth, with_weight
 from maxmargin.losses import MinimumClassificationError
+from maxmargin.multiclass import Scheme
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.risk.standardised import (
     COMPETING,
@@ -71,7 +73,7 @@ class SmoothedError(StandardisedError):
     ``index`` is the class of each row; with two classes m is one.
     """
 
-    columns: Columns
+    columns: Any
     index: np.ndarray
     n_classes: int
     loss: MinimumClassificationError
@@ -81,13 +83,18 @@ class SmoothedError(StandardisedError):
 
     def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient."""
-        margins, towards = self._margins(self.values(V))
-        gradient = self.gradient(self.loss.slope(margins)[:, None] * towards)
+        value, gradient = self.unpenalised(V)
         scale = 1.0 if self.columns.standardised else self.columns.units[1]
         held = scale * V[:, :-1]
         gradient[:, :-1] += self.alpha * scale * held
         penalty = 0.5 * self.alpha * np.vdot(held, held)
-        return float(self.columns.weight @ self.loss.value(margins) + penalty), gradient
+        return float(value + penalty), gradient
+
+    def unpenalised(self, V: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient of the mean loss alone."""
+        margins, towards = self._margins(self.values(V))
+        gradient = self.gradient(self.loss.slope(margins)[:, None] * towards)
+        return float(self.columns.weight @ self.loss.value(margins)), gradient
 
     def _margins(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """``-d`` of each row, and its derivatives by the row's values."""
@@ -103,6 +110,30 @@ class SmoothedError(StandardisedError):
         towards = -share / total[:, None]
         towards[own] = 1.0
         return values[own] - first - np.log(total / (self.n_classes - 1)) / self.eta, towards
+
+    def plain(self) -> SmoothedError:
+        """The same error as a function of w and b."""
+        return replace(self, columns=self.columns.plain())
+
+    def on_labels(self, scheme: Scheme) -> tuple[np.ndarray, SquaredError]:
+        """Means of the labels -1 and +1 of each function, and their squared error about these."""
+        columns, signs = self.columns, np.column_stack(scheme.signs(self.index))
+        mean = columns.weight @ signs if self.intercept else np.zeros(signs.shape[1])
+        return mean, SquaredError(columns, signs - mean, self.intercept)
+
+    def wrong(self, V: np.ndarray, scheme: Scheme) -> tuple[float, int]:
+        """Weight and number of the rows that are misclassified."""
+        wrong = scheme.decode(self.values(V)) != self.index
+        return float(self.columns.weight[wrong].sum()), int(wrong.sum())
+
+    def largest_value(self, V: np.ndarray) -> float:
+        """Largest size of a row's values, the mean over its functions."""
+        return float(np.abs(self.values(V)).mean(axis=1).max(initial=0.0))
+
+    def log_value(self, V: np.ndarray, smallest: float) -> float:
+        """Mean logarithm of the size of the rows' values, which count as so small at least."""
+        values = np.abs(self.values(V)).mean(axis=1)
+        return float(self.columns.weight @ np.log(np.maximum(values, smallest)))
 
     def rows(self) -> RowLoss:
         """Return the loss of one row, for stochastic descent."""
@@ -321,34 +352,36 @@ class MCEClassifier(LinearClassifier, DescentMachine):
         index = self._classes_of(y)
         weight = self._weights_with_classes(sample_weight, X, index)
         X, weight, index = with_weight(X, weight, index)
-        starts = self.n_restarts + 1
-        with self._watched(starts) as monitor:
+        self._fit_posed(
+            method, lambda monitor: self._error(Columns(X, weight, self.fit_intercept), index), last
+        )
+        return self
+
+    def _error(self, columns: Any, index: Any, kind: type | None = None) -> SmoothedError:
+        """Return what is minimised, over columns and the class of each row."""
+        loss = MinimumClassificationError(self.slope)
+        classes, penalty = len(self.classes_), (self.eta, self.alpha, self.fit_intercept)
+        return (kind or SmoothedError)(columns, index, classes, loss, *penalty)
+
+    def _fit_posed(
+        self, method: Method, posed: Callable[[Monitor], SmoothedError], last: tuple
+    ) -> None:
+        """Descend on an error that is posed once somebody watches, and warn."""
+        with self._watched(self.n_restarts + 1) as monitor:
             monitor.which = "start {number} of {problems}, "
-            error = SmoothedError(
-                Columns(X, weight, centre=self.fit_intercept),
-                index,
-                len(self.classes_),
-                MinimumClassificationError(self.slope),
-                self.eta,
-                self.alpha,
-                self.fit_intercept,
-            )
-            self._descend(method, error, last, monitor)
+            self._descend(method, posed(monitor), last, monitor)
         if self.status_ is not Status.CONVERGED:
             warn(
                 f"{self._advice(self.status_)}{growth(self)} The gradient is "
                 f"{self.gradient_norm_:.2g}, and {100 * self.train_error_:.3g} % of the training "
                 "rows are misclassified."
             )
-        return self
 
     def _descend(self, method: Method, error: SmoothedError, last: tuple, monitor: Monitor) -> None:
         """Descend from each start, and keep the best."""
         random, own = check_random_state(self.random_state), error
         if self._in_data_units(method):
-            columns = error.columns
-            plain = Columns(columns.X, columns.total * columns.weight, self.fit_intercept, False)
-            own = replace(error, columns=plain)
+            own = error.plain()
         typical: np.ndarray | None = None
         best: Descent | None = None
         losses: list[float] = []
@@ -378,24 +411,21 @@ class MCEClassifier(LinearClassifier, DescentMachine):
     def _first_start(self, error: SmoothedError, last: tuple, watch: Watch) -> np.ndarray:
         """Return the last fit's machine, or that of a few steps of least squares on the labels."""
         columns, (coef, intercept) = error.columns, last
-        signs = np.column_stack(self._signs(error.index))
-        shape = signs.shape[1], columns.X.shape[1]
+        shape = len(self.scheme_.code), columns.d
         if self.warm_start and coef is not None and coef.shape == shape:
             return error.point(coef, intercept)
         if self.init == "zero":
             return np.zeros((shape[0], shape[1] + 1))
-        mean = columns.weight @ signs if self.fit_intercept else np.zeros(shape[0])
-        squares = SquaredError(columns, signs - mean, self.fit_intercept)
+        mean, squares = error.on_labels(self.scheme_)
         short = replace(watch, tol=_START_TOL, max_iter=_START_STEPS).untraced()
         found = ConjugateGradients(own_units=False).solve(squares, short)
         return np.column_stack([found.coef * columns.scale, mean])
 
     def _keep(self, error: SmoothedError, found: Descent) -> None:
-        columns, weights = error.columns, error.weights(found.point)
+        weights = error.weights(found.point)
         self.coef_, self.intercept_ = np.ascontiguousarray(weights[:, :-1]), weights[:, -1].copy()
-        wrong = self.scheme_.decode(error.values(found.point)) != error.index
-        self.train_error_ = float(columns.weight[wrong].sum())
-        self.separated_ = not wrong.any()
+        self.train_error_, wrong = error.wrong(found.point, self.scheme_)
+        self.separated_ = not wrong
         self.loss_ = found.value
         self.gradient_norm_ = found.gradient_norm
         self.status_ = found.status
@@ -427,12 +457,11 @@ def _random_start(error: SmoothedError, typical: np.ndarray, random: Any) -> np.
     little influence, or by something between; the size of the values is their geometric mean.
     """
     m = 1 if error.n_classes == 2 else error.n_classes
-    V = random.normal(size=(m, error.columns.X.shape[1] + 1))
+    V = random.normal(size=(m, error.columns.d + 1))
     V[:, :-1] /= typical ** random.uniform()
     V[:, -1] *= _OFF_CENTRE * error.intercept
     if m > 1:  # what all classes have in common has no effect
         V -= V.mean(axis=0)
-    values = np.abs(error.values(V)).mean(axis=1)
-    smallest = _RESOLVED * max(float(values.max()), np.finfo(np.float64).tiny)
-    size = np.exp(error.columns.weight @ np.log(np.maximum(values, smallest)))
+    smallest = _RESOLVED * max(error.largest_value(V), np.finfo(np.float64).tiny)
+    size = np.exp(error.log_value(V, smallest))
     return V * np.exp(random.uniform(*np.log(_LENGTHS))) / size

@@ -11,6 +11,7 @@ Reference: seed 004.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -36,7 +37,7 @@ from maxmargin.linear.base import (
 )
 from maxmargin.multiclass import Scheme
 from maxmargin.progress import Monitor, ProblemMonitor
-from maxmargin.risk.standardised import Columns, SquaredError
+from maxmargin.risk.standardised import Regression, SquaredError, Standardisation
 from maxmargin.solvers import (
     Factorisation,
     Method,
@@ -69,19 +70,20 @@ class _LeastSquaresMachine(DescentMachine):
 
         Returns what to warn of.
         """
-        solver = self._chosen(X)
-        method = self._method(solver)
+        solver = self._chosen(*X.shape, sp.issparse(X))
         X, weight, Y = with_weight(X, weight, Y)
+        return self._fit_posed(solver, lambda monitor: Regression(X, Y, weight, self.fit_intercept))
+
+    def _fit_posed(self, solver: str | Method, posed: Callable[[Monitor], Regression]) -> str:
+        """Do so for a problem that is posed once somebody watches."""
+        method = self._method(solver)
         with self._watched() as monitor:
-            columns = Columns(X, weight, centre=self.fit_intercept)
-            mean = columns.weight @ Y if self.fit_intercept else np.zeros(Y.shape[1])
-            size = np.sqrt(columns.weight @ (Y - mean) ** 2)
-            size[size == 0] = 1.0
-            error = SquaredError(columns, (Y - mean) / size, self.fit_intercept)
+            problem = posed(monitor)
+            error, mean, size = problem.error, problem.mean, problem.size
+            columns = error.columns
             if self._in_data_units(method):
-                plain = Columns(X, weight, self.fit_intercept, standardise=False)
-                own = SquaredError(plain, Y, self.fit_intercept, size=size)
-                monitor.readings[0] = readings.of_standardised(plain)
+                own = problem.in_data_units()
+                monitor.readings[0] = readings.of_standardised(own.columns)
                 found = _standardised(self._solved(method, own, monitor), columns, mean, size)
             else:
                 monitor.readings[0] = readings.of_standardised(columns, size, mean)
@@ -97,15 +99,15 @@ class _LeastSquaresMachine(DescentMachine):
         self.rank_ = found.rank
         self.singular_ = None
         if found.singular is not None:
-            self.singular_ = found.singular * np.sqrt(weight.sum())
+            self.singular_ = found.singular * np.sqrt(columns.total)
         self.__dict__.pop("loss_curve_", None)
         if found.curve is not None:
             self.loss_curve_ = found.curve
         self.certificate_ = GradientCertificate(
-            objective=float(losses @ size**2 * weight.sum()),
+            objective=float(losses @ size**2 * columns.total),
             gradient_norm=float(np.abs(gradient).max()),
             rank=found.rank,
-            n_features=X.shape[1],
+            n_features=columns.d,
             solver=solver if isinstance(solver, str) else type(method).__name__,
             status=found.status,
             tol=self._tol(),
@@ -128,7 +130,7 @@ class _LeastSquaresMachine(DescentMachine):
             f"{certificate.gradient_norm:.2g}. See certificate_."
         )
 
-    def _chosen(self, X: Any) -> str | Method:
+    def _chosen(self, n: int, d: int, sparse: bool) -> str | Method:
         if self.positive:
             if self.solver not in ("auto", "qr"):
                 raise ValueError(
@@ -138,8 +140,7 @@ class _LeastSquaresMachine(DescentMachine):
             return "nnls"
         if self.solver != "auto":
             return self.solver
-        n, d = X.shape
-        return "conjugate_gradient" if sp.issparse(X) and n * float(d) ** 2 > _SOON else "qr"
+        return "conjugate_gradient" if sparse and n * float(d) ** 2 > _SOON else "qr"
 
     def _solved(self, method: Method, error: SquaredError, monitor: Monitor) -> LeastSquares:
         """Solve for standardised targets; a factorisation takes no steps that could be limited."""
@@ -157,7 +158,7 @@ class _LeastSquaresMachine(DescentMachine):
         if isinstance(method, LeastSquaresMethod):
             return method.solve(error, watch)
         columns = error.columns
-        start = np.zeros((error.target.shape[1], columns.X.shape[1] + 1))
+        start = np.zeros((error.n_targets, columns.d + 1))
         found: Descent = method.solve(error, watch, start=start)
         coef, centre = found.point[:, :-1] * columns.inverse, found.point[:, -1]
         curve = [columns.per_step * value for value in found.curve]
@@ -165,7 +166,7 @@ class _LeastSquaresMachine(DescentMachine):
 
 
 def _standardised(
-    found: LeastSquares, columns: Columns, mean: np.ndarray, size: np.ndarray
+    found: LeastSquares, columns: Standardisation, mean: np.ndarray, size: np.ndarray
 ) -> LeastSquares:
     """Bring a solution in the own units of X and y to the mean of X and the units of y."""
     centre = (found.centre + found.coef @ columns.mean - mean) / size

@@ -16,9 +16,9 @@ with a mean of zero and scales of one, and steps times the sum of the weights.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,69 +33,71 @@ _SMALL = 1e-6  # standardised values below this count as this
 _BLOCK = 1 << 18  # entries that are brought to float64 at a time
 
 
-class Columns:
-    """X of shape (n, d), seen as ``(X - mean) / scale``.
+class Moments(NamedTuple):
+    """Moments of the columns of so many rows.
+
+    ``total`` is the sum of the rows' weights, ``squares`` the mean of the squares about the mean.
+    """
+
+    n: int
+    total: float
+    mean: np.ndarray
+    squares: np.ndarray
+
+    @classmethod
+    def together(cls, parts: Sequence[Moments]) -> Moments:
+        """Moments of all rows, from those of parts (Chan, Golub and LeVeque, 1983)."""
+        n, total = sum(part.n for part in parts), sum(part.total for part in parts)
+        shares = [part.total / total for part in parts]
+        mean = np.sum([s * part.mean for s, part in zip(shares, parts, strict=True)], axis=0)
+        squares = np.zeros_like(mean)
+        with np.errstate(over="ignore"):
+            for share, part in zip(shares, parts, strict=True):
+                squares += share * (part.squares + (part.mean - mean) ** 2)
+        return cls(n, total, mean, squares)
+
+
+class Standardisation:
+    """Means and scales of columns, whoever has the rows.
 
     Parameters
     ----------
-    X : dense array or CSR matrix of shape (n, d), float32 or float64
-    weight : float array of shape (n,)
-        Weights of the rows, in any unit.
-    centre : bool, default=True
-        Without it the mean counts as zero.
+    moments : Moments
+    dtype : dtype
+        Of the entries.
     standardise : bool, default=True
         Without it ``v`` and ``c`` are w and b: all means count as zero, and all scales as one.
 
     Attributes
     ----------
-    X, weight, total
-        The data, the weights so that they sum to one, and what they summed to.
+    n, d : int
+        Rows and columns.
+    total : float
+        Sum of the rows' weights.
     mean, scale, inverse : float arrays of shape (d,)
         ``inverse`` is ``1 / scale``. Both are zero for a column that is constant up to rounding: it
         carries nothing beside the intercept, and its coefficient is zero.
     units : tuple of two float arrays of shape (d,)
         Means and scales of the columns, whether they are standardised or not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> columns = Columns(np.array([[1.0, 5.0], [3.0, 5.0]]), np.ones(2))
-    >>> columns.mean, columns.scale
-    (array([2., 5.]), array([1., 0.]))
-    >>> columns.values(np.array([[1.0, 7.0]]))
-    array([[-1.],
-           [ 1.]])
     """
 
-    def __init__(
-        self, X: Any, weight: np.ndarray, centre: bool = True, standardise: bool = True
-    ) -> None:
-        if sp.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        self.X = X
-        self.total, self.standardised = float(weight.sum()), standardise
-        self.weight = weight / self.total
-        n, d = X.shape
-        self.mean = np.zeros(d)
-        if centre:
-            for rows, block in self.blocks():
-                self.mean += self.weight[rows] @ block
-        with np.errstate(over="ignore"):
-            squares = self._squares()
-        if not np.isfinite(squares).all():
-            large = np.flatnonzero(~np.isfinite(squares)).tolist()
+    def __init__(self, moments: Moments, dtype: Any, standardise: bool = True) -> None:
+        if not np.isfinite(moments.squares).all():
+            large = np.flatnonzero(~np.isfinite(moments.squares)).tolist()
             raise ValueError(
                 f"The values in column(s) {large} are too large to be squared in float64: divide "
                 "these columns by their size, for example with StandardScaler."
             )
-        scale = np.sqrt(squares)
-        rounding = 4.0 * np.finfo(np.float64).eps * np.sqrt(n) * np.abs(self.mean)
+        self.moments, self.dtype, self.standardised = moments, np.dtype(dtype), standardise
+        self.n, self.d = moments.n, len(moments.mean)
+        self.total, self.mean, scale = moments.total, moments.mean, np.sqrt(moments.squares)
+        rounding = 4.0 * np.finfo(np.float64).eps * np.sqrt(self.n) * np.abs(self.mean)
         self.scale = np.where(scale > rounding, scale, 0.0)
-        self.inverse = np.divide(1.0, scale, out=np.zeros(d), where=self.scale > 0)
+        self.inverse = np.divide(1.0, scale, out=np.zeros(self.d), where=self.scale > 0)
         self.units = self.mean, self.scale
         if not standardise:
-            self.mean, self.scale, self.inverse = np.zeros(d), np.ones(d), np.ones(d)
+            zeros, ones = np.zeros(self.d), np.ones(self.d)
+            self.mean, self.scale, self.inverse = zeros, ones, ones.copy()
 
     @property
     def per_step(self) -> float:
@@ -116,6 +118,83 @@ class Columns:
         mean, scale = self.units
         squares = scale**2 + mean**2 if not self.standardised else scale > 0
         return 1.0 + float(np.sum(squares))
+
+    def typical(self) -> np.ndarray:
+        """Geometric mean of the standardised values' sizes in each column, one where constant.
+
+        It is far below one where a few outliers make the column's scale.
+        """
+        total, mass = self.log_sizes()
+        mean, scale = self.units
+        inverse = np.divide(1.0, scale, out=np.zeros(self.d), where=scale > 0)
+        at_zero = np.log(np.maximum(np.abs(mean) * inverse, _SMALL))
+        total = total + np.maximum(1.0 - mass, 0.0) * at_zero
+        return np.where(scale > 0, np.exp(total), 1.0)
+
+    def log_sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean logarithms of the standardised sizes that are stored, and the weight of those."""
+        raise NotImplementedError
+
+
+class Columns(Standardisation):
+    """X of shape (n, d), seen as ``(X - mean) / scale``.
+
+    Parameters
+    ----------
+    X : dense array or CSR matrix of shape (n, d), float32 or float64
+    weight : float array of shape (n,)
+        Weights of the rows, in any unit.
+    centre : bool, default=True
+        Without it the mean counts as zero.
+    standardise : bool, default=True
+        Without it ``v`` and ``c`` are w and b: all means count as zero, and all scales as one.
+    moments : Moments, optional
+        Where these are some rows of many, those of all; by default their own.
+
+    Attributes
+    ----------
+    X, weight
+        The data, and the weights so that those of all rows sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> columns = Columns(np.array([[1.0, 5.0], [3.0, 5.0]]), np.ones(2))
+    >>> columns.mean, columns.scale
+    (array([2., 5.]), array([1., 0.]))
+    >>> columns.values(np.array([[1.0, 7.0]]))
+    array([[-1.],
+           [ 1.]])
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        weight: np.ndarray,
+        centre: bool = True,
+        standardise: bool = True,
+        moments: Moments | None = None,
+    ) -> None:
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        self.X, self.given = X, weight
+        total = float(weight.sum()) if moments is None else moments.total
+        self.weight = weight / total
+        super().__init__(moments or self._moments(total, centre), X.dtype, standardise)
+
+    def plain(self) -> Columns:
+        """The same columns as they are, not standardised."""
+        return Columns(self.X, self.given, standardise=False, moments=self.moments)
+
+    def _moments(self, total: float, centre: bool) -> Moments:
+        n, d = self.X.shape
+        self.mean = np.zeros(d)
+        if centre:
+            for rows, block in self.blocks():
+                self.mean += self.weight[rows] @ block
+        with np.errstate(over="ignore"):
+            return Moments(n, total, self.mean, self._squares())
 
     def _squares(self) -> np.ndarray:
         """``scale^2``; what a sparse column does not store lies at zero."""
@@ -146,29 +225,22 @@ class Columns:
             longest = max(longest, float(squares.max(initial=0.0)))
         return longest
 
-    def typical(self) -> np.ndarray:
-        """Geometric mean of the standardised values' sizes in each column, one where constant.
-
-        It is far below one where a few outliers make the column's scale.
-        """
-        d = self.X.shape[1]
+    def log_sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean logarithms of the standardised sizes that are stored, and the weight of those."""
+        d = self.d
         mean, scale = self.units
         inverse = np.divide(1.0, scale, out=np.zeros(d), where=scale > 0)
-        total = np.zeros(d)
-        if sp.issparse(self.X):
-            mass = np.zeros(d)
-            for rows, block in self.blocks():
+        total, mass = np.zeros(d), np.zeros(d)
+        for rows, block in self.blocks():
+            if sp.issparse(block):
                 weight = np.repeat(self.weight[rows], np.diff(block.indptr))
                 away = np.abs(block.data - mean[block.indices]) * inverse[block.indices]
                 total += np.bincount(block.indices, weight * np.log(np.maximum(away, _SMALL)), d)
                 mass += np.bincount(block.indices, weight, d)
-            at_zero = np.log(np.maximum(np.abs(mean) * inverse, _SMALL))
-            total += np.maximum(1.0 - mass, 0.0) * at_zero
-        else:
-            for rows, block in self.blocks():
+            else:
                 away = np.abs(block - mean) * inverse
                 total += self.weight[rows] @ np.log(np.maximum(away, _SMALL))
-        return np.where(scale > 0, np.exp(total), 1.0)
+        return total, mass if sp.issparse(self.X) else np.ones(d)
 
     def blocks(self, entries: int = _BLOCK, least: int = 1) -> Iterator[tuple[slice, Any]]:
         """Yield slices of the rows, and these rows in float64."""
@@ -224,7 +296,7 @@ class RowLoss:
 class StandardisedError(ABC):
     """A mean of losses, as a function of (m, d + 1) weights of the columns, the last one c."""
 
-    columns: Columns
+    columns: Any  # Columns, or a standardisation of rows that lie elsewhere
     intercept: bool
     alpha: float
 
@@ -268,11 +340,16 @@ class SquaredError(StandardisedError):
     of the targets, one where they are standardised.
     """
 
-    columns: Columns
+    columns: Any
     target: np.ndarray
     intercept: bool
     alpha: float = 0.0  # it has no penalty
     size: np.ndarray | float = 1.0
+
+    @property
+    def n_targets(self) -> int:
+        """Functions that are sought."""
+        return self.target.shape[1]
 
     def __call__(self, V: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, of all targets together."""
@@ -292,6 +369,86 @@ class SquaredError(StandardisedError):
         """Return the loss of one row, for stochastic descent."""
         curvature = float(_LOSS.curvature(np.zeros(1))[0])
         return RowLoss(SQUARED, self.target, curvature)
+
+    def stretches(self, entries: int, least: int) -> Iterator[tuple[int, np.ndarray]]:
+        """Rows of ``sqrt(S) [1 X y]``, some at a time, after how many rows they are."""
+        columns, first, d = self.columns, int(self.intercept), self.columns.d
+        for rows, block in columns.blocks(entries, least):
+            root = np.sqrt(columns.weight[rows])[:, None]
+            stretch = np.empty((len(root), first + d + self.n_targets), order="F")
+            dense = block.toarray() if sp.issparse(block) else block
+            stretch[:, :first] = root
+            stretch[:, first : first + d] = (dense - columns.mean) * columns.inverse * root
+            stretch[:, first + d :] = self.target[rows] * root
+            yield rows.stop, stretch
+
+    def residual(self) -> Residual:
+        """Return what zero weights leave of the targets."""
+        return Residual(self)
+
+
+class Regression:
+    """Least squares for the targets Y (n, m) of rows that have a weight, in two units.
+
+    Attributes
+    ----------
+    mean, size : float arrays of shape (m,)
+        Mean of each target, or zero without an intercept, and its size about it.
+    error : SquaredError
+        With standardised columns, of ``(Y - mean) / size``.
+    """
+
+    error: SquaredError
+
+    def __init__(self, X: Any, Y: np.ndarray, weight: np.ndarray, intercept: bool) -> None:
+        self.target, columns = Y, Columns(X, weight, centre=intercept)
+        mean = columns.weight @ Y if intercept else np.zeros(Y.shape[1])
+        self._measure(mean, columns.weight @ (Y - mean) ** 2)
+        self.error = SquaredError(columns, (Y - mean) / self.size, intercept)
+
+    def _measure(self, mean: np.ndarray, squares: np.ndarray) -> None:
+        """Set the mean and the size of the targets, which is one where they do not vary."""
+        self.mean, self.size = mean, np.sqrt(squares)
+        self.size[self.size == 0] = 1.0
+
+    def in_data_units(self) -> SquaredError:
+        """Return the error with columns and targets as they are."""
+        error = self.error
+        return SquaredError(error.columns.plain(), self.target, error.intercept, size=self.size)
+
+
+class Residual:
+    """What some weights leave of the targets, ``y - X v``, and its products with the columns.
+
+    ``gradient`` (m, d) is ``X' S`` times it.
+    """
+
+    def __init__(self, error: SquaredError) -> None:
+        self.error, self.left = error, error.target.copy()
+        self.gradient = self._gradient()
+
+    def _gradient(self) -> np.ndarray:
+        columns = self.error.columns
+        return columns.transpose_product(columns.weight[:, None] * self.left)
+
+    @property
+    def square(self) -> float:
+        """Mean of its squares, of all targets together."""
+        return float(np.einsum("ij,ij,i->", self.left, self.left, self.error.columns.weight))
+
+    def curvature(self, direction: np.ndarray) -> np.ndarray:
+        """Mean squares (m,) of what a direction (m, d) of the weights changes of it."""
+        self.image = self.error.columns.values(direction)
+        return np.einsum("ij,ij,i->j", self.image, self.image, self.error.columns.weight)
+
+    def move(self, step: np.ndarray) -> None:
+        """Go so far (m,) in the direction that was asked about."""
+        self.left -= step * self.image
+        self.gradient = self._gradient()
+
+    def renew(self, V: np.ndarray) -> bool:
+        """Make it anew at some weights, where it is only known by its changes; else False."""
+        return False
 
 
 class Coordinates:

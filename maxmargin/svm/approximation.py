@@ -37,7 +37,7 @@ from maxmargin.svm.out_of_fold import FOLDS, Found, fold_tolerance
 NAMED: dict[str, type[FeatureMap]] = {"nystroem": Nystroem, "random_fourier": RandomFourier}
 APPROXIMATION = [StrOptions(set(NAMED)), FeatureMap, None]  # constraint on the parameter
 OF_EXPANSION = ("dual_coef_", "support_", "support_vectors_", "n_support_")
-_OF_DUAL = ("_betas", "_free_and_bounded")
+OF_DUAL = ("_betas", "_free_and_bounded")
 OF_FEATURES = ("feature_map_", "feature_coef_", "_answers")
 
 _BLOCK = 1 << 22  # features made at a time: 32 MB
@@ -86,6 +86,47 @@ class Posed(NamedTuple):
     cost: np.ndarray
 
 
+class Prepared:
+    """A feature map with a machine's kernel, and the linear machine that goes with it.
+
+    Parameters
+    ----------
+    machine : SVC or SVR
+    kernel : Kernel
+        With its parameters as numbers.
+    linear : LinearSVC or LinearSVR
+        Gets the machine's limits.
+    """
+
+    def __init__(self, machine: Any, kernel: Kernel, linear: LinearSVC | LinearSVR) -> None:
+        _refuse(machine)
+        self.kernel = kernel
+        self.linear = linear.set_params(
+            tol=machine.tol,
+            max_iter=machine.max_iter,
+            fit_intercept=machine.fit_intercept,
+            time_limit=machine.time_limit,
+            n_jobs=machine.n_jobs,
+            random_state=0,
+        )
+        self.map = _map_for(machine, kernel)
+        self.map._validate_params()  # which a fit inside of a fit leaves out
+
+    @property
+    def error(self) -> float:
+        """Relative error of the map that was fitted, on held-out pairs."""
+        return float(self.map.approximation_error_)
+
+    def judge(self) -> None:
+        """Warn of features that are far from the kernel."""
+        if self.error > _LARGE:
+            warn(
+                f"The features stand in for another kernel than {self.kernel!r}: products of them "
+                f"are off by {self.error:.0%} on held-out pairs. {_advice(self.kernel, self.map)}",
+                UserWarning,
+            )
+
+
 class FeatureSpace:
     """Training rows as features, and the linear machine by whose methods they are learnt from.
 
@@ -99,35 +140,20 @@ class FeatureSpace:
     """
 
     def __init__(self, machine: Any, X: Any, kernel: Kernel, linear: LinearSVC | LinearSVR) -> None:
-        _refuse(machine)
-        self.machine = machine
-        self.monitor: Monitor = machine._solver().monitor
-        self.linear = linear.set_params(
-            tol=machine.tol,
-            max_iter=machine.max_iter,
-            fit_intercept=machine.fit_intercept,
-            time_limit=machine.time_limit,
-            n_jobs=machine.n_jobs,
-            random_state=0,
-        )
-        self.linear.scheme_ = getattr(machine, "scheme_", None)  # type: ignore[assignment]
         kernel = kernel.resolve(Views(X), getattr(machine, "feature_names_in_", None))
-        self.map = _map_for(machine, kernel)
-        self.map._validate_params()  # which a fit inside of a fit leaves out
+        prepared = Prepared(machine, kernel, linear)
+        self.machine, self.linear, self.map = machine, prepared.linear, prepared.map
+        self.monitor: Monitor = machine._solver().monitor
+        self.linear.scheme_ = getattr(machine, "scheme_", None)  # type: ignore[assignment]
         self.map.fit(X)
-        self.error = float(self.map.approximation_error_)
-        if self.error > _LARGE:
-            warn(
-                f"The features stand in for another kernel than {kernel!r}: products of them are "
-                f"off by {self.error:.0%} on held-out pairs. {_advice(kernel, self.map)}",
-                UserWarning,
-            )
+        prepared.judge()
+        self.error = prepared.error
         dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         phi = np.empty((_num_samples(X), self.map._n_features_out), dtype)
         for some, block in _blocks(self.map, X):
             phi[some] = block
         self.design = self.linear._design(phi)
-        for name in OF_EXPANSION + _OF_DUAL:
+        for name in OF_EXPANSION + OF_DUAL:
             vars(machine).pop(name, None)
         machine.kernel_, machine.device_ = kernel, place("cpu", 0, 0)
         machine.shape_fit_ = tuple(X.shape) if hasattr(X, "shape") else (_num_samples(X),)

@@ -248,14 +248,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         values = space.fit(problems)
         margins = space.margins()
         self.margin_ = float(margins[0]) if len(margins) == 1 else margins
-        if scheme.direct:
-            self._slack = [(np.arange(len(index)), self._direct_losses(index, values))]
-        else:
-            self._slack = [
-                (rows, np.maximum(0.0, 1.0 - signs[rows] * f[rows]))
-                for signs, f in zip(scheme.signs(index), values.T, strict=True)
-                for rows in [np.flatnonzero(signs)]
-            ]
+        self._slack = self._slacks(index, values)
 
         def held_out(number: np.ndarray, everywhere: bool) -> tuple[Any, list[Found]]:
             folds = space.folds(problems, number)
@@ -263,6 +256,16 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
         self._calibrate(held_out, index, np.where(paying, counts, 0.0))
         return self
+
+    def _slacks(self, index: np.ndarray, values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows of each machine and their slack, from the values of all machines at all rows."""
+        if self.scheme_.direct:
+            return [(np.arange(len(index)), self._direct_losses(index, values))]
+        return [
+            (rows, np.maximum(0.0, 1.0 - signs[rows] * f[rows]))
+            for signs, f in zip(self.scheme_.signs(index), values.T, strict=True)
+            for rows in [np.flatnonzero(signs)]
+        ]
 
     def _posed_on_features(self, signs: np.ndarray, weight: np.ndarray) -> Posed:
         """Problem of one machine, whose rows have a weight."""
@@ -316,6 +319,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def slack_(self) -> np.ndarray:
         """``max(0, 1 - y_i f(x_i))`` of each machine's training rows; nan for rows not in it."""
         self._check_is_fitted()
+        if "_slack" not in vars(self):
+            raise AttributeError(
+                f"slack_ of {self.shape_fit_[0]:,} rows, which lie in the partitions of a Dask "
+                "collection, was not brought together: make it of decision_function(X), which is "
+                "lazy."
+            )
         slack = np.full((len(self._slack), self.shape_fit_[0]), np.nan)
         for k, (rows, values) in enumerate(self._slack):
             slack[k, rows] = values

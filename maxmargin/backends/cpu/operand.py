@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,8 +184,12 @@ def _inverse_lengths(program: Program, views: Views) -> np.ndarray:
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
+@singledispatch
 def variance(X: Any) -> float:
-    """Variance of all entries of X, as scikit-learn's ``gamma="scale"`` means it."""
+    """Variance of all entries of X, as scikit-learn's ``gamma="scale"`` means it.
+
+    Data that are not arrays in memory may register how they know theirs.
+    """
     with np.errstate(over="ignore", invalid="ignore"):  # infinity is for the caller to refuse
         if sp.issparse(X):
             X = canonical(X)

@@ -100,13 +100,13 @@ def _of_classes(machine: Any, rows: Partitions) -> list:
     for summary, own in zip(rows.summaries, told, strict=True):
         np.add.at(weighed, np.searchsorted(rows.classes, summary.labels), own.weighed)
     index = np.arange(len(rows.classes))
-    factors = read_class_weights(
-        machine.class_weight, machine.classes_, index, rows.class_weights
-    )
+    factors = read_class_weights(machine.class_weight, machine.classes_, index, rows.class_weights)
     _refuse_extremes(told, factors)
     template = _template(machine, rows)
     if getattr(machine, "_softmax", False):
-        like = SoftmaxRisk(template.design, np.empty(0, int), len(index), np.empty(0), template.penalty)
+        like = SoftmaxRisk(
+            template.design, np.empty(0, int), len(index), np.empty(0), template.penalty
+        )
         return _posed(machine, rows, [(Pose(like, factors), weighed)], PartitionedSoftmax)
     weights = machine._weights_of_machines(index, rows.class_weights, factors)
     poses = []

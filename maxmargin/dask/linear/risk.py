@@ -92,9 +92,7 @@ class Partitioned(Risk):
     sample: Sample | None
     curved = False  # whether a look makes the matrix of a Newton step, too
 
-    def _spread(
-        self, passes: Passes, pose: Pose, total: float, sample: Sample | None
-    ) -> None:
+    def _spread(self, passes: Passes, pose: Pose, total: float, sample: Sample | None) -> None:
         self.passes, self.pose, self.sample = passes, pose, sample
         self.__dict__["total_cost"] = total
         self._known: dict[Any, tuple[Any, Any]] = {}
@@ -190,9 +188,7 @@ class Partitioned(Risk):
 
     def account(self, s: Any) -> Account:
         """What slopes prove, one pass."""
-        return self._remembered(
-            ("account", id(s)), s, lambda: Account(*self._sum(_account, s))
-        )
+        return self._remembered(("account", id(s)), s, lambda: Account(*self._sum(_account, s)))
 
     def combined(self, s: Any) -> np.ndarray:
         """``Z' beta`` of slopes."""

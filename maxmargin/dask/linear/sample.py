@@ -104,7 +104,9 @@ class Sample:
         share = weight * few.design.squared_norms(scale) / self.each
         return theta, scale, level_of(share, count, self.each), count / risk.n, seed
 
-    def part(self, pose: Pose, found: list[Drawn]) -> tuple[np.ndarray, RegularisedRisk, np.ndarray]:
+    def part(
+        self, pose: Pose, found: list[Drawn]
+    ) -> tuple[np.ndarray, RegularisedRisk, np.ndarray]:
         """Return the rows that were drawn, their problem, and their chances."""
         found = sorted(found, key=lambda one: one.number)
         joined = [np.concatenate([one[k] for one in found]) for k in (1, 3, 4, 5)]

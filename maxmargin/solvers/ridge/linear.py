@@ -49,6 +49,8 @@ class CentredRows:
         Positive.
     centre : bool
         Without it, means count as zero.
+    means : tuple of float arrays (d,) and (m,), optional
+        Of columns and targets, where these are some rows of many.
 
     Examples
     --------
@@ -61,15 +63,24 @@ class CentredRows:
            [ 1.]]))
     """
 
-    def __init__(self, X: Any, target: np.ndarray, weight: np.ndarray, centre: bool) -> None:
-        self.X = X
+    def __init__(
+        self,
+        X: Any,
+        target: np.ndarray,
+        weight: np.ndarray,
+        centre: bool,
+        means: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        self.X, self.given = X, means
         self.n, self.width = X.shape
         self.root = np.sqrt(weight)[:, None]
         self.mean, self.target_mean = np.zeros(self.width), np.zeros(target.shape[1])
-        if centre:
+        if centre and means is None:
             share = weight / weight.sum()
             self.mean = Design(X, 0.0).combination(share)
             self.target_mean = share @ target
+        elif means is not None:
+            self.mean, self.target_mean = means
         self.target = self.root * (target - self.target_mean)
         self.squares = np.einsum("ij,ij->j", self.target, self.target)
 
@@ -99,6 +110,65 @@ class CentredRows:
     def slices(self) -> list[slice]:
         """Stretches of the rows."""
         return [slice(first, min(first + _ROWS, self.n)) for first in range(0, self.n, _ROWS)]
+
+    @property
+    def in_features(self) -> bool:
+        """Whether an unknown for each feature is fewer than one for each row."""
+        return self.width <= self.n
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are sparse."""
+        return sp.issparse(self.X)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return float((self.root**2).sum())
+
+    @property
+    def sum_of_squares(self) -> float:
+        """Sum of the squares of Z's entries."""
+        return float(self.row_squares.sum())
+
+    def onto_targets(self) -> np.ndarray:
+        """``Z'S t``."""
+        return self.combination(self.target)
+
+    def square(self, workers: Workers = ALONE) -> np.ndarray:
+        """``Z'Z``, by stretches of rows."""
+        if sp.issparse(self.X):
+            scaled = sp.csr_array(self.X).multiply(self.root).tocsr()
+            square = np.asarray((scaled.T @ scaled).toarray(), dtype=np.float64)
+            return square - self._shifted(scaled)
+
+        def total(share: list[slice]) -> np.ndarray:
+            out = np.zeros((self.width, self.width))
+            for part in share:
+                workers.check()
+                rows = self.dense(part)
+                out += rows.T @ rows
+            return out
+
+        count = workers.count
+        shares = [self.slices()[k::count] for k in range(count)]
+        return np.sum(workers.map(total, [share for share in shares if share]), axis=0)
+
+    def _shifted(self, scaled: Any) -> np.ndarray:
+        """What the mean takes off ``X'S X``; it may be that of more rows than these."""
+        if self.given is None:
+            return self.total * np.outer(self.mean, self.mean)
+        sums = np.asarray(scaled.T @ self.root).ravel()
+        away = np.outer(sums, self.mean)
+        return away + away.T - self.total * np.outer(self.mean, self.mean)
+
+    def square_product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``Z'Z b`` for b (d, m)."""
+        return self.combination(self.values(b, workers), workers)
+
+    def square_rows(self, some: np.ndarray) -> np.ndarray:
+        """Some rows of ``Z'Z``."""
+        return self.combination(self.columns(some)).T
 
     @cached_property
     def row_squares(self) -> np.ndarray:
@@ -141,7 +211,7 @@ class LinearSystem(RidgeSystem):
     def rounding(self, b: np.ndarray) -> np.ndarray:
         """Bound on the length of what rounding adds to each residual."""
         n, d = self.data.n, self.data.width
-        square = float(self.data.row_squares.sum() + self._means())
+        square = float(self.data.sum_of_squares + self._means())
         return (
             _EPS
             * ((n + d) ** 0.5 + 4.0)
@@ -150,7 +220,7 @@ class LinearSystem(RidgeSystem):
 
     def _means(self) -> float:
         """Squared size of what is subtracted from the rows."""
-        return float((self.data.root**2).sum() * (self.data.mean @ self.data.mean))
+        return float(self.data.total * (self.data.mean @ self.data.mean))
 
     def refusal(self, row: int | None = None) -> str:
         """Say that alpha is below rounding."""
@@ -169,7 +239,7 @@ class PrimalSystem(LinearSystem):
     @cached_property
     def right(self) -> np.ndarray:
         """``Z'S t``."""
-        return self.data.combination(self.data.target)
+        return self.data.onto_targets()
 
     @cached_property
     def size(self) -> np.ndarray:
@@ -184,32 +254,15 @@ class PrimalSystem(LinearSystem):
 
     def matrix(self, workers: Workers = ALONE) -> np.ndarray:
         """``Z'Z``, by stretches of rows."""
-        data, count = self.data, workers.count
-        if sp.issparse(data.X):
-            scaled = sp.csr_array(data.X).multiply(data.root).tocsr()
-            square = np.asarray((scaled.T @ scaled).toarray(), dtype=np.float64)
-            return square - float((data.root**2).sum()) * np.outer(data.mean, data.mean)
-
-        def total(share: list[slice]) -> np.ndarray:
-            out = np.zeros((data.width, data.width))
-            for part in share:
-                workers.check()
-                rows = data.dense(part)
-                out += rows.T @ rows
-            return out
-
-        shares = [data.slices()[k::count] for k in range(count)]
-        return np.sum(workers.map(total, [share for share in shares if share]), axis=0)
+        return self.data.square(workers)
 
     def rows(self, some: np.ndarray) -> np.ndarray:
         """Products of some columns with all."""
-        columns = self.data.columns(some)
-        return self.data.combination(columns).T
+        return self.data.square_rows(some)
 
     def product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
         """``(Z'Z + alpha I) b``."""
-        values = self.data.values(b, workers)
-        return self.data.combination(values, workers) + self.alpha * b
+        return self.data.square_product(b, workers) + self.alpha * b
 
     def weights(self, b: np.ndarray) -> np.ndarray:
         """Weights of the features (d, m)."""

@@ -30,7 +30,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.linalg import qr, solve_triangular, svd, svdvals
 from scipy.optimize import nnls
 
@@ -111,6 +110,24 @@ class NonnegativeLeastSquares(LeastSquaresMethod):
         return NonnegativeRun(problem, watch)
 
 
+def triangle_of(rows: list[np.ndarray]) -> np.ndarray:
+    """R of some rows below each other, at most as many as they have columns."""
+    width = rows[0].shape[1]
+    stacked = np.empty((sum(map(len, rows)), width), order="F")
+    np.concatenate(rows, out=stacked)
+    (triangle,) = qr(stacked, mode="r", overwrite_a=True, check_finite=False)
+    return np.triu(triangle[:width])
+
+
+def triangular(problem: SquaredError) -> np.ndarray:
+    """R of all rows ``sqrt(S) [1 X y]`` of a problem."""
+    width = int(problem.intercept) + problem.columns.d + problem.n_targets
+    triangle = np.zeros((0, width))
+    for _, rows in problem.stretches(_BLOCK, _SHORTEST * width):
+        triangle = triangle_of([triangle, rows])
+    return triangle
+
+
 class _TriangularRun(Run):
     """R of ``sqrt(S) [1 X y]``, a block of rows at a time on top of that of the rows before."""
 
@@ -118,11 +135,11 @@ class _TriangularRun(Run):
     words = "rows left {violation:.2g}"
 
     def __init__(self, problem: SquaredError, watch: Watch) -> None:
-        self.columns, self.target, self.watch = problem.columns, problem.target, watch
+        self.columns, self.watch = problem.columns, watch
         self.first = int(problem.intercept)
-        self.width = self.first + self.columns.X.shape[1] + self.target.shape[1]
+        self.width = self.first + self.columns.d + problem.n_targets
         self.triangle, self.seen = np.zeros((0, self.width)), 0
-        self._blocks = self.columns.blocks(_BLOCK, _SHORTEST * self.width)
+        self._stretches = problem.stretches(_BLOCK, _SHORTEST * self.width)
         self.answer: LeastSquares | None = None
 
     @property
@@ -135,10 +152,10 @@ class _TriangularRun(Run):
 
     def measure(self) -> Measure:
         """Share of the rows that are left; at the end the mean of the squared residuals."""
-        left, V = 1.0 - self.seen / len(self.target), self.variables
+        left, V = 1.0 - self.seen / self.columns.n, self.variables
         if V is None:
             return Measure(left)
-        d, first = self.columns.X.shape[1], self.first
+        d, first = self.columns.d, self.first
         weights = np.column_stack([V[:, d:], V[:, :d]][1 - first :])
         residual = self.triangle[:, : first + d] @ weights.T - self.triangle[:, first + d :]
         return Measure(left, float((residual**2).sum()))
@@ -151,21 +168,13 @@ class _TriangularRun(Run):
 
     def _add(self) -> bool:
         """Take in a block of rows; returns whether there are more."""
-        columns, first, d = self.columns, self.first, self.columns.X.shape[1]
-        rows, block = next(self._blocks)
-        root = np.sqrt(columns.weight[rows])[:, None]
-        above = len(self.triangle)
-        stacked = np.empty((above + len(root), self.width), order="F")
-        stacked[:above] = self.triangle
-        below = stacked[above:]
-        dense = block.toarray() if sp.issparse(block) else block
-        below[:, :first] = root
-        below[:, first : first + d] = (dense - columns.mean) * columns.inverse * root
-        below[:, first + d :] = self.target[rows] * root
-        (triangle,) = qr(stacked, mode="r", overwrite_a=True, check_finite=False)
-        self.triangle, self.seen = np.triu(triangle[: self.width]), rows.stop
+        more = next(self._stretches, None)
+        if more is None:  # somebody has said stop, which the driver knows
+            return True
+        self.seen = more[0]
+        self.triangle = triangle_of([self.triangle, more[1]])
         self.n_iter += 1
-        return rows.stop < len(self.target)
+        return self.seen < self.columns.n
 
     def solution(self, status: Status) -> LeastSquares:
         """Return the solution for the rows seen, of the first block at least."""
@@ -174,7 +183,7 @@ class _TriangularRun(Run):
         return self.answer or self._answer(status)
 
     def _answer(self, status: Status) -> LeastSquares:
-        d, varying = self.columns.X.shape[1], self.columns.scale > 0
+        d, varying = self.columns.d, self.columns.scale > 0
         inner = self.triangle[self.first :, self.first : self.first + d][:, varying]
         right = self.triangle[self.first :, self.first + d :]
         coef, *known = self._solved(inner, right, varying)
@@ -188,7 +197,7 @@ class _TriangularRun(Run):
         """Values at the mean of X."""
         if not self.first:
             return np.zeros(len(coef))
-        d = self.columns.X.shape[1]
+        d = self.columns.d
         onto = self.triangle[0, 1 : 1 + d] * self.columns.scale
         return (self.triangle[0, 1 + d :] - coef @ onto) / self.triangle[0, 0]
 
@@ -199,10 +208,10 @@ class FactorisationRun(_TriangularRun):
     def _solved(self, inner: np.ndarray, right: np.ndarray, varying: np.ndarray) -> tuple:
         """Coefficients of least norm, rank and singular values."""
         columns = self.columns
-        n, d = columns.X.shape
+        n, d = columns.n, columns.d
         scale = columns.scale[varying]
         U, size, Vt = svd(inner, full_matrices=False, check_finite=False)
-        eps = float(np.finfo(columns.X.dtype).eps)
+        eps = float(np.finfo(columns.dtype).eps)
         uncertain = np.linalg.norm(1.0 + np.abs(columns.mean[varying]) / scale)
         rank = int(np.sum(size > _ROUNDING * eps * uncertain))
         components = (U[:, :rank].T @ right) / size[:rank, None]
@@ -276,12 +285,8 @@ class ConjugateGradientsRun(Run):
         scale = self.columns.scale
         # units of one size, so that descending in X's own does not underflow
         self.unit = scale / scale.max(initial=1e-300) if own_units else np.ones(1)
-        self.V = np.zeros((problem.target.shape[1], len(scale)))
-        self.residual = problem.target.copy()
-        self.gradient = self._gradient()
-
-    def _gradient(self) -> np.ndarray:
-        return self.columns.transpose_product(self.columns.weight[:, None] * self.residual)
+        self.V = np.zeros((problem.n_targets, len(scale)))
+        self.residual = problem.residual()
 
     @property
     def variables(self) -> np.ndarray:
@@ -290,26 +295,30 @@ class ConjugateGradientsRun(Run):
 
     def measure(self) -> Measure:
         """Largest entry of the gradient, and the mean of the squared residuals."""
-        squares = np.einsum("ij,ij,i->", self.residual, self.residual, self.columns.weight)
-        return Measure(self._largest(), float(squares))
+        return Measure(self._largest(), self.residual.square)
 
     def _largest(self) -> float:
-        return 2.0 * float(np.abs(self.gradient).max(initial=0.0))
+        return 2.0 * float(np.abs(self.residual.gradient).max(initial=0.0))
 
     def steps(self) -> Generator[None, None, None]:
-        """One conjugate direction after the other."""
-        columns, unit, V = self.columns, self.unit, self.V
-        direction, square = self.gradient * unit**2, _squared(self.gradient * unit)
+        """Conjugate directions, once more from where they end if the residual was not exact."""
         while self._largest() > self.watch.tol:
-            image = columns.values(direction)
-            curvature = np.einsum("ij,ij,i->j", image, image, columns.weight)
+            yield from self._descend()
+            if not self.residual.renew(self.V):
+                return
+
+    def _descend(self) -> Generator[None, None, None]:
+        """One conjugate direction after the other."""
+        residual, unit, V = self.residual, self.unit, self.V
+        direction, square = residual.gradient * unit**2, _squared(residual.gradient * unit)
+        while self._largest() > self.watch.tol:
+            curvature = residual.curvature(direction)
             step = np.divide(square, curvature, out=np.zeros(len(V)), where=curvature > 0)
             V += step[:, None] * direction
-            self.residual -= step * image
-            self.gradient = self._gradient()
-            last, square = square, _squared(self.gradient * unit)
+            residual.move(step)
+            last, square = square, _squared(residual.gradient * unit)
             turn = np.divide(square, last, out=np.zeros(len(V)), where=last > 0)
-            direction = self.gradient * unit**2 + turn[:, None] * direction
+            direction = residual.gradient * unit**2 + turn[:, None] * direction
             self.n_iter += 1
             yield
 

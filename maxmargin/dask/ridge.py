@@ -1,0 +1,117 @@
+"""Linear ridge regression on Dask collections, in its features.
+
+One pass has the moments of columns and targets, one more the M x M matrix of the centred columns
+and what goes with the targets, summed over the partitions as a tree. Where that matrix has no room,
+conjugate gradients take one pass a step. The dual representation has an unknown for each row, and
+is not for rows that lie elsewhere; its answer is the same.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.rows import Block, Partitions
+from maxmargin.dask.standardised import Account, Reading
+from maxmargin.kernel_methods.ridge import Ridge
+from maxmargin.solvers.ridge.linear import CentredRows
+
+
+@fit_partitions.register
+def _(machine: Ridge, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Fit a ridge regression."""
+    if machine.solver == "dual":
+        raise ValueError(
+            "solver='dual' has an unknown for each row, and a matrix of them all, which lie in the "
+            "partitions of a Dask collection: use solver='primal' or 'cg', which have the same "
+            "answer, or compute the collection."
+        )
+    rows = Partitions.of(machine, X, y, sample_weight, multi_output=True, y_numeric=True)
+    data = SpreadCentredRows(rows, Reading(machine.fit_intercept))
+    machine.distribution_ = rows.cluster.distribution
+    machine._fit_posed(data, not rows.summaries[0].outputs)
+    return machine
+
+
+class SpreadCentredRows(CentredRows):
+    """Rows Z in partitions: their products are sums over these."""
+
+    @property
+    def in_features(self) -> bool:
+        """True: there is no unknown for a row."""
+        return True
+
+    def __init__(self, rows: Partitions, reading: Reading) -> None:
+        self.rows, self.reading = rows, reading
+        found: Any = rows.reduced(Account.of, reading, combine=Account.together)
+        columns, targets = found.columns, found.targets
+        self.n, self.width = columns.n, len(columns.mean)
+        self.mean, self.target_mean = columns.mean, targets.mean
+        self._total, self.squares = columns.total, targets.total * targets.squares
+        self._column_squares = columns.total * columns.squares
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are sparse."""
+        return self.rows.summaries[0].sparse
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights."""
+        return self._total
+
+    @property
+    def sum_of_squares(self) -> float:
+        """Sum of the squares of Z's entries."""
+        return float(self._column_squares.sum())
+
+    @property
+    def column_squares(self) -> np.ndarray:  # type: ignore[override]
+        """Squared lengths of Z's columns."""
+        return self._column_squares
+
+    def square(self, workers: Workers = ALONE) -> np.ndarray:
+        """``Z'Z``; ``Z'S t`` comes with it."""
+        square, self._onto = self._summed("square", "onto_targets", workers=workers)
+        return square
+
+    def onto_targets(self) -> np.ndarray:
+        """``Z'S t``."""
+        return self._onto
+
+    @cached_property
+    def _onto(self) -> np.ndarray:
+        return self._summed("onto_targets")[0]
+
+    def square_product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """``Z'Z b`` for b (d, m)."""
+        return self._summed(("square_product", b), workers=workers)[0]
+
+    def square_rows(self, some: np.ndarray) -> np.ndarray:
+        """Some rows of ``Z'Z``."""
+        return self._summed(("square_rows", some))[0]
+
+    def _summed(self, *questions: Any, workers: Workers = ALONE) -> list[np.ndarray]:
+        """Sums over all partitions, in one pass."""
+        asked = [one if isinstance(one, tuple) else (one,) for one in questions]
+        means, stopped = (self.mean, self.target_mean), workers.stopped or (lambda: None)
+        return self.rows.reduced(
+            _answers, self.reading, means, asked, combine=_added, stopped=stopped
+        )
+
+
+def _answers(block: Block, reading: Reading, means: tuple, asked: list[tuple]) -> list:
+    """What a partition's rows, less the means of all, answer to some questions."""
+    X, weight, y = reading.rows(block)
+    if not len(weight):
+        return [0.0] * len(asked)
+    data = CentredRows(X, reading.targets(y), weight, reading.intercept, means)
+    return [getattr(data, name)(*args) for name, *args in asked]
+
+
+def _added(parts: list[list]) -> list:
+    return [sum(each[1:], each[0]) for each in zip(*parts, strict=True)]
