@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maxmargin.backends.cpu.linear.losses import FAR, FLAT, ON, STEEP, slope_at
 from maxmargin.backends.systems import DIRECT, solved
 from maxmargin.certificate import RiskCertificate
 from maxmargin.dask.linear.design import PartitionedDesign
@@ -423,38 +424,46 @@ class PartitionedLosses(Losses):
     def reach(self, f: Any, along: Any, *others: float) -> tuple[float, float]:
         """How far to go along a step, and the slope there.
 
-        The slope at the whole step is that of the next model, which a pass makes in any case. Where
-        it is too far, each further pass looks at many lengths at once.
+        The slope at the whole step is that of the next model, which a pass makes in any case, unless
+        the next one has another centre. Where it is too far, each further pass looks at many
+        lengths at once.
         """
         base, curvature, promise = others
-        step, low, below = along.theta, 0.0, -promise
-        t = 1.0
-        end = self._slope(f, step, t, base, curvature)
-        while end < -_STEEP * promise and t < _FAR:
-            low, below, t = t, end, _ON * t
-            end = self._slope(f, step, t, base, curvature)
-        if end <= _FLAT * promise:
+        known: dict[float, float] = {}
+        if self.centre is not None:
+            known = dict(zip(_WHOLE, self._slopes(f, along, np.array(_WHOLE)), strict=True))
+
+        def slope(t: float) -> float:
+            if t not in known:
+                known[t] = float(self._at((f + t * along).theta)[0] @ along.theta)
+            return known[t] + base + t * curvature
+
+        low, t, end = 0.0, 1.0, slope(1.0)
+        while end < -STEEP * promise and t < FAR:
+            low, t = t, ON * t
+            end = slope(t)
+        if end <= FLAT * promise:
             return t, end
         high = t
         for _ in range(_TRIES):
             lengths = low + (high - low) * _LENGTHS
-            model = (self.centre, self.width) if self.centre is not None else ()
-            (slopes,) = self.risk._sum(_slopes_along, f, along, lengths, *model)
-            slopes = slopes + base + lengths * curvature
+            slopes = self._slopes(f, along, lengths) + base + lengths * curvature
             k = int(np.argmin(np.abs(slopes)))
             t, end = float(lengths[k]), float(slopes[k])
-            if abs(end) <= _FLAT * promise:
+            if abs(end) <= FLAT * promise:
                 break
             low = float(max(lengths[slopes < 0], default=low))
             high = float(min(lengths[slopes > 0], default=high))
         return t, end
 
-    def _slope(self, f: Any, step: np.ndarray, t: float, base: float, curvature: float) -> float:
-        gradient = self._at((f + t * self.risk.values(step)).theta)[0]
-        return float(gradient @ step) + base + t * curvature
+    def _slopes(self, f: Any, along: Any, lengths: np.ndarray) -> np.ndarray:
+        """Slopes of the sum of the losses at some lengths along a step, one pass."""
+        held = () if self.centre is None else (self.centre, self.width)
+        return self.risk._sum(_slopes_along, f, along, lengths, *held)[0]
 
 
-_STEEP, _FLAT, _ON, _FAR, _TRIES = 0.3, 0.3, 2.0, 8.0, 20  # as in backends.cpu.linear.losses
+_TRIES = 20  # passes over lengths that are too far
+_WHOLE = 1.0, 2.0, 4.0, 8.0  # lengths that are looked at first
 _LENGTHS = np.unique(np.concatenate([0.5 ** np.arange(1, 13), np.arange(1, 8) / 8.0]))
 
 
@@ -585,7 +594,7 @@ def _slopes_along(
     """Slopes of the sum of the losses at some lengths along a step."""
     risk: Any = place.risk
     losses = risk.losses(centre, width)
-    return (np.array([losses.model(f + t * along).slope @ along for t in lengths]),)
+    return (np.array([slope_at(t, losses.rows, f, along, 0.0, 0.0) for t in lengths]),)
 
 
 def _sums_of(place: Place, model: Any, matrix: bool) -> tuple:

@@ -26,9 +26,9 @@ import numpy as np
 
 from maxmargin.backends.compiled import njit
 
-_FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
+FLAT = 0.3  # slope at the end of a step, over that at its beginning, that is small enough
 _TRIES = 60
-_STEEP, _ON, _FAR = 0.3, 2.0, 8.0  # a step goes on where its end is as steep, up to so far
+STEEP, ON, FAR = 0.3, 2.0, 8.0  # a step goes on where its end is as steep, up to so far
 _LOGITS, _SAME_LOGIT = 60, 1e-12  # steps for a logit, and one that is too short to count
 _SUMS = {"reassoc", "contract"}  # several sums that need not wait for each other
 
@@ -98,7 +98,7 @@ def slopes_and_curvatures(losses, f):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=_SUMS)
-def _slope_at(t, losses, f, along, base, curvature):
+def slope_at(t, losses, f, along, base, curvature):
     """Slope of the objective so far along a step."""
     y, cost, of_margins, shape, centre, nearness = losses
     total = 0.0
@@ -118,17 +118,17 @@ def reach(losses, f, along, base, curvature, promise):
     beginning the whole falls with a slope of ``promise``.
     """
     low, below = 0.0, -promise
-    t, end = 1.0, _slope_at(1.0, losses, f, along, base, curvature)
-    while end < -_STEEP * promise and t < _FAR:  # it still falls: go on
+    t, end = 1.0, slope_at(1.0, losses, f, along, base, curvature)
+    while end < -STEEP * promise and t < FAR:  # it still falls: go on
         low, below = t, end
-        t *= _ON
-        end = _slope_at(t, losses, f, along, base, curvature)
-    if end > _FLAT * promise:
+        t *= ON
+        end = slope_at(t, losses, f, along, base, curvature)
+    if end > FLAT * promise:
         high, above, rising = t, end, True
         for _ in range(_TRIES):  # regula falsi, Illinois: an end that stays counts half
             t = low + below / (below - above) * (high - low)
-            end = _slope_at(t, losses, f, along, base, curvature)
-            if abs(end) <= _FLAT * promise:
+            end = slope_at(t, losses, f, along, base, curvature)
+            if abs(end) <= FLAT * promise:
                 break
             if end < 0:
                 low, below = t, end
