@@ -40,9 +40,7 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
             shell.cache_size = rows.cluster.budget() / (1 << 21)
         machine.kernel_ = kernel = resolved(rows, kernel)
         form = form_of(machine, shell, kernel, rows)
-        chunking = Chunking(
-            rows, form, machine.tol, machine.max_iter, machine.n_jobs, monitor
-        )
+        chunking = Chunking(rows, form, machine.tol, machine.max_iter, machine.n_jobs, monitor)
         outcome = chunking.run()
         certificates = [certificate for certificate, _ in outcome.judged]
         monitor.chosen = outcome.chosen
@@ -62,7 +60,9 @@ def _refuse(machine: Any, kernel: Any) -> None:
             "A precomputed kernel is a matrix of all rows against all rows, which partitions of "
             "rows do not have: give the data and a kernel, or compute the matrix and fit in memory."
         )
-    automatic = [k for k, value in kernel.get_params().items() if k.endswith("shift") and value == "auto"]
+    automatic = [
+        k for k, value in kernel.get_params().items() if k.endswith("shift") and value == "auto"
+    ]
     if kernel.input is Input.SEQUENCES and automatic:
         raise ValueError(
             f"{automatic[0]}='auto' takes eigenvalues of the matrix of all rows: give a number."

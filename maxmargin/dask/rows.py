@@ -125,7 +125,7 @@ class naming_partition:
         return None
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, ValueError | TypeError) and not str(error).startswith("Partition "):
+        if type(error) in (ValueError, TypeError) and not str(error).startswith("Partition "):
             raise type(error)(f"Partition {self.number}: {error}") from error
 
 

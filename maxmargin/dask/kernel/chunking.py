@@ -38,7 +38,7 @@ from maxmargin.solution import Status
 _LOOSE = 100.0  # times tol, that a partition's own problem is solved to,
 _LOOSEST = 0.1  # but at most, in the units of a margin
 _INNER = 0.8  # of tol, that candidates are solved to: the others need some room, too
-_REACH = 0.1  # of the violation, by which rows may be right and still become candidates
+_REACH = 0.03  # of the violation, by which rows may be right and still become candidates
 _MOST = 4096  # rows that become candidates in a round, or as many as there are
 _LEAST = 2  # of a partition
 _IDLE = 3  # rounds without a new candidate
@@ -151,7 +151,9 @@ class Chunking:
         """Solve for the candidates, and test all rows."""
         cluster, before = self.cluster, None if last is None else last.answer
         stopped = (lambda: None) if unstoppable else self.monitor.stopped
-        answer = cluster.task(parts.solved, self.shared, new, before, self._order(inner), name="solve")
+        answer = cluster.task(
+            parts.solved, self.shared, new, before, self._order(inner), name="solve"
+        )
         message = cluster.task(parts.message_of, answer, self.shared, name="message")
         summary = cluster.task(parts.summary_of, answer, message, name="summary")
         earlier = [None] * len(self.offsets) if last is None else last.tested
@@ -197,9 +199,7 @@ class Chunking:
                 self.shared,
                 name="pick",
             )
-            for block, offset, test in zip(
-                self.rows.blocks, self.offsets, last.tested, strict=True
-            )
+            for block, offset, test in zip(self.rows.blocks, self.offsets, last.tested, strict=True)
         ]
         new = self.cluster.keep(new)
         return new, self._weigh(new, last)

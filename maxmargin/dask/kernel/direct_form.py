@@ -64,7 +64,9 @@ class DirectForm(Form):
         self, gram: Gram, y: Any, weight: np.ndarray, share: float, errand: Errand
     ) -> tuple[Arrays, np.ndarray]:
         """Solve with costs as large as if these rows were all, and take the share of that."""
-        found = self._solved(gram, replace(p := self.problem(y, weight), cost=p.cost / share), errand)
+        found = self._solved(
+            gram, replace(p := self.problem(y, weight), cost=p.cost / share), errand
+        )
         return [np.ascontiguousarray(found.b.T) * share], np.empty(0, dtype=np.int64)
 
     def _solved(self, gram: Gram, problem: DirectProblem, errand: Errand) -> Any:
@@ -76,7 +78,13 @@ class DirectForm(Form):
         return solve_directly(problem.over(gram), method, watch)
 
     def solve(
-        self, gram: Gram, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays | None, e: Errand
+        self,
+        gram: Gram,
+        y: Any,
+        weight: np.ndarray,
+        beta: Arrays,
+        decision: Arrays | None,
+        e: Errand,
     ) -> Solved:
         """Solve the problem of these rows."""
         problem = self.problem(y, weight).started_near(beta[0].T)
@@ -104,7 +112,13 @@ class DirectForm(Form):
         return beta[0].sum(axis=1) * float(self.shell.fit_intercept)
 
     def look(
-        self, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays, diagonal: np.ndarray, shift: Any
+        self,
+        y: Any,
+        weight: np.ndarray,
+        beta: Arrays,
+        decision: Arrays,
+        diagonal: np.ndarray,
+        shift: Any,
     ) -> Seen:
         """Sums of everything that the certificate has."""
         b, values = beta[0].T, decision[0].T + shift

@@ -199,18 +199,27 @@ class DualForm(Form):
         whole, counted = self.whole[k], part.lower < part.upper
         if any(not (counted & (part.group == g)).any() for g in range(whole.n_groups)):
             return False
+        if self.hard:
+            labels = part.label[counted]
+            return bool((labels > 0).any() and (labels < 0).any())
         if whole.margin_weights.size or whole.paired or not whole.n_groups:
             return True
         return bool((part.lower < 0).any() and (part.upper > 0).any())
 
     def solve(
-        self, gram: Gram, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays | None, e: Errand
+        self,
+        gram: Gram,
+        y: Any,
+        weight: np.ndarray,
+        beta: Arrays,
+        decision: Arrays | None,
+        e: Errand,
     ) -> Solved:
         """Solve the problems of all tasks over the Gram matrix of these rows, certified."""
         posed = self.posed(y, weight)
         problems, known = [], decision is not None and not self.hard
         for k, (rows, part) in enumerate(posed):
-            problem = self._started(k, part, beta[k])
+            problem = self._started(k, part, beta[k], decision is not None)
             if known and decision is not None:
                 moved = float(np.abs(problem.start - beta[k].ravel()).max(initial=0.0))
                 near = moved <= _SAME * float(np.abs(problem.start).max(initial=0.0))
@@ -224,7 +233,9 @@ class DualForm(Form):
         found, steps = solve_certified(gram, problems, self._solver(e, known), e.tol, e.workers)
         if known and any(own.certificate.status is Status.STALLED for own in found):
             again = self._solver(e, False)  # which knows what to do then
-            problems = [own.started_near(f.solution.beta) for own, f in zip(problems, found, strict=True)]
+            problems = [
+                own.started_near(f.solution.beta) for own, f in zip(problems, found, strict=True)
+            ]
             found, more = solve_certified(gram, problems, again, e.tol, e.workers)
             steps = [a + b for a, b in zip(steps, more, strict=True)]
         return Solved(
@@ -238,13 +249,17 @@ class DualForm(Form):
             chosen=[own for own in e.monitor.chosen if not isinstance(own.method, Updated)],
         )
 
-    def _started(self, k: int, part: DualProblem, beta: np.ndarray) -> DualProblem:
+    def _started(
+        self, k: int, part: DualProblem, beta: np.ndarray, known: bool
+    ) -> DualProblem:
         """Return a problem of candidates, begun where they are, with the sums of the whole."""
         if self.hard:
             start = self._scaled(k, part, 1.0)
             assert start is not None, "candidates of a hard margin are of both classes"
             return start
         whole = part.started_from(self._feasible(k, part, beta.ravel()))
+        if not known and not self.sums[k].any() and len(part) >= _UPDATED:
+            return whole  # values at another start would take longer than to come there from zero
         return whole.started_near(beta.ravel())
 
     def _feasible(self, k: int, part: DualProblem, beta: np.ndarray) -> np.ndarray:
@@ -294,7 +309,13 @@ class DualForm(Form):
         return [own.normalised(1.0).n_groups if self.hard else own.n_groups for own in self.whole]
 
     def look(
-        self, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays, diagonal: np.ndarray, shift: Any
+        self,
+        y: Any,
+        weight: np.ndarray,
+        beta: Arrays,
+        decision: Arrays,
+        diagonal: np.ndarray,
+        shift: Any,
     ) -> list[Look]:
         """Sums and extremes of each task's KKT conditions on these rows."""
         looks = []
@@ -468,4 +489,3 @@ def _merged(looks: list[Look]) -> Look:
         max(look.longest for look in looks),
         max(look.common for look in looks),
     )
-

@@ -93,7 +93,13 @@ class Form(ABC):
 
     @abstractmethod
     def solve(
-        self, gram: Gram, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays | None, e: Errand
+        self,
+        gram: Gram,
+        y: Any,
+        weight: np.ndarray,
+        beta: Arrays,
+        decision: Arrays | None,
+        e: Errand,
     ) -> Solved:
         """Solve the problems of some rows, all others at zero."""
 
@@ -107,7 +113,13 @@ class Form(ABC):
 
     @abstractmethod
     def look(
-        self, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays, diagonal: np.ndarray, shift: Any
+        self,
+        y: Any,
+        weight: np.ndarray,
+        beta: Arrays,
+        decision: Arrays,
+        diagonal: np.ndarray,
+        shift: Any,
     ) -> Any:
         """Sums and extremes over rows, which :meth:`merged` puts together."""
 

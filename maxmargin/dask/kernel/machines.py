@@ -73,7 +73,10 @@ def _(machine: KernelClassifier, shell: Any, kernel: Any, rows: Partitions) -> F
         seen = codes.nonzero()[0]
         weighed = np.zeros(len(each))
         weighed[seen] = scheme.weigh(codes[seen], weights[seen])
-        factors.append(machine.class_weight_ * np.divide(weighed, weights, where=weights > 0, out=np.ones(len(each))))
+        factors.append(
+            machine.class_weight_
+            * np.divide(weighed, weights, where=weights > 0, out=np.ones(len(each)))
+        )
         totals.append(weighed.sum())
         sides = np.array([weighed[codes > 0].sum(), weighed[codes < 0].sum()])
         whole.append(machine._problem(np.arange(2), np.array([1.0, -1.0]), sides))

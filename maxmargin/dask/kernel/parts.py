@@ -5,6 +5,8 @@ All are pure functions of their arguments, so that what a worker loses is made a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,6 +21,7 @@ from maxmargin.dask.kernel.candidates import Candidates, bytes_of
 from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved
 from maxmargin.dask.rows import Block, naming_partition
 from maxmargin.estimators.expansion import KernelExpansion
+from maxmargin.evaluation import InseparableError
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.kernels import Validity
 from maxmargin.progress import Monitor
@@ -60,6 +63,20 @@ def _threads(n_jobs: int | None) -> int:
         return thread_count(n_jobs)
 
 
+@contextmanager
+def _placing(form: Form, y: Any, place: np.ndarray) -> Iterator[None]:
+    """Say which classes cannot be separated, and by which rows of the collection.
+
+    What some rows prove is proven for all.
+    """
+    try:
+        yield
+    except InseparableError as error:
+        named = form.shell._naming_classes(error, y)
+        sides = [(place[rows], weights) for rows, weights in (named.positive, named.negative)]
+        raise InseparableError(str(named), *sides, named.distance) from None
+
+
 # -- a partition's own problem -------------------------------------------------------------------
 
 
@@ -67,11 +84,10 @@ def begun(block: Block, offset: int, share: float, form: Form, order: Order) -> 
     """Solve a partition's own problem where it lies; returns its support vectors."""
     with naming_partition(block.number):
         gram = form.shell._gram(block.X, form.kernel)
-        errand = errand_of(order, alone=True)
-        beta, extra = form.begin(gram, block.y, block.weight, share, errand)
-    everything = Candidates(
-        offset + np.arange(block.n), block.X, block.y, block.weight, beta, None
-    )
+        errand, place = errand_of(order, alone=True), offset + np.arange(block.n)
+        with _placing(form, block.y, place):
+            beta, extra = form.begin(gram, block.y, block.weight, share, errand)
+    everything = Candidates(place, block.X, block.y, block.weight, beta, None)
     return everything.take(form, np.union1d(everything.used(form), extra))
 
 
@@ -128,7 +144,8 @@ def solved(form: Form, parts: list[Candidates], before: Answer | None, order: Or
     shell.n_jobs = errand.workers.count
     gram = shell._gram(candidates.X, form.kernel)
     own = candidates.y, candidates.weight, candidates.beta, candidates.decision
-    found = form.solve(gram, *own, errand)
+    with _placing(form, candidates.y, candidates.place):
+        found = form.solve(gram, *own, errand)
     coef = form.coefficients(candidates.y, candidates.weight, found.beta)
     old = np.zeros_like(coef)
     if before is not None:

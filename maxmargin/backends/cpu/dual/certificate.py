@@ -100,9 +100,7 @@ def kkt_state(sums, n_groups):
     for g in range(n_groups):
         outside = max(outside, abs(sums.drift[g]))
         off += (abs(sums.drift[g]) + 2.0**-51 * sums.amount[g]) * abs(levels[g])
-    return KKTState(
-        levels, violation, sums.squared_norm, sums.linear, outside, sums.size, off
-    )
+    return KKTState(levels, violation, sums.squared_norm, sums.linear, outside, sums.size, off)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
