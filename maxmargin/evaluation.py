@@ -17,6 +17,7 @@ fall.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from maxmargin.backends.cpu.dual.certificate import (
     Account,
     errors,
     relative,
+    terms_of,
     weigh,
 )
 from maxmargin.backends.cpu.dual.kkt import slack_to_violation
@@ -327,6 +329,32 @@ def _weighed(
     )
 
 
+class HardMargins(NamedTuple):
+    """What the rows say of a maximum margin.
+
+    The smallest margin, the smallest that rounding leaves room for, and the doubt that it leaves of
+    the squared norm.
+    """
+
+    slackest: float
+    surest: float
+    doubt: float
+
+
+def hard_margins(
+    problem: DualProblem, beta: np.ndarray, decision: np.ndarray, bias: float, error: np.ndarray
+) -> HardMargins:
+    """Look at the margins of rows, whose decision values may each be off by an error."""
+    error = error[problem.gram_row]
+    margins = problem.label * (decision[problem.gram_row] + bias)
+    counted = problem.lower < problem.upper
+    return HardMargins(
+        float(margins[counted].min(initial=np.inf)),
+        float((margins - error)[counted].min(initial=np.inf)),
+        float(np.abs(beta) @ error),
+    )
+
+
 def _of_hard_margin(
     problem: DualProblem,
     beta: np.ndarray,
@@ -334,17 +362,20 @@ def _of_hard_margin(
     decision: np.ndarray,
     account: Account,
 ) -> Account:
+    """Account for a maximum margin."""
+    gram = problem.gram
+    error = errors(terms_of(coef), decision, gram.diagonal, account.size, gram.rounding)
+    return account_of_hard_margin(
+        account, hard_margins(problem, beta, decision, account.bias, error)
+    )
+
+
+def account_of_hard_margin(account: Account, margins: HardMargins) -> Account:
     """Account for a maximum margin, whose primal any violated constraint makes infinite.
 
     The primal here is that of w scaled until no constraint is violated.
     """
-    gram = problem.gram
-    error = errors(coef, decision, gram.diagonal, account.size, gram.rounding)[problem.gram_row]
-    margins = problem.label * (decision[problem.gram_row] + account.bias)
-    counted = problem.lower < problem.upper
-    slackest = float(margins[counted].min())
-    surest = float((margins - error)[counted].min())
-    doubt = float(np.abs(beta) @ error)  # of the squared norm
+    slackest, surest, doubt = margins
     half = 0.5 * account.squared_norm
     primal = half / slackest**2 if slackest > 0 else float("inf")
     highest = (half + 0.5 * doubt) / surest**2 if surest > 0 else float("inf")

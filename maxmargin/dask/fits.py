@@ -21,6 +21,7 @@ from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.callbacks import observed
 
 _FAMILIES: dict[str, str] = {  # rooms or files of the package, and who fits their machines
+    "svm": "maxmargin.dask.kernel_machines",
     "linear": "maxmargin.dask.linear",
     "linear.regression": "maxmargin.dask.least_squares",
     "linear.mce": "maxmargin.dask.least_squares",

@@ -147,9 +147,8 @@ class naming_partition:
         return None
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if isinstance(error, ValueError | TypeError) and not str(error).startswith("Partition "):
-            kind = type(error) if type(error) in (ValueError, TypeError) else ValueError
-            raise kind(f"Partition {self.number}: {error}") from error
+        if type(error) in (ValueError, TypeError) and not str(error).startswith("Partition "):
+            raise type(error)(f"Partition {self.number}: {error}") from error
 
 
 def _names(X: Any) -> np.ndarray | None:

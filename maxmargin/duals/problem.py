@@ -240,7 +240,9 @@ class DualProblem:
 
     def renumbered(self) -> DualProblem:
         """Return the same problem for the Gram matrix of its own rows."""
-        other = self._changed(gram_row=self.own_row, matrix=None)
+        known = self.known_decision
+        known = known if known is None or len(known) == len(self.rows) else known[self.rows]
+        other = self._changed(gram_row=self.own_row, matrix=None, known_decision=known)
         vars(other)["_ascending"] = self._ascending  # as it was
         return other
 

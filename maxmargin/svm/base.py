@@ -225,6 +225,11 @@ class KernelMachine(KernelEstimator):
         def __getattr__(self, name: str) -> Any:
             if self.feature_map_ is not None and name in approximation.OF_EXPANSION:
                 raise AttributeError(approximation.no_expansion(self, name))
+            if name == "slack_" and "distribution_" in vars(self):
+                raise AttributeError(
+                    "slack_ has a number for every training row, and these have stayed where they "
+                    "are: take it from decision_function(X) or predict(X), which are lazy."
+                )
             return object.__getattribute__(self, name)  # raises once more, with its own words
 
     def _check_is_fitted(self) -> None:

@@ -173,12 +173,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             evaluations = self._solved(gram, problems, solver, X, known)
         except InseparableError as error:
             raise self._naming_classes(error, index) from None
-        machines = [(e.rows, scheme.sign * e.coefficients) for e in evaluations]
-        support, n_support, dual_coef = scheme.pack(machines, index)
-        self._keep_support(X, support, dual_coef)
-        self.n_support_ = n_support.astype(np.int32)
-        self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
-        self._keep_margins(evaluations, tasks)
+        self._keep_machines(X, index, evaluations)
+        self._slack = [
+            (rows, np.maximum(0.0, 1.0 - signs * (e.decision + e.bias)))
+            for (rows, signs), e in zip(tasks, evaluations, strict=True)
+        ]
 
         if self.norm_bound is not None:  # folds have the costs that were found
             weights = [C * own for C, own in zip(self.C_, weights, strict=True)]
@@ -216,14 +215,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self._direct_start = sp.csr_array(found.b)
         self.__dict__.pop("_free_and_bounded", None)
         rows = np.arange(len(index))
-        support, n_support, dual_coef = scheme.pack([(rows, b) for b in found.b.T], index)
-        self._keep_support(X, support, dual_coef)
-        self.n_support_ = n_support.astype(np.int32)
-        self.intercept_ = found.b.sum(axis=0) * float(self.fit_intercept)
         self._slack = [(rows, self._direct_losses(index, found.values))]
-        functions = found.values - self.intercept_
-        norms = np.sqrt(np.maximum((found.b * functions).sum(axis=0), 0.0))
-        self.margin_ = np.divide(1.0, norms, out=np.full_like(norms, np.inf), where=norms > 0)
+        functions = found.values - found.b.sum(axis=0) * float(self.fit_intercept)
+        self._keep_functions(X, index, found.b, (found.b * functions).sum(axis=0))
 
         def values(number: np.ndarray, everywhere: bool) -> tuple[Any, list[Found]]:
             folds = OutOfFold(self, gram, number, solver)
@@ -307,13 +301,28 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         names = f"{'Classes' if len(named) == 2 else 'Class'} {' and '.join(named)}"
         return InseparableError(f"{names}: {error}", sides[0], sides[1], error.distance)
 
-    def _keep_margins(self, evaluations: list, tasks: list) -> None:
-        self._slack = [
-            (rows, np.maximum(0.0, 1.0 - signs * (e.decision + e.bias)))
-            for (rows, signs), e in zip(tasks, evaluations, strict=True)
-        ]
+    def _keep_machines(self, X: Any, index: np.ndarray, evaluations: list[Evaluation]) -> None:
+        """Set the attributes of the machines' expansions, over rows of these classes."""
+        scheme = self.scheme_
+        machines = [(e.rows, scheme.sign * e.coefficients) for e in evaluations]
+        support, n_support, dual_coef = scheme.pack(machines, index)
+        self._keep_support(X, support, dual_coef)
+        self.n_support_ = n_support.astype(np.int32)
+        self.intercept_ = np.array([scheme.sign * e.bias for e in evaluations])
         margins = np.array([evaluation.margin for evaluation in evaluations])
-        self.margin_ = float(margins[0]) if len(tasks) == 1 else margins
+        self.margin_ = float(margins[0]) if len(margins) == 1 else margins
+
+    def _keep_functions(
+        self, X: Any, index: np.ndarray, b: np.ndarray, squared_norms: np.ndarray
+    ) -> None:
+        """Set the attributes of a direct form's expansions, over rows of these classes."""
+        rows = np.arange(len(index))
+        support, n_support, dual_coef = self.scheme_.pack([(rows, own) for own in b.T], index)
+        self._keep_support(X, support, dual_coef)
+        self.n_support_ = n_support.astype(np.int32)
+        self.intercept_ = b.sum(axis=0) * float(self.fit_intercept)
+        norms = np.sqrt(np.maximum(squared_norms, 0.0))
+        self.margin_ = np.divide(1.0, norms, out=np.full_like(norms, np.inf), where=norms > 0)
 
     @property
     def slack_(self) -> np.ndarray:

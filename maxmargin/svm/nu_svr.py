@@ -170,7 +170,9 @@ class NuSVR(KernelRegressor):
         self.fit_intercept = fit_intercept
         self.solver = solver
 
-    def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
+    def _part_of_problem(
+        self, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
+    ) -> duals.DualProblem:
         return duals.nu_svr(np.arange(len(y)), y, self.C * weight, self.nu, bias=self.fit_intercept)
 
     def _tube(self, found: Any) -> Any:

@@ -14,6 +14,7 @@ from maxmargin import duals
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
+from maxmargin.evaluation import Evaluation
 from maxmargin.svm.base import SingleMachine
 
 
@@ -191,15 +192,18 @@ class OneClassSVM(OutlierMixin, SingleMachine):
         gram = self._gram(X, kernel)
         problem = duals.one_class(np.arange(gram.n), weight, self.nu)
         (evaluation,) = self._solved(gram, [problem], self._solver(), X)
+        self._keep_region(X, evaluation)
+        self.slack_ = np.maximum(0.0, self.offset_[0] - evaluation.decision)
+        return self
+
+    def _keep_region(self, X: Any, evaluation: Evaluation) -> None:
+        """Set the attributes of the expansion, and of the plane."""
         self._keep_expansions(X, [evaluation])
         self.n_iter_ = int(self.n_iter_[0])
         self.offset_ = -self.intercept_
         self._noise = evaluation.noise
-        rho = self.offset_[0]
-        self.slack_ = np.maximum(0.0, rho - evaluation.decision)
         plane = evaluation.squared_norm > 0  # with w = 0 there is none
-        self.margin_ = rho * evaluation.margin if plane else np.nan
-        return self
+        self.margin_ = self.offset_[0] * evaluation.margin if plane else np.nan
 
     @takes_tensors
     def decision_function(self, X: Any) -> np.ndarray:

@@ -42,9 +42,15 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         "fit_intercept": ["boolean"],
     }
 
-    @abstractmethod
     def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
         """Return the dual problem of these targets and weights."""
+        return self._part_of_problem(y, weight, weight)
+
+    @abstractmethod
+    def _part_of_problem(
+        self, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
+    ) -> duals.DualProblem:
+        """Return the problem on part of the rows, with the costs that all of them gave."""
 
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
@@ -100,11 +106,15 @@ class KernelRegressor(RegressorMixin, SingleMachine):
         margins: np.ndarray,
     ) -> None:
         """Set what is said of the rows and of the outputs, a number where there is one of these."""
-        tube = self._tube(tubes[0] if one else tubes)
+        tube = self._keep_tubes(one, tubes, margins)
         slack = np.maximum(0.0, np.abs(values - outputs) - np.reshape(tube, (-1, 1)))
         self.slack_ = slack[0] if one else slack.T
+
+    def _keep_tubes(self, one: bool, tubes: np.ndarray, margins: np.ndarray) -> Any:
+        """Set what is said of the outputs; returns half the width of their tubes."""
         self.margin_ = float(margins[0]) if one else margins
         self.n_iter_ = int(self.n_iter_[0]) if one else self.n_iter_
+        return self._tube(tubes[0] if one else tubes)
 
     def _replicate_fits(self, X: Any, y: Any) -> Any:
         """Return what fits clones of this machine to replicates of the data, or None."""
@@ -335,13 +345,15 @@ class SVR(KernelRegressor):
         self.norm_bound = norm_bound
         self.approximation = approximation
 
-    def _problem(self, y: np.ndarray, weight: np.ndarray) -> duals.DualProblem:
+    def _part_of_problem(
+        self, y: np.ndarray, weight: np.ndarray, whole: np.ndarray
+    ) -> duals.DualProblem:
         if np.isinf(self.C):
             raise ValueError(
                 "The hard tube (C=inf) is found by raising C, which SVR.fit does on its own: with "
                 "other costs beside it use GridSearchCV, or a large C."
             )
-        cost = cost_per_weight(self.C, self.lam, float(weight.sum())) * weight
+        cost = cost_per_weight(self.C, self.lam, float(whole.sum())) * weight
         return self._with_costs(y, cost)
 
     def _with_costs(self, y: np.ndarray, cost: np.ndarray) -> duals.DualProblem:

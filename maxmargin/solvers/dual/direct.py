@@ -54,6 +54,7 @@ from maxmargin.duals.direct import DirectProblem
 from maxmargin.gram import RowStore
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
+from maxmargin.solvers.dual.direct_certificate import DirectSums, certified
 
 _FIRST = 1024  # rows of the first set
 _INNER, _LAST = 0.2, 0.6  # of the violation, to which a set is solved, but not below that of tol
@@ -69,7 +70,6 @@ _NEARBY, _JOINING = 0.1, 2  # how near to violating, and how many, join a row's 
 _REPAIRS = 4  # times that a method may go on from what its certificate refuses
 _DEVIATIONS = 8  # that rounding may be wrong by, at worst
 _KEPT = 0.4  # of the memory, for rows
-_EPSILON = float(np.finfo(float).eps)
 _PASSES = 6  # over the rows, before gradients are worth their blocks
 
 
@@ -460,34 +460,7 @@ def _evaluate(
 ) -> DirectEvaluation:
     gram, b = problem.gram, solution.b
     values = problem.values(b, gram.matmat(b, workers=watch.workers))
-    dual, gap = problem.objectives(b, values)
-    sizes = np.sqrt(np.maximum(gram.diagonal, 0.0) + float(problem.bias))
-    weights = (np.abs(b) * sizes[:, None]).sum(axis=0)
-    # errors of the values times what multiplies them: variables, and costs that the losses have
-    reach = np.abs(b).sum() + 2.0 * float(problem.most.sum())
-    error = (gram.rounding + len(b) ** 0.5) * _EPSILON * float(weights.max(initial=0.0))
-    rounding = error * float(sizes.max(initial=0.0)) * reach
-    found = violations(values, b, problem.y, problem.cost, problem.most)
-    violation = float(found.max(initial=0.0))
-    low, high = problem.walls()
-    outside = float(np.maximum(low - b, b - high).max(initial=0.0))
-    infeasibility = max(outside, float(np.abs(b.sum(axis=1)).max(initial=0.0)))
-    status = solution.status
-    if violation <= watch.tol:
-        status = Status.CONVERGED
-    elif status is Status.CONVERGED:
-        status = Status.STALLED
-    primal = dual + gap
-    certificate = DualCertificate(
-        primal=primal,
-        dual=dual,
-        gap=gap,
-        relative_gap=(gap + rounding) / max(abs(primal), abs(dual), np.finfo(float).tiny),
-        kkt_violation=violation,
-        infeasibility=infeasibility,
-        status=status,
-        tol=watch.tol,
-        spectrum=gram.spectrum,
-        rounding=rounding,
-    )
+    sums = DirectSums.of(problem, b, values, gram.diagonal)
+    roundings = gram.rounding + len(b) ** 0.5
+    certificate = certified(sums, roundings, solution.status, watch.tol, gram.spectrum)
     return DirectEvaluation(problem, b, values, steps, certificate)

@@ -12,6 +12,7 @@ import numpy as np
 
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu.dual.kkt import (
+    Extremes,
     levels_of,
     nothing_seen,
     score_of,
@@ -42,9 +43,25 @@ class KKTState(NamedTuple):
     drift: float
 
 
+class KKTSums(NamedTuple):
+    """The same before it is put together: extremes and sums, to which those of more rows add.
+
+    ``drift`` and ``amount`` are of each group: by how much the variables have left the start, and
+    the sum of their sizes. ``outside`` is by how much one has left its box.
+    """
+
+    seen: Extremes
+    drift: np.ndarray
+    amount: np.ndarray
+    squared_norm: float
+    linear: float
+    outside: float
+    size: float
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def kkt_state(variables, n_groups, beta, start, decision, diagonal):
-    """Weigh a point of a dual problem, given its decision ``D = K coef`` in float64."""
+def kkt_sums(variables, n_groups, beta, start, decision, diagonal):
+    """Look at every variable of a point, given its decision ``D = K coef`` in float64."""
     groups = max(n_groups, 1)
     seen = nothing_seen(n_groups)
     drift = np.zeros(groups)
@@ -71,13 +88,19 @@ def kkt_state(variables, n_groups, beta, start, decision, diagonal):
         if coef[i] != 0.0:
             squared_norm += coef[i] * decision[i]
             size += abs(coef[i]) * math.sqrt(abs(diagonal[i]))
-    violation, _ = widest_pair(seen, n_groups)
-    levels = levels_of(seen, n_groups)[:n_groups]
-    off = 0.0
+    return KKTSums(seen, drift, amount, squared_norm, linear, outside, size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def kkt_state(sums, n_groups):
+    """Put the sums over all variables together."""
+    violation, _ = widest_pair(sums.seen, n_groups)
+    levels = levels_of(sums.seen, n_groups)[:n_groups]
+    outside, off = sums.outside, 0.0
     for g in range(n_groups):
-        outside = max(outside, abs(drift[g]))
-        off += (abs(drift[g]) + 2.0**-51 * amount[g]) * abs(levels[g])
-    return KKTState(levels, violation, squared_norm, linear, outside, size, off)
+        outside = max(outside, abs(sums.drift[g]))
+        off += (abs(sums.drift[g]) + 2.0**-51 * sums.amount[g]) * abs(levels[g])
+    return KKTState(levels, violation, sums.squared_norm, sums.linear, outside, sums.size, off)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -139,25 +162,37 @@ def weigh(variables, n_groups, readings, beta, start, coef, decision, diagonal, 
     ``rounding`` is that of a kernel value (``Gram.rounding``). The formula of the gap is at the top
     of :mod:`maxmargin.certificate`.
     """
-    known = kkt_state(variables, n_groups, beta, start, decision, diagonal)
-    levels = known.levels
+    known = kkt_state(kkt_sums(variables, n_groups, beta, start, decision, diagonal), n_groups)
+    widen(readings, known.levels)
+    error = errors(terms_of(coef), decision, diagonal, known.size, rounding)
+    between, doubt = gap(variables, beta, decision, known.levels, error)
+    noise = 0.0  # only a margin that is not fixed is compared with it
+    if readings.margin_weights.shape[0] > 0:
+        total, longest, common = lengths(variables, beta, diagonal)
+        noise = noise_of(total, longest, common, known.size)
+    return accounted(known, readings, between, doubt, noise)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def widen(readings, levels):
+    """Move the levels so that a tube is not narrower than nothing: that is rounding."""
     tube = reading(readings.tube_weights, levels, 0.0)
-    if tube < 0.0:  # it cannot be narrower than nothing: that is rounding
+    if tube < 0.0:
         weights = readings.tube_weights
         length = 0.0
         for g in range(levels.shape[0]):
             length += weights[g] * weights[g]
         for g in range(levels.shape[0]):
             levels[g] -= tube * (weights[g] / length)
-        tube = reading(readings.tube_weights, levels, 0.0)
-    error = errors(coef, decision, diagonal, known.size, rounding)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def accounted(known, readings, between, doubt, noise):
+    """Put an account together: a state, and the gap between the objectives with its doubt."""
+    levels = known.levels
     dual = -(0.5 * known.squared_norm + known.linear)
-    between, doubt = gap(variables, beta, decision, levels, error)
     primal = dual + between
     doubt += known.drift + _EPS * (abs(primal) + abs(dual))
-    noise = 0.0  # only a margin that is not fixed is compared with it
-    if readings.margin_weights.shape[0] > 0:
-        noise = _noise(variables, beta, diagonal, known.size)
     return Account(
         primal,
         dual,
@@ -168,7 +203,7 @@ def weigh(variables, n_groups, readings, beta, start, coef, decision, diagonal, 
         known.infeasibility,
         reading(readings.bias_weights, levels, 0.0),
         reading(readings.margin_weights, levels, 1.0),
-        tube,
+        reading(readings.tube_weights, levels, 0.0),
         known.squared_norm,
         noise,
         known.size,
@@ -188,14 +223,20 @@ def reading(weights, levels, fixed):
 
 
 @njit(cache=True, nogil=True)
-def errors(coef, decision, diagonal, size, rounding):
+def terms_of(coef):
+    """Terms of ``K coef``: entries that are not zero."""
+    terms = 0.0
+    for i in range(coef.shape[0]):
+        terms += coef[i] != 0.0
+    return terms
+
+
+@njit(cache=True, nogil=True)
+def errors(terms, decision, diagonal, size, rounding):
     """Bound on the rounding of each entry of ``K coef``: of the kernel's values, and of the sum.
 
     A sum is one of at most ``SUMMED`` terms at a time.
     """
-    terms = 0.0
-    for i in range(coef.shape[0]):
-        terms += coef[i] != 0.0
     roundings = rounding + min(terms, SUMMED) + terms / SUMMED + 2.0
     out = np.empty(decision.shape[0])
     for i in range(decision.shape[0]):
@@ -213,11 +254,10 @@ def relative(gap, primal, dual):
 
 
 @njit(cache=True, nogil=True)
-def _noise(variables, beta, diagonal, size):
-    """Rounding of a decision value ``sum_t o_t b_t K_tx`` at the support vectors.
+def lengths(variables, beta, diagonal):
+    """Sum of the variables' sizes, largest kernel value of a support vector, and of most rows.
 
-    At least that of most rows of the problem, for support vectors whose own kernel value is zero; a
-    few rows with huge values do not count.
+    A few rows with huge values do not count in the latter.
     """
     count = 0
     longest = 0.0
@@ -239,4 +279,13 @@ def _noise(variables, beta, diagonal, size):
         if above > _FEW * count:
             break
         common *= 0.5
+    return total, longest, common
+
+
+@njit(cache=True, nogil=True)
+def noise_of(total, longest, common, size):
+    """Rounding of a decision value ``sum_t o_t b_t K_tx`` at the support vectors.
+
+    At least that of most rows of the problem, for support vectors whose own kernel value is zero.
+    """
     return RESOLVED * _EPS * max(size * math.sqrt(longest), common * total)

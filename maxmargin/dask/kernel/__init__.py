@@ -1,0 +1,1 @@
+"""Kernel machines on rows that lie in many places, exactly: chunking over the partitions."""

@@ -1,0 +1,149 @@
+"""Fits of the five kernel machines on Dask collections, to the same certificate as in memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from maxmargin.certificate import DualCertificate
+from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.kernel.candidates import Candidates
+from maxmargin.dask.kernel.chunking import Chunking, Outcome
+from maxmargin.dask.kernel.direct_form import DirectForm
+from maxmargin.dask.kernel.dual_form import DualForm
+from maxmargin.dask.kernel.forms import Form
+from maxmargin.dask.kernel.machines import form_of
+from maxmargin.dask.kernel.parameters import resolved
+from maxmargin.dask.rows import Partitions, shell_of
+from maxmargin.evaluation import Evaluation
+from maxmargin.kernels import Input
+from maxmargin.progress import Monitor
+from maxmargin.svm.base import KernelMachine
+from maxmargin.svm.classification import KernelClassifier
+from maxmargin.svm.one_class import OneClassSVM
+from maxmargin.svm.svr import KernelRegressor
+
+
+@fit_partitions.register
+def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: Any) -> Any:
+    """Fit a kernel machine where its rows lie."""
+    if machine.approximation is not None:  # a linear machine on features: another road
+        return fit_partitions.dispatch(object)(machine, X, y, sample_weight)
+    kernel = machine._validated_kernel()
+    _refuse(machine, kernel)
+    with machine._watched() as monitor:
+        rows = _looked_at(machine, X, y, sample_weight, kernel, monitor)
+        shell = shell_of(machine)
+        if rows.cluster.client is not None and shell.cache_size == "auto":
+            shell.cache_size = rows.cluster.budget() / (1 << 21)
+        machine.kernel_ = kernel = resolved(rows, kernel)
+        form = form_of(machine, shell, kernel, rows)
+        chunking = Chunking(rows, form, machine.tol, machine.max_iter, machine.n_jobs, monitor)
+        outcome = chunking.run()
+        certificates = [certificate for certificate, _ in outcome.judged]
+        monitor.chosen = outcome.chosen
+        machine._keep_certificate(
+            DualCertificate.worst(certificates), outcome.steps.tolist(), monitor
+        )
+    _keep(machine, rows, form, outcome)
+    machine._warn_unfinished(machine.certificate_)
+    return machine
+
+
+def _refuse(machine: Any, kernel: Any) -> None:
+    """Refuse what needs all rows in one place."""
+    name = type(machine).__name__
+    if kernel.pairwise:
+        raise ValueError(
+            "A precomputed kernel is a matrix of all rows against all rows, which partitions of "
+            "rows do not have: give the data and a kernel, or compute the matrix and fit in memory."
+        )
+    automatic = [
+        k for k, value in kernel.get_params().items() if k.endswith("shift") and value == "auto"
+    ]
+    if kernel.input is Input.SEQUENCES and automatic:
+        raise ValueError(
+            f"{automatic[0]}='auto' takes eigenvalues of the matrix of all rows: give a number."
+        )
+    if machine.norm_bound is not None:
+        raise ValueError(
+            f"{name}(norm_bound=...) is not fitted to Dask collections: use C or lam there, or "
+            "LinearSVC, which has a bound for the features of Nystroem."
+        )
+    if getattr(machine, "probability", False) not in (False, "deprecated"):
+        raise ValueError(
+            f"{name}(probability={machine.probability!r}) takes five more fits, which are not made "
+            "on Dask collections: fit with probability=False, and calibrate the values of "
+            "decision_function on rows that were held out (scikit-learn's CalibratedClassifierCV "
+            "with FrozenEstimator), or take LogisticRegression on the features of Nystroem."
+        )
+    if machine.trace:
+        raise ValueError(
+            f"{name}(trace=...) records every step of a solver, and here these are on workers: use "
+            "callback, which is called after every round."
+        )
+    if isinstance(machine, KernelRegressor) and np.isinf(machine.C):
+        raise ValueError(
+            f"{name}(C=inf), the hard tube, is found by raising C, which is not done on Dask "
+            "collections: give a C so large that no row reaches it."
+        )
+
+
+def _looked_at(
+    machine: Any, X: Any, y: Any, sample_weight: Any, kernel: Any, monitor: Monitor
+) -> Partitions:
+    """Check the collections where they lie."""
+    options: dict[str, Any] = {"kernel": kernel, "stopped": lambda: None}
+    if isinstance(machine, KernelClassifier):
+        return Partitions.of(machine, X, y, sample_weight, classes=True, **options)
+    if isinstance(machine, KernelRegressor):
+        return Partitions.of(
+            machine, X, y, sample_weight, y_numeric=True, multi_output=True, **options
+        )
+    return Partitions.of(machine, X, None, sample_weight, **options)
+
+
+# -- what is set -----------------------------------------------------------------------------------
+
+
+def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
+    """Set what a fit in memory sets."""
+    support = outcome.support
+    machine.device_ = outcome.summary.device
+    for name in ("C_", "lam_", "_betas", "_slack", "_free_and_bounded", "_direct_start", "slack_"):
+        vars(machine).pop(name, None)
+    if isinstance(form, DirectForm):
+        squared_norms = outcome.judged[0][1]
+        machine._keep_functions(support.X, support.y, support.beta[0].T, squared_norms)
+    else:
+        assert isinstance(form, DualForm)
+        evaluations = _evaluations(form, support, outcome)
+        if isinstance(machine, KernelClassifier):
+            machine._keep_machines(support.X, support.y, evaluations)
+        elif isinstance(machine, OneClassSVM):
+            machine._keep_region(support.X, evaluations[0])
+        else:
+            machine._keep_expansions(support.X, evaluations)
+            tubes = np.array([evaluation.levels.tube for evaluation in evaluations])
+            margins = np.array([evaluation.margin for evaluation in evaluations])
+            machine._keep_tubes(not rows.summaries[0].outputs, tubes, margins)
+    machine.support_ = support.place[machine.support_]
+    if rows.n < 1 << 31:
+        machine.support_ = machine.support_.astype(np.int32)
+    machine.shape_fit_ = (rows.n, *getattr(support.X, "shape", (0,))[1:])
+    if isinstance(machine, KernelClassifier):
+        machine.calibration_ = None
+        machine.probA_, machine.probB_ = np.empty(0), np.empty(0)
+    machine.distribution_ = rows.cluster.distribution
+
+
+def _evaluations(form: DualForm, support: Candidates, outcome: Outcome) -> list[Evaluation]:
+    """Return the evaluation of each task on its support vectors."""
+    found = []
+    coef = form.coefficients(support.y, support.weight, support.beta)
+    for k, rows in enumerate(form.own(support.y, support.n)):
+        known, unit = outcome.judged[k][1]
+        found.append(replace(known, rows=rows, coefficients=coef[k, rows] / unit))
+    return found
