@@ -14,6 +14,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,17 +22,17 @@ import dask
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import _num_samples
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
-from maxmargin.dask.answers import _joined
+from maxmargin.dask.answers import _joined, answered, scored
 from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
 from maxmargin.dask.collections import in_columns, partitions_of, pieces_of
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.base import Estimator
-from maxmargin.estimators.collections import is_collection
+from maxmargin.estimators.collections import ANSWERS, is_collection
 from maxmargin.progress import Monitor
 from maxmargin.selection.plan import Sharing
 from maxmargin.selection.scoring import Place, Result, Scoring, Watch, Work
@@ -135,10 +136,9 @@ class WorkersPlace(Place):
         self.cluster.distribution.rounds += 1
         try:
             while futures:
-                try:
-                    done = wait(futures, timeout=_INTERVAL, return_when="FIRST_COMPLETED").done
-                except TimeoutError:
-                    done = set()
+                done: set = set()
+                with suppress(TimeoutError):
+                    done = wait(list(futures), _INTERVAL, return_when="FIRST_COMPLETED").done
                 for future in done:
                     answer = future.result()
                     yield futures.pop(future), answer
@@ -284,6 +284,48 @@ def _searched(search: Search, X: Any, y: Any, sample_weight: Any, **params: Any)
         search._search(stand_in, labels, gathered, place)
     search.distribution_ = cluster.distribution
     return search
+
+
+def scored_search(search: Search, X: Any, y: Any = None, **params: Any) -> float:
+    """Return the score of a search's best estimator on collections, by the search's scorer.
+
+    Answers are made where the rows lie, and only these are gathered.
+    """
+    check_is_fitted(search)
+    known = search._in_scikit_learn()
+    best = search.best_estimator_
+    if search.scoring is None and isinstance(best, Estimator):
+        return best.score(X, y, **params)
+    given = {"y": y, **params}
+    found = dict(zip(given, dask.compute(*given.values()), strict=True))
+    known.best_estimator_ = _Answering(best)
+    return known.score(X, **{name: _as_array(value) for name, value in found.items()})
+
+
+def _as_array(value: Any) -> Any:
+    return _joined(value) if isinstance(value, list) else value
+
+
+class _Answering:
+    """A fitted estimator whose answers to collections are gathered, as scorers want them."""
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._estimator, name)
+        if name not in ANSWERS:
+            return found
+
+        def answer(X: Any) -> Any:
+            (said,) = dask.compute(answered(self._estimator, name, X, {}))
+            return np.asarray(_as_array(said))
+
+        return answer
+
+    def score(self, X: Any, y: Any = None, **options: Any) -> float:
+        """Return the estimator's own score."""
+        return scored(self._estimator, X, y, **options)
 
 
 class _Gathered(Place):
