@@ -37,10 +37,10 @@ from maxmargin import (
 from maxmargin.backends.cpu.dual.momentum import conjugate_steps
 from maxmargin.backends.cpu.dual.steps import CONVERGED, Block, steps_among
 from maxmargin.backends.threads import on_one_blas_thread
+from maxmargin.gram.matrices import Matrices
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
 from maxmargin.multiclass import ErrorCorrectingCode, OneVsRest
 from maxmargin.progress import Monitor
-from maxmargin.selection import run
 from maxmargin.solution import Status
 from maxmargin.solvers import Seed, SeededSMO, Watch, drive
 from maxmargin.solvers.dual.seeded import SeededSMORun
@@ -71,10 +71,10 @@ def diabetes(n=200):
 def never_fitted(monkeypatch):
     """Let no fit go another way than the shared one."""
 
-    def refuse(self, params, train, test):
+    def refuse(self, params, train, test, watch):
         raise AssertionError(f"{params} was really fitted")
 
-    monkeypatch.setattr("maxmargin.selection.evaluation.Evaluation._fitted", refuse)
+    monkeypatch.setattr("maxmargin.selection.scoring.Scoring._fitted", refuse)
 
 
 def assert_same_scores(search, reference, within=1e-12):
@@ -825,8 +825,8 @@ def test_sharing_is_shared(monkeypatch):
 
         monkeypatch.setattr(kind, name, counted)
 
-    counting(run.Matrices, "prepare")
-    counting(run.Matrices, "of")
+    counting(Matrices, "prepare")
+    counting(Matrices, "of")
     counting(SeededSMO, "begin")
     X, y = iris()
     SVCSearchCV(GRID, cv=4, n_jobs=1).fit(X, y)

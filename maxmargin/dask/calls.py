@@ -7,7 +7,9 @@ from typing import Any
 
 from maxmargin.dask.answers import answered, scored
 from maxmargin.dask.fits import fit, learn
+from maxmargin.dask.search import scored_search
 from maxmargin.estimators.collections import ANSWERS, is_collection
+from maxmargin.selection.search import Search
 
 
 def called(machine: Any, name: str, *args: Any, **options: Any) -> Any:
@@ -24,6 +26,8 @@ def called(machine: Any, name: str, *args: Any, **options: Any) -> Any:
         )
     if name in ANSWERS:
         return answered(machine, name, X, others)
+    if name == "score" and isinstance(machine, Search):
+        return scored_search(machine, X, **others)
     if name == "score":
         return scored(machine, X, **others)
     if name == "partial_fit":

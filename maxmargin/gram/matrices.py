@@ -6,6 +6,7 @@ make each next RBF matrix a matter of one exponential an entry.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels import Kernel, Precomputed
 from maxmargin.kernels.base import Validity
+
+_KEPT = 2  # matrices that are kept at a time, at most: one that is in use, and the next
 
 
 class Matrices:
@@ -39,6 +42,8 @@ class Matrices:
            [0.135, 1.   ]], dtype=float32)
     """
 
+    _several = 2  # kernels from which on primitives are worth a matrix of their own
+
     def __init__(self, X: Any, dtype: Any, workers: Workers = ALONE) -> None:
         self.X, self.dtype, self.workers = X, np.dtype(dtype), workers
         self.n = X.shape[0] if hasattr(X, "shape") else len(X)
@@ -60,7 +65,7 @@ class Matrices:
         program = kernels[0].lower()
         self._kept = None
         wanted = len(program.primitives) * self.nbytes
-        if len(kernels) < 2 or wanted > memory or program.calls_python:
+        if len(kernels) < self._several or wanted > memory or program.calls_python:
             return
         points = cpu.Operand.prepare(program, self.X, shared=True)
         kept = np.empty((len(program.primitives), self.n, self.n), dtype=self.dtype)
@@ -74,9 +79,7 @@ class Matrices:
     @on_one_blas_thread
     def of(self, kernel: Kernel, place: int = 0) -> np.ndarray:
         """Return the matrix of a resolved kernel; it lasts until the next one at its place."""
-        while len(self._values) <= place:
-            self._values.append(np.empty((self.n, self.n), dtype=self.dtype))
-        program, values = kernel.lower(), self._values[place]
+        program, values = kernel.lower(), self._room(place)
         if self._kept is not None and shares_primitives(program, self._kept[0]):
             _, kept, factors = self._kept
 
@@ -91,6 +94,46 @@ class Matrices:
             workers = ALONE if program.calls_python else self.workers
             cpu.kernel_square(program, points, np.arange(self.n), values, workers)
         return values
+
+    def _room(self, place: int) -> np.ndarray:
+        while len(self._values) <= place:
+            self._values.append(np.empty((self.n, self.n), dtype=self.dtype))
+        return self._values[place]
+
+
+class KeptMatrices(Matrices):
+    """Matrices that several threads ask for one by one: the last ones, and primitives, are kept.
+
+    Each thread works alone.
+    """
+
+    _several = 1
+
+    def __init__(self, X: Any, dtype: Any) -> None:
+        super().__init__(X, dtype)
+        self._lock, self._count = threading.RLock(), 1
+        self._last: list[tuple[Kernel, np.ndarray]] = []
+
+    def prepare(self, kernels: list[Kernel], memory: int) -> None:
+        """Compute the primitives of a kernel, where they are others than the last ones."""
+        with self._lock:
+            program = kernels[0].lower()
+            if self._kept is None or not shares_primitives(program, self._kept[0]):
+                super().prepare(kernels, memory)
+            taken = 0 if self._kept is None else self._kept[1].nbytes
+            self._count = 1 + int(min(max(memory - taken, 0) // self.nbytes, _KEPT - 1))
+
+    def of(self, kernel: Kernel, place: int = 0) -> np.ndarray:
+        """Return the matrix of a resolved kernel; it lasts as long as someone holds it."""
+        with self._lock:
+            found = next((entry for entry in self._last if entry[0] == kernel), None)
+            if found is None:
+                del self._last[: max(len(self._last) - self._count + 1, 0)]
+                self._last.append(found := (kernel, super().of(kernel)))
+            return found[1]
+
+    def _room(self, place: int) -> np.ndarray:
+        return np.empty((self.n, self.n), dtype=self.dtype)
 
 
 def shares_primitives(first: Program, second: Program) -> bool:

@@ -13,9 +13,10 @@ from sklearn.utils.validation import column_or_1d
 
 from maxmargin import memory
 from maxmargin.backends.device import Placement
+from maxmargin.backends.threads import Workers
 from maxmargin.estimators.data import validate_data
 from maxmargin.gram import Gram
-from maxmargin.gram.matrices import Matrices
+from maxmargin.gram.matrices import KeptMatrices, Matrices
 from maxmargin.kernels import Input, Kernel
 from maxmargin.selection.plan import Candidate
 from maxmargin.selection.targets import Fold, Labels, Numbers, Targets
@@ -72,7 +73,8 @@ class DataSet:
 
     The rows are put in order of their class, and within it of the split that holds them out: the
     rows of a problem are then a few stretches of the matrix, and those of a class a single one.
-    ``machine`` is the first of those that learn from them; ``budget`` is in bytes.
+    ``machine`` is the first of those that learn from them; ``budget`` is in bytes. With a dict for
+    ``kept``, kernel matrices stay in it.
     """
 
     machine: Any
@@ -82,6 +84,7 @@ class DataSet:
     folds: list[Fold]
     budget: int
     placement: Placement
+    kept: dict[Any, KeptMatrices] | None = None
 
     @classmethod
     def of(cls, candidate: Candidate, rows: Rows, splits: Splits) -> DataSet:
@@ -108,6 +111,12 @@ class DataSet:
     def gram(self, kernel: Kernel) -> Gram:
         """Return the Gram matrix of all rows."""
         return Gram.of(self.X, kernel, memory=self.budget)
+
+    def matrices(self, dtype: Any, workers: Workers) -> Matrices:
+        """Return what makes whole kernel matrices of all rows."""
+        if self.kept is None:
+            return Matrices(self.X, dtype, workers)
+        return self.kept.setdefault(dtype, KeptMatrices(self.X, dtype))
 
     def room(self, matrices: Matrices, threads: int, one_by_one: bool) -> tuple[int, int, int]:
         """Threads, matrices at a time, and bytes left for the primitives.

@@ -1,25 +1,20 @@
-"""The scores of candidates on splits: by sharing where possible, else by fits one by one."""
+"""The scores of all candidates of a search: rounds, candidates that are dropped, and the table."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
-from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.progress import Monitor
-from maxmargin.selection.held_out import HeldOut
-from maxmargin.selection.plan import Candidate, Sharing, last_step, own_prefix
-from maxmargin.selection.run import SharedFits
+from maxmargin.selection.plan import Sharing
 from maxmargin.selection.scikit_learn import Manners
+from maxmargin.selection.scoring import Place, Scoring, Split, Watch, Work
 
 if TYPE_CHECKING:
     from maxmargin.selection.search import Search
 
-Split = tuple[np.ndarray, np.ndarray]
 _FIRST = 2  # splits on which all candidates are scored before any is pruned
 
 
@@ -30,19 +25,17 @@ class Evaluation:
     dropped, and ``n_missing`` fits were not made when the work was stopped.
     """
 
-    def __init__(self, search: Search, manners: Manners, estimator: Any) -> None:
+    def __init__(self, search: Search, manners: Manners, estimator: Any, place: Place) -> None:
         self.manners, self.estimator, self.n_splits = manners, estimator, search.n_splits_
         self.verbose, self.prune_margin = search.verbose, search.prune_margin
-        self.monitor = Monitor(search.time_limit)
-        self.workers = Workers(thread_count(search.n_jobs), self.monitor.stopped)
-        self.sharing = Sharing(self.n_splits)
+        self.place, self.sharing = place, Sharing(self.n_splits)
+        self.watch = Watch.of(search.n_jobs, Monitor(search.time_limit), self.sharing)
         self.candidates: list[dict] = []
-        self.splits: list[Split] = []
+        self.scoring: Scoring | None = None
         self.found: dict[tuple[int, int], dict] = {}
         self.columns: dict[str, list] = {}
         self.results: list[dict] = []
         self.n_pruned = self.n_missing = 0
-        self._sides: dict[tuple[int, bool, bool], tuple[Any, Any]] = {}
 
     def score(self, candidates: list[dict], splits: list[Split], **columns: Any) -> dict:
         """Score candidates on splits; returns the table of all rounds so far.
@@ -62,8 +55,7 @@ class Evaluation:
             each, fits = f"{len(candidates)} candidates", len(splits) * len(candidates)
             print(f"Fitting {len(splits)} folds for each of {each}, totalling {fits} fits")
         first = len(self.candidates)
-        self.splits = splits
-        self._sides.clear()
+        self.scoring = Scoring(self.manners, self.estimator, splits)
         self.candidates += candidates
         self.sharing.n_candidates = len(self.candidates)
         for name, value in columns.items():
@@ -135,91 +127,12 @@ class Evaluation:
 
     def _evaluate(self, numbers: list[int], splits: list[int]) -> None:
         """Find the results of some candidates on some splits."""
-        candidates = [self._candidate(k) for k in numbers]
-        given, name = self.manners.fit_params, f"{own_prefix(self.estimator)}sample_weight"
-        others = sorted(given.keys() - {name})
-        if others:
-            reason = f"Only a fit of its own knows what to do with {', '.join(others)}."
-            self.sharing.leave_alone(candidates, splits, reason)
-        else:
-            fits = SharedFits(
-                self.manners,
-                [(split, *self.splits[split]) for split in splits],
-                given.get(name),
-                self.workers,
-                self.monitor,
-                self.sharing,
-            )
-            outcomes = fits.outcomes(candidates)
-            while (held_out := self._next(outcomes)) is not None:
-                candidate, split = held_out.candidate, held_out.split
-                self._keep(candidate.number, split, self._scored(held_out))
-                self.sharing.note(candidate, split, held_out.how)
-        for k in numbers:
-            for split in splits:
-                if (k, split) not in self.found:
-                    self._keep(k, split, self._fitted(self.candidates[k], *self.splits[split]))
-
-    def _next(self, outcomes: Iterator[HeldOut]) -> HeldOut | None:
-        """Work until there is another machine to score; Ctrl-C ends that at the next good place."""
-        self.workers.check()
-        with self.monitor.catching_interrupts():
-            return next(outcomes, None)
-
-    def _keep(self, k: int, split: int, result: dict) -> None:
-        """Keep a result, and tell of it as ``GridSearchCV`` does."""
-        self.found[k, split] = result
-        if self.verbose > 1:
-            print(_told(self.candidates[k], split, self.n_splits, result, self.verbose))
-
-    def _candidate(self, number: int) -> Candidate:
-        params, own = self.candidates[number], own_prefix(self.estimator)
-        estimator = clone(self.estimator).set_params(**clone(params, safe=False))
-        others = {name: value for name, value in params.items() if not name.startswith(own)}
-        return Candidate(number, estimator, others)
-
-    def _scored(self, held_out: HeldOut) -> dict:
-        """Score what is known of a machine."""
-        manners, candidate, split = self.manners, held_out.candidate, held_out.split
-        train, test = self.splits[split]
-        which = {"test_scores": test}
-        if manners.train_too:
-            which["train_scores"] = train
-        sides = {name: (*self._side(held_out, rows), rows) for name, rows in which.items()}
-
-        def fit() -> Any:
-            X, y = self._side(held_out, train)
-            return clone(candidate.estimator).fit(X, y, **manners.fit_params_on(train))
-
-        machine = held_out.on([X for X, *_ in sides.values()], fit)
-        return manners.scored(machine, held_out.seconds, sides)
-
-    def _side(self, held_out: HeldOut, rows: np.ndarray) -> tuple[Any, Any]:
-        """X and y of one side of a split, always the same objects, cut out once."""
-        candidate, train = held_out.candidate, self.splits[held_out.split][0]
-        key = held_out.split, rows is train, candidate.pairwise
-        if key not in self._sides:
-            self._sides[key] = self.manners.side(candidate.estimator, rows, train)
-        return self._sides[key]
-
-    def _fitted(self, params: dict, train: np.ndarray, test: np.ndarray) -> dict:
-        """Fit and score as ``GridSearchCV`` does, in the time that is left."""
-        estimator, limit = clone(self.estimator), self.monitor.time_limit
-        if limit is None:
-            return self.manners.fitted_and_scored(estimator, params, train, test)
-        self.workers.check()
-        machine = last_step(estimator)
-        if hasattr(machine, "time_limit"):
-            machine.time_limit = min(limit - self.monitor.seconds, machine.time_limit or np.inf)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            result = self.manners.fitted_and_scored(estimator, params, train, test)
-        self.workers.check()  # nobody is warned of a fit that does not count
-        for warning in caught:
-            warnings.warn_explicit(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
-        return result
+        assert self.scoring is not None
+        work = Work({k: self.candidates[k] for k in numbers}, splits, splits)
+        for k, split, result in self.place.results(self.scoring, work, self.watch):
+            self.found[k, split] = result
+            if self.verbose > 1:
+                print(_told(self.candidates[k], split, self.n_splits, result, self.verbose))
 
 
 def _told(params: dict, split: int, n_splits: int, result: dict, verbose: int) -> str:

@@ -24,8 +24,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.selection.evaluation import Evaluation, Split
+from maxmargin.selection.evaluation import Evaluation
 from maxmargin.selection.scikit_learn import Manners
+from maxmargin.selection.scoring import Split
 from maxmargin.selection.search import Search
 
 _ROWS_OF_A_CLASS = 2  # on each split of the smallest first round

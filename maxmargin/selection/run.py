@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,17 +27,18 @@ from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
 from maxmargin.evaluation import Evaluation
 from maxmargin.gram import Definiteness, DeviceGram, Gram
-from maxmargin.gram.matrices import Matrices, Resident, shares_primitives
+from maxmargin.gram.matrices import Resident, shares_primitives
 from maxmargin.kernels import Input, Kernel
 from maxmargin.kernels.base import Validity
 from maxmargin.progress import Monitor
 from maxmargin.selection.cost_path import CostPath
-from maxmargin.selection.data_set import SEVERAL, DataSet, Rows, Splits, used_rows
+from maxmargin.selection.data_set import SEVERAL, DataSet
 from maxmargin.selection.direct_path import direct_outcomes
 from maxmargin.selection.held_out import HeldOut
 from maxmargin.selection.linear_path import linear_outcomes
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
-from maxmargin.selection.scikit_learn import Manners, Transformers
+from maxmargin.selection.scikit_learn import Manners
+from maxmargin.selection.shared_data import SharedData, TrainingSide
 from maxmargin.selection.targets import Fold, Labels
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.seeded import warm_start_ratio
@@ -66,31 +67,24 @@ class KernelJob:
     K: Any = None
 
 
-class TrainingSide(NamedTuple):
-    """Training rows of a split, its other rows' numbers, and the transformers fitted to it."""
-
-    split: int
-    test: np.ndarray
-    X: Any
-    y: Any
-    weight: Any
-    transformers: Transformers | None
-
-
 @dataclass(frozen=True)
 class SharedFits:
-    """The fits of a search over the splits of its data, which ``manners`` has.
+    """The fits of a search over some splits of its data.
 
     ``sharing`` is told what is shared, and what is not. When someone wants the work to end,
     :class:`~maxmargin.backends.threads.StoppedError` is raised.
     """
 
-    manners: Manners
-    splits: Splits
-    sample_weight: Any
+    data: SharedData
+    splits: list[int]
     workers: Workers
     monitor: Monitor
     sharing: Sharing
+
+    @property
+    def manners(self) -> Manners:
+        """Scores and data of the search."""
+        return self.data.manners
 
     def outcomes(self, candidates: list[Candidate]) -> Iterator[HeldOut]:
         """Yield what can be had by sharing, in any order."""
@@ -105,83 +99,16 @@ class SharedFits:
             if group[0].linear:
                 yield from linear_outcomes(self, group)
                 continue
-            for data in self._data_sets(group):
+            for data in self.data.sets(group, self.splits, self.leave_alone):
                 yield from self._over(data, group)
 
     def leave_alone(self, candidates: list[Candidate], reason: str, *splits: int) -> None:
         """Say why candidates are left to fits of their own, on some splits or on all of them."""
-        numbers = splits or [number for number, *_ in self.splits]
-        self.sharing.leave_alone(candidates, numbers, reason)
-
-    # -- the data ------------------------------------------------------------------------------
-
-    def _data_sets(self, group: list[Candidate]) -> Iterator[DataSet]:
-        """Yield the data as the machines see them: as a whole, or transformed for each split."""
-        for rows, splits in self._transformed_rows(group) if group[0].steps else self._rows(group):
-            try:
-                data = DataSet.of(group[0], rows, splits)
-            except REFUSALS as error:
-                numbers = [number for number, *_ in splits]
-                self.leave_alone(group, f"The data are refused: {error}", *numbers)
-                continue
-            folds, data.folds = data.folds, []
-            for fold in folds:
-                if data.targets.learnable(fold):
-                    data.folds.append(fold)
-                    continue
-                reason = "Its training rows do not have all classes of the data, with some weight."
-                self.leave_alone(group, reason, fold.split)
-            yield data
-
-    def _rows(self, group: list[Candidate]) -> Iterator[tuple[Rows, Splits]]:
-        """Yield rows that splits have in common, and these splits."""
-        candidate, manners = group[0], self.manners
-        try:
-            rows = Rows.validated(candidate, manners.X, manners.y, self.sample_weight)
-            parts = list(used_rows(self.splits))
-        except REFUSALS as error:  # a fit raises the same, where it concerns that fit
-            self.leave_alone(group, f"The data are refused: {error}")
-            return
-        for used, splits in parts:
-            whole = len(used) == len(rows.y)
-            yield rows if whole else rows.taken(used, candidate.kernel.pairwise), splits
-
-    def _transformed_rows(self, group: list[Candidate]) -> Iterator[tuple[Rows, Splits]]:
-        """Yield the rows of each split, first those for training."""
-        candidate = group[0]
-        if candidate.kernel.input not in (Input.VECTORS, Input.SEQUENCES):
-            reason = "Transformers stand before a kernel that takes neither vectors nor sequences."
-            self.leave_alone(group, reason)
-            return
-        for side in self.training_sides(group):
-            assert side.transformers is not None
-            y_test = _safe_indexing(self.manners.y, side.test)
-            try:
-                rows = Rows.validated(candidate, side.X, side.y, side.weight)
-                both = rows.before(candidate, side.transformers.test_, y_test)
-            except REFUSALS as error:
-                self.leave_alone(group, f"The data are refused: {error}", side.split)
-                continue
-            n = len(rows.y)
-            yield both, [(side.split, np.arange(n), np.arange(n, len(both.y)))]
+        self.sharing.leave_alone(candidates, splits or self.splits, reason)
 
     def training_sides(self, group: list[Candidate]) -> Iterator[TrainingSide]:
-        """Yield the training rows of each split, as the transformers leave them if there are any.
-
-        Where these fail, the split is left out.
-        """
-        for number, train, test in self.splits:
-            made = None
-            if group[0].steps:
-                made, failure = self.manners.transformed(group[0].estimator[:-1], train, test)
-                if failure is not None:
-                    self.leave_alone(group, f"The transformers fail: {failure}", number)
-                    continue
-            X = _safe_indexing(self.manners.X, train) if made is None else made.train_
-            weight = self.sample_weight
-            weight = None if weight is None else _safe_indexing(weight, train)
-            y = _safe_indexing(self.manners.y, train)
-            yield TrainingSide(number, test, X, y, weight, made)
+        """Yield the training rows of each split, as the transformers leave them."""
+        return self.data.training_sides(group, self.splits, self.leave_alone)
 
     # -- what is to be done with them ----------------------------------------------------------
 
@@ -297,7 +224,7 @@ class SharedFits:
             dtype = np.float64  # no more than the certificates need
         if dtype is np.float32 and not all(self._fits_float32(data, job.kernel) for job in jobs):
             dtype = np.float64
-        matrices = Matrices(data.X, dtype, self.workers)
+        matrices = data.matrices(dtype, self.workers)
         limited = self.monitor.time_limit is not None
         threads, at_once, left = data.room(matrices, self.workers.count, limited)
         if threads:

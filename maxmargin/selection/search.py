@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 import warnings
 from abc import abstractmethod
+from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 from sklearn import model_selection
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone, is_classifier
@@ -20,8 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.threads import StoppedError
-from maxmargin.selection.evaluation import Evaluation, Split
+from maxmargin.estimators.collections import TakesCollections, takes_collections
+from maxmargin.selection.evaluation import Evaluation
 from maxmargin.selection.scikit_learn import Manners
+from maxmargin.selection.scoring import Place, Split
 from maxmargin.svm.base import POSITIVE
 
 if TYPE_CHECKING:
@@ -47,10 +51,21 @@ def _of_best(name: str, returned: str) -> Any:
 
     method.__name__ = name
     method.__doc__ = f"Return {returned} of the best estimator at the rows of X."
-    return available_if(available)(method)
+    return available_if(available)(takes_collections(method))
 
 
-class Search(MetaEstimatorMixin, BaseEstimator):
+def _active_place() -> Place:
+    """Return where rows in memory are searched: here, or on joblib's Dask backend where it is on.
+
+    ``with joblib.parallel_config(backend="dask")`` is how one asks for that, as of scikit-learn.
+    """
+    backend, _ = joblib.parallel.get_active_backend()
+    if type(backend).__module__ != "joblib._dask":
+        return Place()
+    return import_module("maxmargin.dask.search").place_of(backend)
+
+
+class Search(TakesCollections, MetaEstimatorMixin, BaseEstimator):
     """Base of the searches.
 
     The manners are scikit-learn's: ``_in_scikit_learn`` is the same search as its own class has
@@ -116,6 +131,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         -------
         self : object
         """
+        return self._search(X, y, params, _active_place())
+
+    def _search(self, X: Any, y: Any, params: dict, place: Place) -> Search:
+        """Search in a place: the work is done there."""
         estimator = clone(self._searched())
         refuse_corrupt(X)
         X, y = indexable(X, y)
@@ -124,7 +143,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
         found = cv.split(X, y, **manners.split_params)
         splits = [(_as_rows(train), _as_rows(test)) for train, test in found]
         self.n_splits_ = cv.get_n_splits(X, y, **manners.split_params)
-        evaluation = Evaluation(self, manners, estimator)
+        evaluation = Evaluation(self, manners, estimator, place)
         self.sharing_ = evaluation.sharing
         interrupted = False
         try:
@@ -137,7 +156,7 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             raise KeyboardInterrupt if interrupted else self._too_late()
         self._keep(evaluation, manners, interrupted)
         if self.refit:
-            self._refit(estimator, X, y, manners.fit_params)
+            self._refit(estimator, X, y, manners.fit_params, place)
         return self
 
     def _keep(self, evaluation: Evaluation, manners: Manners, interrupted: bool) -> None:
@@ -185,11 +204,10 @@ class Search(MetaEstimatorMixin, BaseEstimator):
             "splits, so there is no best one: raise time_limit, or search fewer rows."
         )
 
-    def _refit(self, estimator: Any, X: Any, y: Any, params: dict) -> None:
+    def _refit(self, estimator: Any, X: Any, y: Any, params: dict, place: Place) -> None:
         best = clone(self.best_params_, safe=False)
-        self.best_estimator_ = clone(estimator).set_params(**best)
         began = time.time()
-        self.best_estimator_.fit(X, *(() if y is None else (y,)), **params)
+        self.best_estimator_ = place.fitted(clone(estimator).set_params(**best), X, y, params)
         self.refit_time_ = time.time() - began
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

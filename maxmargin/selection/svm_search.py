@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import Any
 
@@ -13,8 +13,9 @@ from sklearn.utils._param_validation import HasMethods
 
 from maxmargin.backends import cpu
 from maxmargin.kernels import Input, Kernel
-from maxmargin.selection.evaluation import Evaluation, Split
+from maxmargin.selection.evaluation import Evaluation
 from maxmargin.selection.plan import last_step, own_prefix
+from maxmargin.selection.scoring import Split
 from maxmargin.selection.search import Search
 from maxmargin.svm import SVC, SVR
 
@@ -88,25 +89,28 @@ class MachineSearch(Search):
                 f"ends in one; got {estimator!r}. For other estimators use GridSearchCV, of "
                 "maxmargin or scikit-learn."
             )
-        self.param_grid_ = self._grid(estimator, evaluation.manners.X, evaluation.manners.y)
+        self.param_grid_ = self.param_grid
+        if self.param_grid is None:
+            default = partial(_default_grid, estimator)
+            manners = evaluation.manners
+            self.param_grid_ = evaluation.place.asked(default, manners.X, manners.y)
         evaluation.score(list(ParameterGrid(self.param_grid_)), splits)
 
-    def _grid(self, estimator: Any, X: Any, y: Any) -> Any:
-        """Return the grid that was given, or else C by factors of 10 and gamma of 4."""
-        if self.param_grid is not None:
-            return self.param_grid
-        machine = last_step(estimator)
-        prefix = own_prefix(estimator)
-        grid = {f"{prefix}C": _DEFAULT_C.tolist()}
-        kernel = machine._validated_kernel()
-        if kernel.input is Input.VECTORS and "gamma" in kernel.get_params():
-            if prefix and len(estimator) > 1:
-                X = clone(estimator[:-1]).fit_transform(X, y)
-            X, _ = clone(machine)._validated(X, y, kernel)
-            unit = 1.0 / (X.shape[1] * (cpu.variance(X) or 1.0))
-            inside = "kernel__" if isinstance(machine.kernel, Kernel) else ""
-            grid[f"{prefix}{inside}gamma"] = (unit * _DEFAULT_GAMMA).tolist()
-        return grid
+
+def _default_grid(estimator: Any, X: Any, y: Any) -> dict[str, list[float]]:
+    """Return C by factors of 10 and, for a kernel that has one, gamma by factors of 4."""
+    machine = last_step(estimator)
+    prefix = own_prefix(estimator)
+    grid = {f"{prefix}C": _DEFAULT_C.tolist()}
+    kernel = machine._validated_kernel()
+    if kernel.input is Input.VECTORS and "gamma" in kernel.get_params():
+        if prefix and len(estimator) > 1:
+            X = clone(estimator[:-1]).fit_transform(X, y)
+        X, _ = clone(machine)._validated(X, y, kernel)
+        unit = 1.0 / (X.shape[1] * (cpu.variance(X) or 1.0))
+        inside = "kernel__" if isinstance(machine.kernel, Kernel) else ""
+        grid[f"{prefix}{inside}gamma"] = (unit * _DEFAULT_GAMMA).tolist()
+    return grid
 
 
 class SVCSearchCV(MachineSearch):

@@ -1,0 +1,405 @@
+"""Searches over the workers of a client: kernels and splits apart, what they share kept by each.
+
+The rows go to every worker that has work, from worker to worker; a kernel matrix needs all of them
+in one place. A piece of work is a kernel on a split, with all its costs
+(:meth:`maxmargin.selection.scoring.Scoring.pieces`): squared distances, kernel matrices and what
+transformers make of a split stay with the worker's copy of the search until it ends. A piece is a
+function of its arguments; what a killed worker had not done, another one does.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import dask
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import _num_samples, check_is_fitted
+
+from maxmargin import memory
+from maxmargin.backends.threads import StoppedError
+from maxmargin.dask.answers import _joined, answered, scored
+from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
+from maxmargin.dask.collections import in_columns, partitions_of, pieces_of
+from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.rows import naming_partition
+from maxmargin.estimators.base import Estimator
+from maxmargin.estimators.collections import ANSWERS, is_collection
+from maxmargin.progress import Monitor
+from maxmargin.selection.plan import Sharing
+from maxmargin.selection.scoring import Place, Result, Scoring, Watch, Work
+from maxmargin.selection.search import Search
+from maxmargin.solution import Status
+
+_ATTEMPTS = 3  # to send rows again that all workers have lost
+_LEAST = 1e-3  # seconds: no limit is shorter
+
+
+class RowsElsewhere:
+    """Rows that lie on workers, where only their number is wanted."""
+
+    def __init__(self, n: int, width: int) -> None:
+        self.shape = (n, width)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Any:
+        raise TypeError(
+            "The rows of this search are a Dask collection and lie on its workers; a splitter or "
+            "scorer that looks at X itself needs them in memory: compute X, and search with "
+            'joblib.parallel_config(backend="dask") if the client is to be used.'
+        )
+
+
+class Look(NamedTuple):
+    """What a partition has."""
+
+    n: int
+    width: int
+    nbytes: int
+
+
+class WorkerMonitor(Monitor):
+    """Ends a piece of work when its time is over, or when nobody waits for it any more."""
+
+    def stopped(self) -> Status | None:
+        """Why to stop now, or None to go on."""
+        if self.reason is None and _cancelled():
+            self.reason = Status.INTERRUPTED
+        return super().stopped()
+
+
+class WorkersPlace(Place):
+    """The workers of a client, for one search.
+
+    ``rows`` is a function that returns X as a future, kept until the search is over;
+    ``distribution`` counts what was sent.
+    """
+
+    def __init__(self, cluster: Cluster, rows: Callable[[], Any] | None = None) -> None:
+        self.cluster, self._rows = cluster, rows
+        self.X: Any = None
+
+    def results(self, scoring: Scoring, work: Work, watch: Watch) -> Iterator[Result]:
+        """Yield the results of the pieces as they come; what is lost on the way is done again."""
+        cluster = self.cluster
+        scoring.keeps = True
+        scoring.budget = cluster.budget() // max(cluster.n_threads // cluster.n_workers, 1)
+        left = dict(enumerate(scoring.pieces(work, cluster.n_threads)))
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                for number, answer in self._answers(scoring, left, watch):
+                    del left[number]
+                    yield from _told(answer, watch.sharing)
+                break
+            except Exception as error:
+                if not _is_loss(error):
+                    raise
+                if attempt == _ATTEMPTS:
+                    raise cluster._lost() from error
+                self.X = None
+        watch.workers.check()
+
+    def _answers(
+        self, scoring: Scoring, pieces: dict[int, Work], watch: Watch
+    ) -> Iterator[tuple[int, Answer]]:
+        """Yield the answers of the workers to pieces of work, with their numbers."""
+        from distributed import wait
+
+        client, monitor = self.cluster.client, watch.monitor
+        X, shared = self._sent_rows(scoring.manners.X), self.cluster.share(_without_rows(scoring))
+        limit = monitor.time_limit
+        until = None if limit is None else time.time() + limit - monitor.seconds
+        search = uuid.uuid4().hex
+        futures = {
+            client.submit(
+                score_piece,
+                shared,
+                X,
+                piece,
+                until,
+                key=f"maxmargin-search-{search}-{number}",
+                priority=-number,
+                pure=False,
+            ): number
+            for number, piece in pieces.items()
+        }
+        self.cluster.distribution.rounds += 1
+        try:
+            while futures:
+                done: set = set()
+                with suppress(TimeoutError):
+                    done = wait(list(futures), _INTERVAL, return_when="FIRST_COMPLETED").done
+                for future in done:
+                    answer = future.result()
+                    yield futures.pop(future), answer
+                if futures and monitor.stopped():
+                    raise StoppedError
+                if client.status not in ("running", "connecting"):
+                    raise self.cluster._lost()
+        finally:
+            if futures:
+                client.cancel(list(futures))
+
+    def _sent_rows(self, X: Any) -> Any:
+        if self.X is None:
+            self.X = self.cluster.share(X) if self._rows is None else self._rows()
+        return self.X
+
+    def asked(self, function: Any, X: Any, y: Any) -> Any:
+        """Return what a function says of all rows: where they lie."""
+        return self.cluster.client.submit(function, self._sent_rows(X), y, pure=False).result()
+
+
+class CollectionPlace(WorkersPlace):
+    """The workers of a client where rows are a collection; the best machine is fitted to that."""
+
+    def __init__(
+        self, cluster: Cluster, rows: Callable[[], Any], X: Any, y: Any, params: dict
+    ) -> None:
+        super().__init__(cluster, rows)
+        self.given = X, y, params
+
+    def fitted(self, estimator: Any, X: Any, y: Any, params: dict) -> Any:
+        """Fit an estimator to the collection, or in one place if it takes none."""
+        if isinstance(estimator, Estimator):
+            return _fitted_to(estimator, self.given, params)
+        fit = partial(_fitted, estimator, params)
+        return self.asked(fit, X, y)
+
+
+def _fitted_to(estimator: Any, given: tuple, params: dict) -> Any:
+    """Fit an estimator of ours to collections, with those of the parameters that a fit takes."""
+    X, y, others = given
+    own = {name: others[name] for name in params}
+    return estimator.fit(X, *(() if y is None else (y,)), **own)
+
+
+def _fitted(estimator: Any, params: dict, X: Any, y: Any) -> Any:
+    return Place().fitted(estimator, X, y, params)
+
+
+# -- what a worker does ------------------------------------------------------------------------
+
+
+class Answer(NamedTuple):
+    """What a piece of work came to: results, how they were shared or why not, and warnings."""
+
+    results: list[Result]
+    how: dict
+    reasons: dict
+    warnings: list[tuple[str, type[Warning]]]
+
+
+def score_piece(scoring: Scoring, X: Any, work: Work, until: float | None) -> Answer:
+    """Score a kernel on a split; what there is when the time is over."""
+    if scoring.manners.X is None:
+        scoring.manners.X = X
+    limit = None if until is None else max(until - time.time(), _LEAST)
+    sharing = Sharing(len(scoring.splits))
+    watch = Watch.of(1, WorkerMonitor(limit), sharing)
+    results = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            for result in scoring.results(work, watch):
+                results.append(result)
+        except StoppedError:
+            pass  # the time limit: what there is by now is kept
+    said = [(str(one.message), one.category) for one in caught]
+    return Answer(results, sharing.how, sharing.reasons, said)
+
+
+def _told(answer: Answer, sharing: Sharing) -> Iterator[Result]:
+    """Pass on what a worker has found and said."""
+    for message, category in answer.warnings:
+        warnings.warn(message, category, stacklevel=2)
+    sharing.how.update(answer.how)
+    for place, reason in answer.reasons.items():
+        sharing.reasons.setdefault(place, reason)
+    yield from answer.results
+
+
+def _without_rows(scoring: Scoring) -> Scoring:
+    """Return the same search without its rows, which go to the workers by themselves."""
+    sent = copy.copy(scoring)
+    sent.manners = copy.copy(scoring.manners)
+    sent.manners.X = None
+    return sent
+
+
+def _cancelled() -> bool:
+    """Whether the task of this thread was cancelled; its worker knows."""
+    from distributed import get_worker
+    from distributed.utils import thread_state
+
+    key = getattr(thread_state, "key", None)
+    if key is None:
+        return False
+    task = get_worker().state.tasks.get(key)
+    return task is None or task.state == "cancelled"
+
+
+# -- collections -------------------------------------------------------------------------------
+
+
+@fit_partitions.register(Search)
+def _searched(search: Search, X: Any, y: Any, sample_weight: Any, **params: Any) -> Search:
+    """Search over the rows of a collection."""
+    if sample_weight is not None:
+        params["sample_weight"] = sample_weight
+    cluster, X = Cluster.active(), in_columns(X)
+    parts = partitions_of(X)
+    ours = isinstance(search._searched(), Estimator)
+    looks = cluster.run([cluster.task(_look, part, k, ours) for k, part in enumerate(parts)])
+    _refuse_widths(looks)
+    _refuse_too_many(search, sum(look.nbytes for look in looks), cluster)
+    rows = [part for part, look in zip(parts, looks, strict=True) if look.n] or parts[:1]
+    sizes = tuple(look.n for look in looks)
+    gathered = {name: _gathered(cluster, value, sizes, X, name) for name, value in params.items()}
+    labels = _gathered(cluster, y, sizes, X, "y")
+    if y is not None and not is_collection(y):
+        y = pieces_of(y, sizes, X, "y")  # for the fit to all of the data
+    stand_in = RowsElsewhere(sum(sizes), looks[0].width)
+    cluster.distribution.partitions, cluster.distribution.rows = len(rows), len(stand_in)
+
+    def together() -> Any:
+        return cluster.client.compute(cluster.task(_joined, rows, name="gather"))
+
+    if cluster.client is None:
+        (found,) = cluster.run([cluster.task(_joined, rows, name="gather")])
+        place: Place = _Gathered(X, y, params)
+        search._search(found, labels, gathered, place)
+    else:
+        place = CollectionPlace(cluster, together, X, y, params)
+        search._search(stand_in, labels, gathered, place)
+    search.distribution_ = cluster.distribution
+    return search
+
+
+def scored_search(search: Search, X: Any, y: Any = None, **params: Any) -> float:
+    """Return the score of a search's best estimator on collections, by the search's scorer.
+
+    Answers are made where the rows lie, and only these are gathered.
+    """
+    check_is_fitted(search)
+    known = search._in_scikit_learn()
+    best = search.best_estimator_
+    if search.scoring is None and isinstance(best, Estimator):
+        return best.score(X, y, **params)
+    given = {"y": y, **params}
+    found = dict(zip(given, dask.compute(*given.values()), strict=True))
+    known.best_estimator_ = _Answering(best)
+    return known.score(X, **{name: _as_array(value) for name, value in found.items()})
+
+
+def _as_array(value: Any) -> Any:
+    return _joined(value) if isinstance(value, list) else value
+
+
+class _Answering:
+    """A fitted estimator whose answers to collections are gathered, as scorers want them."""
+
+    def __init__(self, estimator: Any) -> None:
+        self._estimator = estimator
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._estimator, name)
+        if name not in ANSWERS:
+            return found
+
+        def answer(X: Any) -> Any:
+            (said,) = dask.compute(answered(self._estimator, name, X, {}))
+            return np.asarray(_as_array(said))
+
+        return answer
+
+    def score(self, X: Any, y: Any = None, **options: Any) -> float:
+        """Return the estimator's own score."""
+        return scored(self._estimator, X, y, **options)
+
+
+class _Gathered(Place):
+    """This process, without a client: the rows are gathered, and the best machine is fitted to
+    the collection they came from."""
+
+    def __init__(self, X: Any, y: Any, params: dict) -> None:
+        self.given = X, y, params
+
+    def fitted(self, estimator: Any, X: Any, y: Any, params: dict) -> Any:
+        """Fit an estimator to the collection, or to the rows gathered if it takes none."""
+        if isinstance(estimator, Estimator):
+            return _fitted_to(estimator, self.given, params)
+        return super().fitted(estimator, X, y, params)
+
+
+def _look(part: Any, number: int, finite: bool) -> Look:
+    """Look at a partition, and refuse what no machine takes."""
+    with naming_partition(number):
+        if finite and _is_numeric(part):
+            assert_all_finite(part.data if sp.issparse(part) else part, input_name="X")
+        shape: tuple[int, ...] = getattr(part, "shape", (_num_samples(part),))
+        width = int(shape[1]) if len(shape) > 1 else 1
+        return Look(_num_samples(part), width, int(dask.sizeof.sizeof(part)))
+
+
+def _is_numeric(part: Any) -> bool:
+    dtypes = getattr(part, "dtypes", None)
+    found = [getattr(part, "dtype", None)] if dtypes is None else list(dtypes)
+    return all(getattr(dtype, "kind", "") == "f" for dtype in found)
+
+
+def _refuse_widths(looks: list[Look]) -> None:
+    whole = [(k, look.width) for k, look in enumerate(looks) if look.n]
+    if not whole:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    first, width = whole[0]
+    for number, other in whole[1:]:
+        if other != width:
+            raise ValueError(
+                f"Partition {number} has {other} columns, and partition {first} has {width}: all "
+                "partitions of a collection must be alike."
+            )
+
+
+def _refuse_too_many(search: Search, nbytes: int, cluster: Cluster) -> None:
+    room = cluster.budget()
+    if nbytes > room:
+        raise MemoryError(
+            f"{type(search).__name__} needs all rows with each worker, "
+            f"{memory.megabytes(nbytes)} of them, and {memory.megabytes(room)} may be taken there "
+            "(maxmargin.memory-per-worker in Dask's configuration, or half of a worker's limit). "
+            "Search over a part of the rows, X.partitions[:k] for example, and fit the best "
+            "parameters to all of them; or search for a linear machine on Nystroem features."
+        )
+
+
+def _gathered(cluster: Cluster, data: Any, sizes: tuple, X: Any, name: str) -> Any:
+    """Return targets, weights or groups in memory; what is no collection as it is."""
+    if not is_collection(data):
+        return data
+    parts = cluster.run([cluster.task(list, pieces_of(data, sizes, X, name), name="gather")])[0]
+    joined = _joined([part for part in parts if _num_samples(part)] or parts[:1])
+    return joined if hasattr(joined, "iloc") else np.asarray(joined)
+
+
+def place_of(backend: Any) -> Place:
+    """Return where to search while joblib's Dask backend is on.
+
+    Inside a task, as when a search is cross-validated, that is the worker's own thread: its client
+    has the other folds to do.
+    """
+    from distributed.utils import thread_state
+
+    if hasattr(thread_state, "execution_state"):
+        return Place()
+    return WorkersPlace(Cluster(backend.client))
