@@ -17,7 +17,7 @@ partitions together, so that a pass is one task a thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -82,6 +82,15 @@ class Coded(NamedTuple):
         return len(self.weight)
 
 
+class Size(NamedTuple):
+    """Number of a partition, its rows, those of positive weight, and bytes of codes."""
+
+    number: int
+    n: int
+    weighed: int
+    nbytes: int
+
+
 @dataclass
 class CodedRows:
     """All rows of a fit in codes, in groups that tasks work on.
@@ -95,7 +104,7 @@ class CodedRows:
     ends: list[Ends]
     n: int
     row_bytes: float
-    row_counts: dict[int, int] = field(default_factory=dict)
+    sizes: list[Size]
 
     @classmethod
     def of(
@@ -105,6 +114,8 @@ class CodedRows:
         *,
         tables: bool = True,
         lists: bool = True,
+        weighed: bool = False,
+        numbers: bool = False,
         stopped: Callable[[], Any] = lambda: None,
     ) -> CodedRows:
         """Code the columns of all partitions.
@@ -117,10 +128,14 @@ class CodedRows:
         tables : bool
             Whether tables of all codes will be sent, so that these must not be too many.
         lists : bool
+        weighed : bool
+            Whether rows of weight zero are no rows: their values make no codes.
+        numbers : bool
+            Whether targets are real numbers, and not classes.
         stopped : callable
         """
         cluster = rows.cluster
-        found = rows.reduced(values_of, combine=merged, stopped=stopped, name="values")
+        found = rows.reduced(values_of, weighed, combine=merged, stopped=stopped, name="values")
         most = _most_bins(found, max_bins) if tables else max_bins
         ends = [bins_of(own.different, own.counts, most) for own in found]
         inexact = [f for f, own in enumerate(found) if not own.exact]
@@ -138,11 +153,11 @@ class CodedRows:
                 "many rows each"
             )
         shared = cluster.share(ends)
-        tasks = rows.map(coded, shared, lists, name="code")
+        tasks = rows.map(coded, shared, lists, numbers, name="code")
         _refuse_too_many(cluster, rows.n, ends)
         tasks = cluster.keep(tasks)
         sizes = cluster.run([cluster.task(_size, task) for task in tasks], stopped)
-        groups = grouped(cluster, tasks, [size for _, size, _ in sizes])
+        groups = grouped(cluster, tasks, [own.n for own in sizes])
         joined = [
             tasks[own[0]]
             if len(own) == 1
@@ -150,11 +165,10 @@ class CodedRows:
             for own in groups
         ]
         kept = cluster.keep(joined)
-        pieces = [tuple((sizes[k][0], sizes[k][1]) for k in own) for own in groups]
-        n = sum(size for _, size, _ in sizes)
-        nbytes = sum(own for _, _, own in sizes)
-        counts = {number: size for number, size, _ in sizes}
-        return cls(cluster, kept, pieces, ends, n, nbytes / max(n, 1), counts)
+        pieces = [tuple((sizes[k].number, sizes[k].n) for k in own) for own in groups]
+        n = sum(own.n for own in sizes)
+        nbytes = sum(own.nbytes for own in sizes) / max(n, 1)
+        return cls(cluster, kept, pieces, ends, n, nbytes, sorted(sizes))
 
     @property
     def first(self) -> np.ndarray:
@@ -177,11 +191,15 @@ class CodedRows:
         return len(self.ends)
 
     @property
-    def offsets(self) -> dict[int, int]:
-        """Place of each partition's first row among all."""
-        numbers = sorted(self.row_counts)
-        starts = np.cumsum([0, *(self.row_counts[k] for k in numbers)])
-        return dict(zip(numbers, starts.tolist(), strict=False))
+    def n_weighed(self) -> int:
+        """Rows of positive weight."""
+        return sum(own.weighed for own in self.sizes)
+
+    def stretches(self) -> list[list[tuple[int, int]]]:
+        """Begin and end, among all rows of positive weight, of the partitions of each group."""
+        ends = np.cumsum([0, *(own.weighed for own in self.sizes)]).tolist()
+        where = {own.number: pair for own, pair in zip(self.sizes, pairwise(ends), strict=True)}
+        return [[where[number] for number, _ in pieces] for pieces in self.pieces]
 
     def in_order(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """Put what groups say of their rows, along the last axis, into the order of the rows."""
@@ -200,27 +218,26 @@ class CodedRows:
             for group, mine in zip(self.groups, own, strict=True)
         ]
 
-    def places(self, pieces: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
-        """Begin and end, among all rows, of the partitions of a group."""
-        return [(self.offsets[number], self.offsets[number] + size) for number, size in pieces]
-
 
 # -- values ------------------------------------------------------------------------------------
 
 
-def values_of(block: Block) -> list[Values]:
-    """Return the values of each column of a partition."""
-    if not sp.issparse(block.X):
+def values_of(block: Block, weighed: bool = False) -> list[Values]:
+    """Return the values of each column of a partition: of all rows, or those of some weight."""
+    X = block.X
+    if weighed and not block.weight.all():
+        X = X[np.flatnonzero(block.weight)]
+    n = X.shape[0]
+    if not sp.issparse(X):
         return [
-            Values(*different_values(np.sort(block.X[:, f]))).limited()
-            for f in range(block.X.shape[1])
+            Values(*different_values(np.sort(X[:, f]))).limited() for f in range(X.shape[1])
         ]
-    X, found = block.X.tocsc(), []
+    X, found = X.tocsc(), []
     for f in range(X.shape[1]):
         own = slice(X.indptr[f], X.indptr[f + 1])
         rows, values = entries_of_column(X.indices[own], X.data[own])
         different, counts = different_values(np.sort(values))
-        zeros = block.n - len(rows)
+        zeros = n - len(rows)
         if zeros:
             different, counts = np.append(different, 0.0), np.append(counts, zeros)
         found.append(_added([Values(different, counts)]))
@@ -279,11 +296,11 @@ def _most_bins(found: list[Values], max_bins: int | None) -> int | None:
 # -- codes -------------------------------------------------------------------------------------
 
 
-def coded(block: Block, ends: list[Ends], lists: bool) -> Coded:
+def coded(block: Block, ends: list[Ends], lists: bool, numbers: bool) -> Coded:
     """Code the rows of a partition."""
     columns = BinnedColumns.of(block.X, lists=lists, ends=ends)
     y = np.asarray(block.y)
-    y = y.astype(np.int32) if y.dtype.kind in "iub" else np.atleast_2d(y.astype(np.float64).T)
+    y = np.atleast_2d(y.astype(np.float64).T) if numbers else y.astype(np.int32)
     return Coded(columns, y, block.weight, ((block.number, block.n),))
 
 
@@ -297,9 +314,9 @@ def stack(parts: list[Coded], lists: bool) -> Coded:
     )
 
 
-def _size(part: Coded) -> tuple[int, int, int]:
-    """Number of a partition, rows and bytes."""
-    return part.pieces[0][0], part.n, part.columns.nbytes + part.y.nbytes + part.weight.nbytes
+def _size(part: Coded) -> Size:
+    nbytes = part.columns.nbytes + part.y.nbytes + part.weight.nbytes
+    return Size(part.pieces[0][0], part.n, int(np.count_nonzero(part.weight)), nbytes)
 
 
 def _refuse_too_many(cluster: Cluster, n: int, ends: list[Ends]) -> None:

@@ -131,11 +131,73 @@ class AdaBoost(Method[Sample, Rounds]):
         return run
 
 
-class RowVotes:
-    """What the rounds know of each row, held in memory: the distribution, u and the votes.
+class Votes:
+    """The votes on some rows so far: u of each, and with several classes those for each class.
 
-    Rows that lie elsewhere have a class of their own with these methods; what it says of a round it
-    may say when the next one is asked for.
+    Parameters
+    ----------
+    index : int array of shape (n,)
+        The class of each row.
+    weight : float array of shape (n,)
+        D_1, of these rows.
+    n_classes : int
+    """
+
+    def __init__(self, index: np.ndarray, weight: np.ndarray, n_classes: int) -> None:
+        self.index, self.weight = index, weight
+        self.u = np.zeros(len(index))
+        # a tie, u = 0, is an error of the second class only
+        self.least = np.where(index == 1, np.finfo(np.float64).tiny, 0.0)
+        self.votes = np.zeros((len(index), n_classes) if n_classes > 2 else (0, 0))
+        self.leader = np.zeros(len(self.votes), np.intp)  # the class with most votes, and how many
+        self.most = np.zeros(len(self.votes))
+
+    def cast(self, predicted: np.ndarray, alpha: float) -> None:
+        """Add the votes of a hypothesis."""
+        if np.isinf(alpha):  # it decides alone
+            self.u[:] = 1.0
+            self.votes[:], self.most[:], self.leader[:] = 0.0, 0.0, 0
+            self._count(predicted, 1.0)
+            return
+        self.u += np.where(predicted == self.index, alpha, -alpha)
+        self._count(predicted, alpha)
+
+    def _count(self, predicted: np.ndarray, alpha: float) -> None:
+        """Add votes for one class of each row, of several; only that class can take the lead."""
+        if not len(self.votes):
+            return
+        places = np.arange(len(predicted)) * self.votes.shape[1] + predicted
+        votes = self.votes.reshape(-1)[places] + alpha
+        self.votes.reshape(-1)[places] = votes
+        ahead = (votes > self.most) | ((votes == self.most) & (predicted <= self.leader))
+        self.leader = np.where(ahead, predicted, self.leader)
+        self.most = np.where(ahead, votes, self.most)
+
+    def weights(self, shift: float) -> np.ndarray:
+        """The next distribution, but for a factor: ``D_1(i) exp(shift - u_i)``."""
+        return self.weight * np.exp(shift - self.u)
+
+    def wrong(self) -> float:
+        """Weight, by D_1, of the rows that the vote misclassifies; zero is the first class's."""
+        wrong = self.leader != self.index if len(self.votes) else self.u < self.least
+        return float(self.weight @ wrong)
+
+    def least_margin(self) -> float:
+        """Least margin of a row of positive weight, in units of the alphas."""
+        margins = self.u
+        if len(self.votes):
+            own = np.arange(len(self.u)), self.index
+            others = self.votes.copy()
+            others[own] = -np.inf
+            margins = self.votes[own] - others.max(axis=1)
+        return float(np.min(margins, where=self.weight > 0, initial=np.inf))
+
+
+class RowVotes:
+    """What the rounds know of the rows, held in memory.
+
+    Rows that lie elsewhere have a class of their own with these methods; what a round has come to
+    it may say when the next one is asked for.
 
     Parameters
     ----------
@@ -154,22 +216,15 @@ class RowVotes:
     def __init__(self, problem: Sample, keep: bool) -> None:
         self.problem, self.keep = problem, keep
         self.train_errors: list[float] = []
-        self.distributions: list[np.ndarray] = []
         self.D = problem.weight
-        self.u = np.zeros(len(problem.index))
+        self.distributions = [self.D]
+        self.votes = Votes(problem.index, problem.weight, problem.n_classes)
         self.predicted = np.empty(0, np.intp)
-        # a tie, u = 0, is an error of the second class only
-        self.least = np.where(problem.index == 1, np.finfo(np.float64).tiny, 0.0)
-        several = problem.n_classes > 2
-        self.votes = np.zeros((len(self.u), problem.n_classes) if several else (0, 0))
-        self.leader = np.zeros(len(self.votes), np.intp)  # the class with most votes, and how many
-        self.most = np.zeros(len(self.votes))
-        self._keep_distribution()
 
     def resume(self, known: Rounds, answers: Iterable[np.ndarray]) -> None:
         """Go through rounds that were made before."""
         for alpha, self.predicted in zip(known.alphas, answers, strict=True):
-            self._count_round(alpha)
+            self._cast(alpha)
         kept = known.distributions[-1]
         if len(kept) != len(self.D) or np.abs(kept - self.D).max() > 1e-8 * kept.max():
             raise ValueError(OTHER_ROWS)
@@ -183,47 +238,22 @@ class RowVotes:
 
     def vote(self, alpha: float) -> None:
         """Let the last hypothesis vote with a weight, and make the next distribution."""
-        self._count_round(alpha)
-        wrong = self.leader != self.problem.index if len(self.votes) else self.u < self.least
-        self.train_errors.append(float(self.problem.weight @ wrong))
+        self._cast(alpha)
+        self.train_errors.append(self.votes.wrong())
 
-    def _count_round(self, alpha: float) -> None:
-        if np.isinf(alpha):  # it decides alone
-            self.u[:] = 1.0
-            self.votes[:], self.most[:], self.leader[:] = 0.0, 0.0, 0
-            self._count(1.0)
+    def _cast(self, alpha: float) -> None:
+        self.votes.cast(self.predicted, alpha)
+        if np.isinf(alpha):
             return
-        self.u += np.where(self.predicted == self.problem.index, alpha, -alpha)
-        self._count(alpha)
-        D = self.problem.weight * np.exp(self.u.min() - self.u)
+        D = self.votes.weights(self.votes.u.min())
         self.D = D / D.sum()
-        self._keep_distribution()
-
-    def _count(self, alpha: float) -> None:
-        """Add votes for one class of each row, of several; only that class can take the lead."""
-        if not len(self.votes):
-            return
-        predicted = self.predicted
-        places = np.arange(len(predicted)) * self.votes.shape[1] + predicted
-        votes = self.votes.reshape(-1)[places] + alpha
-        self.votes.reshape(-1)[places] = votes
-        ahead = (votes > self.most) | ((votes == self.most) & (predicted <= self.leader))
-        self.leader = np.where(ahead, predicted, self.leader)
-        self.most = np.where(ahead, votes, self.most)
-
-    def _keep_distribution(self) -> None:
         if not self.keep:
             self.distributions.clear()
         self.distributions.append(self.D)
 
     def settle(self) -> float:
         """Account for all rounds; returns the least margin, in units of the alphas."""
-        if not len(self.votes):
-            return float(self.u.min())
-        own = np.arange(len(self.u)), self.problem.index
-        others = self.votes.copy()
-        others[own] = -np.inf
-        return float((self.votes[own] - others.max(axis=1)).min())
+        return self.votes.least_margin()
 
 
 class AdaBoostRun(Run):

@@ -24,7 +24,7 @@ from maxmargin.ensemble.boosting.stump import DecisionStump, StumpSearch
 from maxmargin.ensemble.trees import BinnedColumns, DecisionTreeClassifier
 
 _REDRAWN = 20  # samples that are drawn until one has two classes
-_OWN_LIMITS = ("class_weight", "time_limit", "callback")  # of a tree, which it reads itself
+OWN_LIMITS = ("class_weight", "time_limit", "callback")  # of a tree, which it reads itself
 
 OWN = (DecisionStump, DecisionTreeClassifier)  # whose columns are coded once
 
@@ -143,7 +143,7 @@ def weak_learner(
         )
     if hasattr(estimator, "_validate_params"):
         estimator._validate_params()
-    own = any(getattr(estimator, name, None) is not None for name in _OWN_LIMITS)
+    own = any(getattr(estimator, name, None) is not None for name in OWN_LIMITS)
     if type(estimator) is DecisionStump and not own:
         columns = BinnedColumns.of(X, estimator.max_bins, workers)
         return Stumps(estimator, StumpSearch(columns, index, len(classes)), classes)

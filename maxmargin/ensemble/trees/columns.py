@@ -111,7 +111,10 @@ class BinnedColumns:
         """
         chosen = [None] * len(parts) if rows is None else rows
         places = [_places(part.n_rows, own) for part, own in zip(parts, chosen, strict=True)]
-        sizes = [part.n_rows if own is None else len(own) for part, own in zip(parts, chosen)]
+        sizes = (
+            part.n_rows if own is None else len(own)
+            for part, own in zip(parts, chosen, strict=True)
+        )
         starts = np.cumsum([0, *sizes])
 
         def column(f: int) -> _Column:
