@@ -9,61 +9,32 @@ its error. The rounds themselves are those of :mod:`maxmargin.ensemble.boosting.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from dask.delayed import Delayed
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from maxmargin.backends.cpu.trees.stump import best_of_tables, tables_of
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
+from maxmargin.dask.ensemble.reading import gathered, read_classes
+from maxmargin.dask.ensemble.weak import (
+    Facts,
+    Found,
+    Stumps,
+    Trees,
+    facts_of,
+    mistakes,
+    sum_of,
+    together,
+)
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.rows import Partitions
 from maxmargin.ensemble.boosting.adaboost import AdaBoostClassifier
 from maxmargin.ensemble.boosting.rounds import OTHER_ROWS, Rounds, Votes
-from maxmargin.ensemble.boosting.stump import DecisionStump, threshold_at
-from maxmargin.ensemble.boosting.weak import OWN_LIMITS
-from maxmargin.ensemble.trees.columns import BinnedColumns
-from maxmargin.multiclass import read_class_weights
+from maxmargin.ensemble.boosting.stump import DecisionStump
+from maxmargin.ensemble.boosting.weak import OWN, OWN_LIMITS
 from maxmargin.solvers.driver import Watch
-
-_SURE = 1e-6  # error above which sums of all weights say it well enough
-
-
-class StumpOnCodes(NamedTuple):
-    """A stump as a test of codes: what workers need of it."""
-
-    feature: int
-    cut: int
-    left: int
-    right: int
-
-    def index(self, columns: BinnedColumns) -> np.ndarray:
-        """Index of the class that it has for each row."""
-        if self.feature < 0:
-            return np.full(columns.n_rows, self.left)
-        return np.where(columns.codes(self.feature) > self.cut, self.right, self.left)
-
-
-class Facts(NamedTuple):
-    """Sums over rows: weights of the classes, of wrong rows by D_1, how many count, least u."""
-
-    total: np.ndarray
-    wrong: float
-    count: int
-    least: float
-
-    @classmethod
-    def of(cls, votes: Votes, weights: np.ndarray, n_classes: int) -> Facts:
-        """Of the rows of a worker."""
-        total = np.bincount(votes.index, weights=weights, minlength=n_classes)
-        used = votes.weight > 0
-        least = float(np.min(votes.u, where=used, initial=np.inf))
-        return cls(total, votes.wrong(), int(used.sum()), least)
-
 
 # -- work of a worker ----------------------------------------------------------------------------
 
@@ -80,48 +51,6 @@ def cast(rows: Coded, votes: Votes, hypothesis: Any, alpha: float) -> Votes:
         setattr(after, name, getattr(votes, name).copy())
     after.cast(hypothesis.index(rows.columns), alpha)
     return after
-
-
-def stump_tables(
-    rows: Coded, votes: Votes, shift: float, n_classes: int
-) -> tuple[np.ndarray, Facts]:
-    """Weights of the classes at each code, of two classes their difference, and what else is."""
-    weights = votes.weights(shift)
-    facts = Facts.of(votes, weights, n_classes)
-    store = rows.columns.store
-    tables = np.zeros((len(store.greatest), 1 if n_classes == 2 else n_classes))
-    most = int(np.diff(store.first).max(initial=1))
-    if n_classes == 2:
-        weights = np.where(rows.y == 1, weights, -weights)
-    tables_of(store, rows.y, weights, facts.total, tables, np.empty(4 * (most + 1)))
-    return tables, facts
-
-
-def added(parts: list[tuple]) -> tuple:
-    """Sum of tables and facts."""
-    return np.sum([tables for tables, _ in parts], axis=0), together([own for _, own in parts])
-
-
-def together(parts: list[Facts]) -> Facts:
-    """Facts of several workers."""
-    return Facts(
-        np.sum([own.total for own in parts], axis=0),
-        sum(own.wrong for own in parts),
-        sum(own.count for own in parts),
-        min(own.least for own in parts),
-    )
-
-
-def facts_of(rows: Coded, votes: Votes, shift: float, n_classes: int) -> Facts:
-    """Facts alone."""
-    return Facts.of(votes, votes.weights(shift), n_classes)
-
-
-def mistakes(rows: Coded, votes: Votes, hypothesis: Any, shift: float) -> np.ndarray:
-    """Weight of the rows that a hypothesis misclassifies, and how many these are."""
-    wrong = hypothesis.index(rows.columns) != rows.y
-    weights = votes.weights(shift)
-    return np.array([weights @ wrong, np.count_nonzero(wrong & (votes.weight > 0)), weights.sum()])
 
 
 def least_margin(rows: Coded, votes: Votes) -> float:
@@ -150,76 +79,6 @@ def replayed(rows: Coded, votes: Votes, hypotheses: list, alphas: list[float]) -
     for hypothesis, alpha in zip(hypotheses, alphas, strict=True):
         after.cast(hypothesis.index(rows.columns), alpha)
     return after
-
-
-# -- weak learners -------------------------------------------------------------------------------
-
-
-class Found(NamedTuple):
-    """A hypothesis, the same on codes, its error and whether it makes one, and facts."""
-
-    hypothesis: Any
-    on_codes: Any
-    error: float
-    flawed: bool
-    facts: Facts
-
-
-@dataclass
-class Stumps:
-    """The stump of the least error, from tables of all rows."""
-
-    prototype: DecisionStump
-    rows: CodedRows
-    classes: np.ndarray
-
-    def __post_init__(self) -> None:
-        self.first, self.least, self.greatest = self.rows.first, self.rows.least, self.rows.greatest
-
-    def on_codes(self, stump: DecisionStump) -> StumpOnCodes:
-        """Return a stump that knows a threshold as a test of codes."""
-        f, cut = stump.feature_, -1
-        if f >= 0:
-            cut = int(np.searchsorted(self.rows.ends[f][1], stump.threshold_, side="right")) - 1
-        return StumpOnCodes(f, cut, *stump._sides)
-
-    def learn(
-        self, votes: list[Delayed], shift: float, seed: int, stopped: Callable[[], Any]
-    ) -> Found:
-        """Return the best stump for the weights that the votes make."""
-        cluster, K = self.rows.cluster, len(self.classes)
-        tasks = self.rows.map(stump_tables, shift, K, each=[(v,) for v in votes], name="tables")
-        ((tables, facts),) = cluster.run([cluster.total(tasks, added)], stopped)
-        cluster.distribution.bytes_between += tables.nbytes * len(tasks)
-        total = facts.total
-        most = int(np.argmax(total))
-        found = np.array([-1, -1, most, most], np.int64)
-        best = best_of_tables(self.first, tables, total, float(total[most]), found, np.empty(K))
-        on_codes = StumpOnCodes(*found.tolist())
-        stump = clone(self.prototype)
-        ends = self.first, self.least, self.greatest
-        threshold = threshold_at(*ends, on_codes.feature, on_codes.cut)
-        sides = on_codes.left, on_codes.right
-        stump._keep(on_codes.feature, threshold, sides, self.classes, self.rows.n_features)
-        error = 1.0 - best / float(total.sum())
-        return judged(self.rows, votes, shift, Found(stump, on_codes, error, True, facts), stopped)
-
-
-def judged(
-    rows: CodedRows, votes: list[Delayed], shift: float, found: Found, stopped: Callable[[], Any]
-) -> Found:
-    """Return what was found, with the error by the rows themselves where it may be rounding."""
-    if found.error > _SURE:
-        return found
-    cluster = rows.cluster
-    each = [(v, found.on_codes) for v in votes]
-    tasks = rows.map(mistakes, shift, each=each, name="mistakes")
-    (sums,) = cluster.run([cluster.total(tasks, _sum)], stopped)
-    return found._replace(error=float(sums[0] / sums[2]), flawed=bool(sums[1] > 0))
-
-
-def _sum(parts: list[np.ndarray]) -> np.ndarray:
-    return np.sum(parts, axis=0)
 
 
 # -- rounds --------------------------------------------------------------------------------------
@@ -348,19 +207,6 @@ def _distribution(weight: np.ndarray, u: np.ndarray) -> np.ndarray:
 # -- estimators ----------------------------------------------------------------------------------
 
 
-def read_classes(machine: Any, X: Any, y: Any, sample_weight: Any, stopped: Any) -> Partitions:
-    """Check rows with classes, of which each has to have some weight."""
-    rows = Partitions.of(machine, X, y, sample_weight, classes=True, stopped=stopped)
-    assert rows.classes is not None
-    read_class_weights(None, rows.classes, np.arange(len(rows.classes)), rows.class_weights)
-    return rows
-
-
-def gathered(machine: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    """Fit a machine that needs all rows in one place."""
-    return fit_partitions.dispatch(object)(machine, X, y, sample_weight)
-
-
 @fit_partitions.register(DecisionStump)
 def fit_stump(machine: DecisionStump, X: Any, y: Any, sample_weight: Any = None) -> DecisionStump:
     """Find the best test from tables of all rows."""
@@ -374,9 +220,7 @@ def fit_stump(machine: DecisionStump, X: Any, y: Any, sample_weight: Any = None)
     if names is not None:
         machine.feature_names_in_ = names
     each = [(v, found.on_codes) for v in votes]
-    (sums,) = coded.cluster.run(
-        [coded.cluster.total(coded.map(mistakes, 0.0, each=each), _sum)]
-    )
+    (sums,) = coded.cluster.run([coded.cluster.total(coded.map(mistakes, 0.0, each=each), sum_of)])
     machine.error_ = float(sums[0] / sums[2])
     machine.distribution_ = coded.cluster.distribution
     return machine
@@ -389,7 +233,7 @@ def fit_adaboost(
     """Make the rounds over partitions; weak learners other than stumps and trees get all rows."""
     prototype = DecisionStump() if machine.estimator is None else machine.estimator
     own = any(getattr(prototype, name, None) is not None for name in OWN_LIMITS)
-    if type(prototype) is not DecisionStump or own:
+    if type(prototype) not in OWN or own:
         return gathered(machine, X, y, sample_weight)
     prototype._validate_params()
     with machine._watched() as monitor:
@@ -400,7 +244,8 @@ def fit_adaboost(
         random = check_random_state(machine.random_state)
         seeds = random.randint(1 << 31, size=machine.n_estimators)
         coded = CodedRows.of(rows, prototype.max_bins, weighed=True)
-        learner = Stumps(prototype, coded, classes)
+        kind = Stumps if type(prototype) is DecisionStump else Trees
+        learner: Any = kind(prototype, coded, classes)
         whole = float(rows.class_weights.sum())
         sample = SpreadSample(learner, coded, rows, whole, seeds)
         answers = iter(machine.estimators_ if known else ())

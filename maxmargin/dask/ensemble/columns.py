@@ -229,9 +229,7 @@ def values_of(block: Block, weighed: bool = False) -> list[Values]:
         X = X[np.flatnonzero(block.weight)]
     n = X.shape[0]
     if not sp.issparse(X):
-        return [
-            Values(*different_values(np.sort(X[:, f]))).limited() for f in range(X.shape[1])
-        ]
+        return [Values(*different_values(np.sort(X[:, f]))).limited() for f in range(X.shape[1])]
     X, found = X.tocsc(), []
     for f in range(X.shape[1]):
         own = slice(X.indptr[f], X.indptr[f + 1])

@@ -43,10 +43,17 @@ _TABLES = 1 << 26  # bytes of tables of one pass
 
 
 class Material(NamedTuple):
-    """What trees learn from the rows of a worker: targets, and weights for each tree or None."""
+    """What trees learn from the rows of a worker: targets, and weights for each tree or None.
 
-    y: np.ndarray
+    Targets are the same for all trees, or a list of those for each.
+    """
+
+    y: Any
     weights: list[np.ndarray | None]
+
+    def target(self, tree: int) -> np.ndarray:
+        """Targets of a tree."""
+        return self.y[tree] if isinstance(self.y, list) else self.y
 
 
 class Partial(NamedTuple):
@@ -80,7 +87,7 @@ def _entries(
     """Weight, targets about the centre of a row's node times it, and squares; and the weights."""
     weight = material.weights[partial.tree]
     w = np.ones(len(at)) if weight is None else weight
-    apart = material.y - partial.centres[at].T  # rows of no node have any centre
+    apart = material.target(partial.tree) - partial.centres[at].T  # rows of no node have any centre
     squares = w * np.sum(apart**2, axis=0)
     return np.column_stack([w, (w * apart).T, squares]), np.empty(0) if weight is None else weight
 
@@ -124,8 +131,9 @@ def tabled(
         add_codes(store, at, entries, len(weight) > 0, *some)
         there = at >= 0
         for o in range(outputs):
-            np.minimum.at(ends[0, own, o], at[there], material.y[o, there])
-            np.maximum.at(ends[1, own, o], at[there], material.y[o, there])
+            values = material.target(partial.tree)[o, there]
+            np.minimum.at(ends[0, own, o], at[there], values)
+            np.maximum.at(ends[1, own, o], at[there], values)
     return Tables(tables, counts, sums, sizes, ends)
 
 
@@ -197,8 +205,9 @@ def parted(
             entries, weight = _entries(material, partial, at, goal)
             there = at >= 0
             for o in range(outputs):
-                np.minimum.at(ends[0, own, o], at[there], material.y[o, there])
-                np.maximum.at(ends[1, own, o], at[there], material.y[o, there])
+                values = material.target(partial.tree)[o, there]
+                np.minimum.at(ends[0, own, o], at[there], values)
+                np.maximum.at(ends[1, own, o], at[there], values)
         some = sums[own], sizes[own], nearest[own]
         store = rows.columns.store
         sides(store, at, features[own], cuts[own], labels, entries, weight, *some)
@@ -218,7 +227,9 @@ def added_sides(parts: list[Sides]) -> Sides:
         [np.min([p.ends[0] for p in parts], axis=0), np.max([p.ends[1] for p in parts], axis=0)]
     )
     return Sides(
-        np.sum([p.sums for p in parts], axis=0), np.sum([p.sizes for p in parts], axis=0), nearest,
+        np.sum([p.sums for p in parts], axis=0),
+        np.sum([p.sizes for p in parts], axis=0),
+        nearest,
         ends,
     )
 
@@ -243,7 +254,7 @@ def parcels(rows: Coded, material: Material, partials: list[Partial], lists: boo
             own = order[a:b]
             columns = BinnedColumns.stacked([rows.columns], [own], lists)
             kept = None if weight is None else weight[own]
-            found.append(Parcel(columns, material.y[..., own], kept))
+            found.append(Parcel(columns, material.target(partial.tree)[..., own], kept))
     return found
 
 
@@ -520,9 +531,7 @@ class LevelGrowth:
         pair = [(found.sums[k, chosen, s], int(found.sizes[k, chosen, s])) for s in (0, 1)]
         lower, upper = found.nearest[k, chosen].tolist()
         assert upper < LARGEST
-        self._install(
-            node, int(features[chosen]), values[chosen], lower, upper, best_fall, pair
-        )
+        self._install(node, int(features[chosen]), values[chosen], lower, upper, best_fall, pair)
 
     def _sum(self, weights: np.ndarray) -> float:
         return float(sum_of_classes(self.goal.criterion, weights)[0])

@@ -88,9 +88,7 @@ class Sprout:
     done: bool = False
 
     @classmethod
-    def of_classes(
-        cls, goal: Goal, depth: int, seed: int, total: np.ndarray, n: int
-    ) -> Sprout:
+    def of_classes(cls, goal: Goal, depth: int, seed: int, total: np.ndarray, n: int) -> Sprout:
         """Of the weights of classes."""
         weight = float(total.sum())
         here = float(sum_of_classes(goal.criterion, total)[1])

@@ -14,10 +14,9 @@ import numpy as np
 from dask.delayed import Delayed
 
 from maxmargin.backends.threads import StoppedError
-from maxmargin.dask.collections import is_array, is_frame
-from maxmargin.dask.ensemble.boosting import gathered
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
 from maxmargin.dask.ensemble.levels import LevelGrowth, Material
+from maxmargin.dask.ensemble.reading import gathered, several_outputs
 from maxmargin.dask.ensemble.sprouts import Goal
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.rows import Block, Partitions, shell_of
@@ -54,13 +53,6 @@ class Read(NamedTuple):
     weight: float
     weighted: bool
     centre: np.ndarray | None
-
-
-def several_outputs(y: Any) -> bool:
-    """Whether a target has columns."""
-    if is_array(y):
-        return y.ndim > 1 and y.shape[1] > 1
-    return is_frame(y) and getattr(y, "ndim", 1) > 1 and len(y.columns) > 1
 
 
 def read(machine: Any, X: Any, y: Any, sample_weight: Any, stopped: Any = lambda: None) -> Read:

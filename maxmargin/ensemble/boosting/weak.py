@@ -77,7 +77,7 @@ class Trees(WeakLearner):
         tree = clone(self.prototype)
         tree._keep_classes([self.classes])
         leaves = tree._grown_on_all(self.grower, len(D) * D, seed)
-        return tree, _classes_of_nodes(tree)[leaves]
+        return tree, classes_of_nodes(tree)[leaves]
 
 
 @dataclass
@@ -158,7 +158,7 @@ def class_index(hypothesis: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     if type(hypothesis) is DecisionStump:
         own = hypothesis._index(X)
     elif type(hypothesis) is DecisionTreeClassifier:
-        own = _classes_of_nodes(hypothesis)[hypothesis.tree_.apply(X)]
+        own = classes_of_nodes(hypothesis)[hypothesis.tree_.apply(X)]
     else:
         labels = hypothesis.predict(X)
         index = np.searchsorted(classes, labels)
@@ -171,7 +171,7 @@ def class_index(hypothesis: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, hypothesis.classes_)[own] if few else own
 
 
-def _classes_of_nodes(tree: Any) -> np.ndarray:
+def classes_of_nodes(tree: Any) -> np.ndarray:
     """Index of the class of each leaf of a tree, by its node."""
     nodes = np.zeros(tree.tree_.node_count, np.intp)
     leaves = np.flatnonzero(tree.tree_.is_leaf)

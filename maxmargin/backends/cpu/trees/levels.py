@@ -203,9 +203,7 @@ def best_of_node(first, tables, counts, total, whole, n, squares, task, rules, s
                 task, here, codes, statistics, n, whole, S, rules, scale_here
             )
         else:
-            cut, S_left, S_right, left = scan_values(
-                task, here, codes, n, whole, rules, scale_here
-            )
+            cut, S_left, S_right, left = scan_values(task, here, codes, n, whole, rules, scale_here)
         if cut == CONSTANT:
             continue
         tried += 1
