@@ -28,6 +28,7 @@ _FAMILIES: dict[str, str] = {  # rooms or files of the package, and who fits the
     "feature_maps": "maxmargin.dask.feature_maps",
     "kernel_methods.ridge": "maxmargin.dask.ridge",
     "selection": "maxmargin.dask.search",
+    "ensemble": "maxmargin.dask.ensemble",
 }
 _ROOM = 0.5  # of the memory that is free here, that rows may take which are gathered
 

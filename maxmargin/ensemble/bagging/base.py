@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -77,9 +78,18 @@ class Bagging(MetaEstimatorMixin, Estimator):
 
     def _fit_members(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fit the members that are missing, or as many of them as there is time for."""
-        self.estimator_ = self._learner()
         weight = None if sample_weight is None else self._validated_weight(sample_weight, X)
-        replicates = self._drawing(_num_samples(X), weight)
+        seeds = self._missing_seeds(_num_samples(X), weight)
+        if len(seeds):
+            how = self.estimator_, X, y, self._replicates, self._threads()
+            self._fit_seeds(lambda: Members(*how), seeds)
+        if self.oob_score:
+            self._keep_out_of_bag(*self._asked_out_of_bag(X), y)
+
+    def _missing_seeds(self, n: int, weight: np.ndarray | None) -> np.ndarray:
+        """Say how replicates of so many rows are drawn; returns the seeds of those to come."""
+        self.estimator_ = self._learner()
+        replicates = self._drawing(n, weight)
         known = getattr(self, "_replicates", None)
         if not (self.warm_start and hasattr(self, "estimators_")):
             self.estimators_, self._seeds = [], np.empty(0, dtype=np.int64)
@@ -102,15 +112,14 @@ class Bagging(MetaEstimatorMixin, Estimator):
                 "Warm-start fitting without increasing n_estimators does not fit new members.",
                 UserWarning,
             )
-        else:
-            self._fit_seeds(X, y, seeds_of(self.random_state, more, before))
-        if self.oob_score:
-            self._keep_out_of_bag(X, y)
+            return np.empty(0, dtype=np.int64)
+        return seeds_of(self.random_state, more, before)
 
-    def _fit_seeds(self, X: Any, y: Any, seeds: np.ndarray) -> None:
+    def _fit_seeds(self, who_fits: Callable[[], Any], seeds: np.ndarray) -> None:
+        """Fit members to the replicates of seeds, by somebody like :class:`Members`."""
         before, total = len(self.estimators_), len(self.estimators_) + len(seeds)
         with self._watched() as monitor:
-            members = Members(self.estimator_, X, y, self._replicates, self._threads())
+            members = who_fits()
             self.sharing_ = members.why
             done = before
 
@@ -209,8 +218,16 @@ class Bagging(MetaEstimatorMixin, Estimator):
             yield from zip(machines, answers, where, strict=True)
 
     @abstractmethod
-    def _keep_out_of_bag(self, X: Any, y: Any) -> None:
+    def _asked_out_of_bag(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return what members say of training rows that they have not seen, and how many do."""
+
+    @abstractmethod
+    def _keep_out_of_bag(self, said: np.ndarray, counts: np.ndarray, y: Any) -> None:
         """Set out-of-bag predictions and their score."""
+
+    def _validated(self, X: Any, y: Any, *_: Any, **options: Any) -> tuple[Any, Any]:
+        """Check training data: as :meth:`_checked` does, since it is the members that take it."""
+        return self._checked(X, y, **options)
 
     def _checked(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """Check shapes; tables keep their columns' names and types for the members."""

@@ -193,6 +193,12 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         """
         X, y = self._checked(X, y)
         classes, index = read_labels(y)
+        self._keep_classes(classes)
+        self._fit_members(X, self.classes_[index], sample_weight)
+        return self
+
+    def _keep_classes(self, classes: np.ndarray) -> None:
+        """Set the classes; refuses others than those of members that are kept."""
         warm = self.warm_start and hasattr(self, "estimators_")
         if warm and not np.array_equal(classes, self.classes_):
             raise ValueError(
@@ -203,16 +209,17 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self.classes_ = classes
         if self.voting == "soft":
             _can_vote(self)
-        self._fit_members(X, self.classes_[index], sample_weight)
-        return self
 
-    def _keep_out_of_bag(self, X: Any, y: Any) -> None:
-        shares, self.oob_count_ = self._shares(X, out_of_bag=True)
+    def _asked_out_of_bag(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self._shares(X, out_of_bag=True)
+
+    def _keep_out_of_bag(self, said: np.ndarray, counts: np.ndarray, y: Any) -> None:
+        shares, self.oob_count_ = said, counts
         warn_never_left_out(self.oob_count_)
         self.oob_decision_function_ = shares
         known = self.oob_count_ > 0
-        said = self.classes_[np.argmax(shares[known], axis=1)]
-        self.oob_score_ = score_out_of_bag(self.oob_score, accuracy_score, y[known], said)
+        voted = self.classes_[np.argmax(shares[known], axis=1)]
+        self.oob_score_ = score_out_of_bag(self.oob_score, accuracy_score, y[known], voted)
 
     def _shares(self, X: Any, out_of_bag: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Shares of votes or mean probabilities, (n, n_classes), and of how many members."""

@@ -171,8 +171,11 @@ class BaggingRegressor(RegressorMixin, Bagging):
         self._fit_members(X, y if is_table(y) else column(y), sample_weight)
         return self
 
-    def _keep_out_of_bag(self, X: Any, y: Any) -> None:
-        mean, self.oob_count_ = self._mean(X, out_of_bag=True)
+    def _asked_out_of_bag(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self._mean(X, out_of_bag=True)
+
+    def _keep_out_of_bag(self, said: np.ndarray, counts: np.ndarray, y: Any) -> None:
+        mean, self.oob_count_ = said, counts
         warn_never_left_out(self.oob_count_)
         self.oob_prediction_ = mean
         known = self.oob_count_ > 0

@@ -25,7 +25,7 @@ from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import with_weight
 from maxmargin.multiclass import read_class_weights, read_labels
-from maxmargin.progress import ProblemMonitor
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers.driver import Watch, drive
 
 _KEPT = 1 << 22  # entries of distributions that are kept without being asked for: 32 MB
@@ -204,21 +204,31 @@ class AdaBoostClassifier(StagedVote):
             entries = float(X.shape[0]) * X.shape[1]
             learner = weak_learner(self.estimator, X, index, classes, self._workers(entries))
             sample = Sample(learner, index, len(classes), weight / weight.sum(), seeds)
-            method = AdaBoost(self.n_estimators, self.learning_rate, self._keeps(len(index)))
-            watch = Watch(tol=0.0, monitor=ProblemMonitor(monitor))
             answers = self._answers(X, classes) if known else iter(())
-            made = drive(method.begin(sample, watch, known, answers), watch)
-            if not made.hypotheses:
-                raise ValueError(self._no_edge(classes))
+            made = self._made(sample, monitor, known, answers, self._keeps(len(index)))
             self._keep(made, classes, used, len(y))
             monitor.end(str(self.certificate_).partition("\n")[0], self.status_.finished)
+        self._warn_of_stop()
+        return self
+
+    def _made(
+        self, sample: Any, monitor: Monitor, known: Rounds | None, answers: Any, keep: bool
+    ) -> Rounds:
+        """Make the rounds on a sample, wherever its rows lie."""
+        method = AdaBoost(self.n_estimators, self.learning_rate, keep)
+        watch = Watch(tol=0.0, monitor=ProblemMonitor(monitor))
+        made = drive(method.begin(sample, watch, known, answers), watch)
+        if not made.hypotheses:
+            raise ValueError(self._no_edge(sample.n_classes))
+        return made
+
+    def _warn_of_stop(self) -> None:
         if self.status_.stopped:
             advice = self.status_.advice_for("boosting")
             said = {"time_limit": self.time_limit or 0.0, "n_estimators": self.n_estimators}
             warn(advice.format(**said, rounds=self.n_iter_))
-        return self
 
-    def _known(self, classes: np.ndarray, used: np.ndarray, n: int) -> Rounds | None:
+    def _known(self, classes: np.ndarray, used: Any, n: int) -> Rounds | None:
         """Return the rounds of the last fit, to go on from."""
         if not self.warm_start or not hasattr(self, "estimators_"):
             return None
@@ -255,16 +265,16 @@ class AdaBoostClassifier(StagedVote):
             return n * (self.n_estimators + 1) <= _KEPT
         return bool(self.store_distributions)
 
-    def _no_edge(self, classes: np.ndarray) -> str:
+    def _no_edge(self, n_classes: int) -> str:
         """Say why there is not one hypothesis."""
         name = "DecisionStump" if self.estimator is None else type(self.estimator).__name__
         return (
             f"The weak learner ({name}) is no better than chance on these data: in the first round "
-            f"its error is not below 1 - 1/{len(classes)} of the weight, so that there is nothing "
+            f"its error is not below 1 - 1/{n_classes} of the weight, so that there is nothing "
             "to boost. Take a richer one, such as DecisionTreeClassifier(max_depth=2)."
         )
 
-    def _keep(self, made: Rounds, classes: np.ndarray, used: np.ndarray, n: int) -> None:
+    def _keep(self, made: Rounds, classes: np.ndarray, used: Any, n: int) -> None:
         self.classes_, self.estimators_ = classes, made.hypotheses
         self.estimator_weights_ = np.array(made.alphas)
         self.estimator_errors_ = np.array(made.errors)

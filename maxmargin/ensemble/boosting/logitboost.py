@@ -32,7 +32,7 @@ from maxmargin.estimators.warn import warn
 from maxmargin.linear.base import with_weight
 from maxmargin.losses import Exponential, Logistic, MarginLoss
 from maxmargin.multiclass import read_class_weights, read_labels
-from maxmargin.progress import ProblemMonitor
+from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solvers.driver import Watch
 
 _LOSSES = {"logistic": Logistic(), "exponential": Exponential()}
@@ -66,6 +66,12 @@ class _Refitted:
         _set_random_states(model, check_random_state(seed))
         model.fit(self.X, z, sample_weight=w * (len(w) / w.sum()))
         return model, np.asarray(model.predict(self.X), dtype=np.float64)
+
+
+def is_own_tree(prototype: Any) -> bool:
+    """Whether a regressor is a tree of this package that needs nothing of its own."""
+    own = any(getattr(prototype, name, None) is not None for name in _OWN_LIMITS)
+    return type(prototype) is DecisionTreeRegressor and not own
 
 
 class LogitBoostClassifier(ClassifierMixin, Estimator):
@@ -206,30 +212,42 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
         read_class_weights(None, classes, index, weight)  # refuses classes without weight
         used = np.flatnonzero(weight)
         X, weight, index = with_weight(X, weight, index)
-        known = self._known(classes, X)
-        loss = _LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
+        known = self._known(classes, X.shape[1])
+        steps = None if known is None else (known, self._last(X))
         with self._watched() as monitor:
             seeds = check_random_state(self.random_state).randint(1 << 31, size=self.n_estimators)
             learner = self._regressions(X)
             targets = Targets(learner, index, len(classes), weight / weight.sum(), seeds)
-            how = self.n_estimators, self.learning_rate, self.largest_step
-            watch = Watch(tol=0.0, monitor=ProblemMonitor(monitor))
-            made = NewtonBoosting(loss, *how).solve(targets, watch, known=known)
-            if not made.regressions:
-                raise ValueError(
-                    "The regressor tells the classes apart no better than chance: in the first "
-                    "round no step lowers the mean loss. Take a richer one, such as "
-                    "DecisionTreeRegressor(max_depth=2)."
-                )
-            self._keep(made, classes, used, len(y), float(loss.value(np.zeros(1))[0]))
+            made = self._made(targets, monitor, steps)
+            self._keep(made, classes, used, len(y))
             monitor.end(str(self.certificate_).partition("\n")[0], self.status_.finished)
+        self._warn_of_stop()
+        return self
+
+    def _margin_loss(self) -> MarginLoss:
+        return _LOSSES[self.loss] if isinstance(self.loss, str) else self.loss
+
+    def _made(self, targets: Any, monitor: Monitor, known: tuple[Steps, Any] | None) -> Steps:
+        """Make the rounds, wherever the rows lie."""
+        how = self.n_estimators, self.learning_rate, self.largest_step
+        watch = Watch(tol=0.0, monitor=ProblemMonitor(monitor))
+        made = NewtonBoosting(self._margin_loss(), *how).solve(targets, watch, known=known)
+        if not made.regressions:
+            raise ValueError(
+                "The regressor tells the classes apart no better than chance: in the first "
+                "round no step lowers the mean loss. Take a richer one, such as "
+                "DecisionTreeRegressor(max_depth=2)."
+            )
+        return made
+
+    def _warn_of_stop(self) -> None:
         if self.status_.stopped:
             advice = self.status_.advice_for("boosting")
             said = {"time_limit": self.time_limit or 0.0, "n_estimators": self.n_estimators}
             warn(advice.format(**said, rounds=self.n_iter_))
-        return self
 
-    def _regressions(self, X: Any) -> _Trees | _Refitted:
+    def _prototype(self) -> Any:
+        """Return the regressor, checked."""
         prototype = self.estimator
         prototype = DecisionTreeRegressor(max_depth=1) if prototype is None else prototype
         if not is_regressor(prototype):
@@ -239,8 +257,11 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
             )
         if hasattr(prototype, "_validate_params"):
             prototype._validate_params()
-        own = any(getattr(prototype, name, None) is not None for name in _OWN_LIMITS)
-        if type(prototype) is DecisionTreeRegressor and not own:
+        return prototype
+
+    def _regressions(self, X: Any) -> _Trees | _Refitted:
+        prototype = self._prototype()
+        if is_own_tree(prototype):
             return _Trees(prototype, X, self._workers(float(X.shape[0]) * X.shape[1]))
         if not takes_weights(prototype):
             raise ValueError(
@@ -249,8 +270,8 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
             )
         return _Refitted(prototype, X)
 
-    def _known(self, classes: np.ndarray, X: Any) -> tuple[Steps, np.ndarray] | None:
-        """Return the steps of the last fit, and their F on the rows."""
+    def _known(self, classes: np.ndarray, n_features: int) -> Steps | None:
+        """Return the steps of the last fit, to go on from."""
         if not self.warm_start or not hasattr(self, "estimators_"):
             return None
         made = len(self.estimators_)
@@ -259,25 +280,27 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
                 f"n_estimators={self.n_estimators} is fewer than the {made} rounds that were made, "
                 "and warm_start=True goes on from these: raise it, or set warm_start=False."
             )
-        columns = getattr(self.estimators_[0][0], "n_features_in_", X.shape[1])
-        if not np.array_equal(classes, self.classes_) or columns != X.shape[1]:
+        columns = getattr(self.estimators_[0][0], "n_features_in_", n_features)
+        if not np.array_equal(classes, self.classes_) or columns != n_features:
             raise ValueError(
                 f"warm_start=True goes on with the rows of the last fit, of {columns} features and "
                 f"the classes {self.classes_.tolist()}. Set warm_start=False to begin anew."
             )
-        steps = Steps(
+        return Steps(
             regressions=list(self.estimators_),
             sizes=self.estimator_weights_.tolist(),
             losses=self.train_losses_.tolist(),
             train_errors=self.train_errors_.tolist(),
         )
+
+    def _last(self, X: Any) -> np.ndarray:
+        """F after all rounds, at rows that were checked."""
         for F in self._staged(X):
             last = F
-        return steps, last
+        return last
 
-    def _keep(
-        self, made: Steps, classes: np.ndarray, used: np.ndarray, n: int, unit: float
-    ) -> None:
+    def _keep(self, made: Steps, classes: np.ndarray, used: Any, n: int) -> None:
+        unit = float(self._margin_loss().value(np.zeros(1))[0])
         self.classes_, self.estimators_ = classes, made.regressions
         self.estimator_weights_ = np.array(made.sizes)
         self.train_losses_ = np.array(made.losses)

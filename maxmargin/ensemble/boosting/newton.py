@@ -33,6 +33,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from scipy.special import logsumexp, softmax
 
+from maxmargin.backends.threads import StoppedError
 from maxmargin.losses import MarginLoss
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
@@ -58,6 +59,10 @@ class Targets:
     n_classes: int
     weight: np.ndarray
     seeds: np.ndarray
+
+    def rows(self, method: NewtonBoosting, watch: Watch) -> RowSteps:
+        """Return what the rounds know of the rows."""
+        return RowSteps(self, method)
 
 
 @dataclass
@@ -106,13 +111,123 @@ class NewtonBoosting(Method[Targets, Steps]):
         return None
 
     def begin(
-        self, problem: Targets, watch: Watch, known: tuple[Steps, np.ndarray] | None = None
+        self, problem: Targets, watch: Watch, known: tuple[Steps, Any] | None = None
     ) -> NewtonBoostingRun:
         """Begin at F = 0, or go on after known steps with their F on the rows."""
         run = NewtonBoostingRun(problem, watch, self)
         if known is not None:
             run.resume(*known)
         return run
+
+
+class Additive:
+    """F at some rows, and what Newton steps from there are.
+
+    Parameters
+    ----------
+    index : int array of shape (n,)
+        The class of each row.
+    weight : float array of shape (n,)
+    n_classes : int
+    method : NewtonBoosting
+    """
+
+    def __init__(
+        self, index: np.ndarray, weight: np.ndarray, n_classes: int, method: NewtonBoosting
+    ) -> None:
+        self.index, self.weight, self.n_classes, self.method = index, weight, n_classes, method
+        n, K = len(index), n_classes
+        self.sign = np.where(index == 1, 1.0, -1.0)
+        self.member = np.eye(K)[index] if K > 2 else np.zeros((0, 0))
+        self.F = np.zeros((n, K) if K > 2 else n)
+
+    def targets(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Newton steps of the rows and their weights: one pair, or one for each class."""
+        most = self.method.largest_step
+        if self.n_classes == 2:
+            slope, curvature = self.method.loss.slope_and_curvature(self.sign * self.F)
+            w = np.maximum(np.maximum(curvature, np.abs(slope) / most), _FLAT)
+            z = -self.sign * slope / w
+            return [(z, self.weight * w)]
+        p, found = softmax(self.F, axis=1), []
+        for k in range(self.n_classes):
+            pull = self.member[:, k] - p[:, k]
+            w = np.maximum(np.maximum(p[:, k] * (1.0 - p[:, k]), np.abs(pull) / most), _FLAT)
+            found.append((pull / w, self.weight * w))
+        return found
+
+    def change(self, values: list[np.ndarray]) -> np.ndarray:
+        """Change of F by regressions of these values."""
+        if self.n_classes == 2:
+            return values[0]
+        table, K = np.stack(values, axis=1), self.n_classes
+        return (K - 1.0) / K * (table - table.mean(axis=1, keepdims=True))
+
+    def loss(self, F: np.ndarray) -> float:
+        """Sum of the weighted losses."""
+        if self.n_classes == 2:
+            losses = self.method.loss.value(self.sign * F)
+        else:
+            losses = logsumexp(F, axis=1) - F[np.arange(len(F)), self.index]
+        return float(self.weight @ losses)
+
+    def wrong(self, F: np.ndarray) -> float:
+        """Weight of the rows that are misclassified."""
+        decided = F.argmax(axis=1) if F.ndim > 1 else F > 0
+        return float(self.weight @ (decided != self.index))
+
+    def pull(self) -> np.ndarray:
+        """How hard each row pulls at F, ``s_i |V'(u_i)|``."""
+        if self.n_classes == 2:
+            pull = np.abs(self.method.loss.slope(self.sign * self.F))
+        else:
+            pull = 1.0 - softmax(self.F, axis=1)[np.arange(len(self.F)), self.index]
+        return pull * self.weight
+
+
+class RowSteps:
+    """What the rounds know of the rows, held in memory; rows elsewhere have such a class, too.
+
+    Attributes
+    ----------
+    loss : float
+        Mean loss at F.
+    """
+
+    def __init__(self, problem: Targets, method: NewtonBoosting) -> None:
+        self.problem = problem
+        self.at = Additive(problem.index, problem.weight, problem.n_classes, method)
+        self.loss = self.at.loss(self.at.F)
+        self.change = self.after = self.at.F
+
+    def resume(self, F: np.ndarray) -> None:
+        """Go on at F."""
+        self.at.F, self.loss = F, self.at.loss(F)
+
+    def regress(self, seed: int) -> list[Any]:
+        """Fit regressions to the Newton steps."""
+        found, values = [], []
+        for k, (z, w) in enumerate(self.at.targets()):
+            model, value = self.problem.learner.learn(z, w, seed + k)
+            found.append(model)
+            values.append(value)
+        self.change = self.at.change(values)
+        return found
+
+    def look(self, size: float) -> tuple[float, float]:
+        """Return mean loss and training error after a step of a size."""
+        self.after = self.at.F + size * self.change
+        return self.at.loss(self.after), self.at.wrong(self.after)
+
+    def take(self, loss: float) -> None:
+        """Take the step that was looked at last."""
+        self.at.F, self.loss = self.after, loss
+
+    def pull(self) -> np.ndarray:
+        """How hard each row pulls at F, with sum one."""
+        pull = self.at.pull()
+        total = pull.sum()
+        return pull / total if total > 0 else self.problem.weight
 
 
 class NewtonBoostingRun(Run):
@@ -123,88 +238,49 @@ class NewtonBoostingRun(Run):
     def __init__(self, problem: Targets, watch: Watch, method: NewtonBoosting) -> None:
         self.problem, self.watch, self.method = problem, watch, method
         self.done = Steps()
-        n, K = len(problem.index), problem.n_classes
-        self.sign = np.where(problem.index == 1, 1.0, -1.0)
-        self.member = np.eye(K)[problem.index] if K > 2 else np.zeros((0, 0))
-        self.F = np.zeros((n, K) if K > 2 else n)
-        self.loss = self._mean_loss(self.F)
+        self.rows = problem.rows(method, watch)
 
-    def resume(self, known: Steps, F: np.ndarray) -> None:
+    def resume(self, known: Steps, F: Any) -> None:
         """Go on after steps that were made before."""
-        self.done, self.F, self.loss = known, F, self._mean_loss(F)
-        if abs(self.loss - known.losses[-1]) > 1e-8 * (self.loss + known.losses[-1]):
+        self.rows.resume(F)
+        self.done, loss = known, self.rows.loss
+        if abs(loss - known.losses[-1]) > 1e-8 * (loss + known.losses[-1]):
             raise ValueError(
                 "warm_start=True goes on with the rows of the last fit, and these are others, or "
-                f"have other labels or weights: the mean loss is {self.loss:.6g} on them and was "
+                f"have other labels or weights: the mean loss is {loss:.6g} on them and was "
                 f"{known.losses[-1]:.6g}. Fit the same data again, or set warm_start=False."
             )
 
     def steps(self) -> Generator[None, None, None]:
         """One regression, or one for each class, a round."""
-        done, method = self.done, self.method
+        done, method, rows = self.done, self.method, self.rows
         while len(done.regressions) < method.rounds:
-            if self.loss <= _FLAT:
+            if rows.loss <= _FLAT:
                 self.status = Status.NO_IMPROVEMENT
                 return
-            found, change = self._regressed(int(self.problem.seeds[len(done.regressions)]))
+            try:
+                found = rows.regress(int(self.problem.seeds[len(done.regressions)]))
+            except StoppedError:
+                self.status = self.watch.stopped() or Status.INTERRUPTED
+                return
             size = method.learning_rate
             for _ in range(_HALVINGS):
-                after = self.F + size * change
-                loss = self._mean_loss(after)
-                if loss < self.loss:
+                loss, error = rows.look(size)
+                if loss < rows.loss:
                     break
                 size /= 2.0
             else:
                 self.status = Status.NO_IMPROVEMENT
                 return
-            self.F, self.loss = after, loss
+            rows.take(loss)
             done.regressions.append(found)
             done.sizes.append(size)
             done.losses.append(loss)
-            done.train_errors.append(self._train_error())
+            done.train_errors.append(error)
             self.n_iter += 1
             if len(done.regressions) < method.rounds:
                 yield
         self.status = Status.COMPLETED
-
-    def _regressed(self, seed: int) -> tuple[list[Any], np.ndarray]:
-        """Fit regressions to the Newton steps; returns them and the change of F."""
-        problem, most = self.problem, self.method.largest_step
-        if problem.n_classes == 2:
-            slope, curvature = self.method.loss.slope_and_curvature(self.sign * self.F)
-            w = np.maximum(np.maximum(curvature, np.abs(slope) / most), _FLAT)
-            z = -self.sign * slope / w
-            model, values = problem.learner.learn(z, problem.weight * w, seed)
-            return [model], values
-        p, K = softmax(self.F, axis=1), problem.n_classes
-        found, values = [], np.empty_like(self.F)
-        for k in range(K):
-            pull = self.member[:, k] - p[:, k]
-            w = np.maximum(np.maximum(p[:, k] * (1.0 - p[:, k]), np.abs(pull) / most), _FLAT)
-            model, values[:, k] = problem.learner.learn(pull / w, problem.weight * w, seed + k)
-            found.append(model)
-        return found, (K - 1.0) / K * (values - values.mean(axis=1, keepdims=True))
-
-    def _mean_loss(self, F: np.ndarray) -> float:
-        if self.problem.n_classes == 2:
-            losses = self.method.loss.value(self.sign * F)
-        else:
-            losses = logsumexp(F, axis=1) - F[np.arange(len(F)), self.problem.index]
-        return float(self.problem.weight @ losses)
-
-    def _train_error(self) -> float:
-        decided = self.F.argmax(axis=1) if self.F.ndim > 1 else self.F > 0
-        return float(self.problem.weight @ (decided != self.problem.index))
-
-    def pull(self) -> np.ndarray:
-        """How hard each row pulls at F, ``s_i |V'(u_i)|``, with sum one."""
-        if self.problem.n_classes == 2:
-            pull = np.abs(self.method.loss.slope(self.sign * self.F))
-        else:
-            pull = 1.0 - softmax(self.F, axis=1)[np.arange(len(self.F)), self.problem.index]
-        pull = pull * self.problem.weight
-        total = pull.sum()
-        return pull / total if total > 0 else self.problem.weight
 
     @property
     def n_steps(self) -> int:
@@ -224,9 +300,9 @@ class NewtonBoostingRun(Run):
     def measure(self) -> Measure:
         """Training error and mean loss."""
         error = self.done.train_errors[-1] if self.done.train_errors else 1.0
-        return Measure(error, self.loss)
+        return Measure(error, self.rows.loss)
 
     def solution(self, status: Status) -> Steps:
         """Return the steps."""
-        self.done.status, self.done.pull = status, self.pull()
+        self.done.status, self.done.pull = status, self.rows.pull()
         return self.done

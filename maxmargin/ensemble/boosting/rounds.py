@@ -35,11 +35,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from maxmargin.backends.threads import StoppedError
 from maxmargin.ensemble.boosting.weak import WeakLearner
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 
 _ROUNDING = 1e-12  # of an error: a hypothesis this near to chance is chance
+OTHER_ROWS = (
+    "warm_start=True goes on with the rows of the last fit, and these are others, or have other "
+    "labels or weights: their distribution after the rounds so far is not D_[-1]. Fit the same "
+    "data again, or set warm_start=False to begin anew."
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,10 @@ class Sample:
     n_classes: int
     weight: np.ndarray
     seeds: np.ndarray
+
+    def rows(self, keep: bool, watch: Watch) -> RowVotes:
+        """Return what the rounds know of the rows."""
+        return RowVotes(self, keep)
 
 
 @dataclass
@@ -121,83 +131,36 @@ class AdaBoost(Method[Sample, Rounds]):
         return run
 
 
-class AdaBoostRun(Run):
-    """The rounds at work. What is solved for are the alphas, of which a round moves one."""
+class Votes:
+    """The votes on some rows so far: u of each, and with several classes those for each class.
 
-    words: ClassVar[str] = "round {steps}, training error {violation:.3g}"
+    Parameters
+    ----------
+    index : int array of shape (n,)
+        The class of each row.
+    weight : float array of shape (n,)
+        D_1, of these rows.
+    n_classes : int
+    """
 
-    def __init__(self, problem: Sample, watch: Watch, method: AdaBoost) -> None:
-        self.problem, self.watch, self.method = problem, watch, method
-        self.done = Rounds()
-        self.D = problem.weight
-        self.u = np.zeros(len(problem.index))
+    def __init__(self, index: np.ndarray, weight: np.ndarray, n_classes: int) -> None:
+        self.index, self.weight = index, weight
+        self.u = np.zeros(len(index))
         # a tie, u = 0, is an error of the second class only
-        self.least = np.where(problem.index == 1, np.finfo(np.float64).tiny, 0.0)
-        several = problem.n_classes > 2
-        self.votes = np.zeros((len(self.u), problem.n_classes) if several else (0, 0))
+        self.least = np.where(index == 1, np.finfo(np.float64).tiny, 0.0)
+        self.votes = np.zeros((len(index), n_classes) if n_classes > 2 else (0, 0))
         self.leader = np.zeros(len(self.votes), np.intp)  # the class with most votes, and how many
         self.most = np.zeros(len(self.votes))
-        self._keep_distribution()
 
-    def resume(self, known: Rounds, answers: Iterable[np.ndarray]) -> None:
-        """Go through rounds that were made before."""
-        self.done = known
-        first, known.distributions = known.distributions, []
-        self._keep_distribution()
-        for alpha, predicted in zip(known.alphas, answers, strict=True):
-            self._vote(predicted, alpha)
-        kept = first[-1]
-        if len(kept) != len(self.D) or np.abs(kept - self.D).max() > 1e-8 * kept.max():
-            raise ValueError(
-                "warm_start=True goes on with the rows of the last fit, and these are others, or "
-                "have other labels or weights: their distribution after the rounds so far is not "
-                "D_[-1]. Fit the same data again, or set warm_start=False to begin anew."
-            )
-        if np.isinf(known.alphas[-1:]).any():
-            self.status = Status.PERFECT
-
-    def steps(self) -> Generator[None, None, None]:
-        """One round after the other; each yields."""
-        problem, done, method = self.problem, self.done, self.method
-        chance = 1.0 - 1.0 / problem.n_classes
-        while len(done.hypotheses) < method.rounds:
-            seed = int(problem.seeds[len(done.hypotheses)])
-            hypothesis, predicted = problem.learner.learn(self.D, seed)
-            wrong = predicted != problem.index
-            error = float(self.D @ wrong)
-            if error >= chance - _ROUNDING:
-                self.status = Status.NO_EDGE
-                return
-            alpha = np.inf
-            if wrong.any():
-                error = max(error, np.finfo(np.float64).tiny)
-                alpha = 0.5 * np.log((1.0 - error) / error * (problem.n_classes - 1))
-            done.hypotheses.append(hypothesis)
-            done.errors.append(error)
-            done.alphas.append(float(method.learning_rate * alpha))
-            done.normalisers.append(normaliser(error, done.alphas[-1]))
-            self._vote(predicted, done.alphas[-1])
-            done.train_errors.append(self._train_error())
-            self.n_iter += 1
-            if np.isinf(alpha):
-                self.status = Status.PERFECT
-                return
-            if len(done.hypotheses) < method.rounds:
-                yield
-        self.status = Status.COMPLETED
-
-    def _vote(self, predicted: np.ndarray, alpha: float) -> None:
-        """Add the votes of a hypothesis, and make the next distribution."""
+    def cast(self, predicted: np.ndarray, alpha: float) -> None:
+        """Add the votes of a hypothesis."""
         if np.isinf(alpha):  # it decides alone
             self.u[:] = 1.0
             self.votes[:], self.most[:], self.leader[:] = 0.0, 0.0, 0
             self._count(predicted, 1.0)
             return
-        self.u += np.where(predicted == self.problem.index, alpha, -alpha)
+        self.u += np.where(predicted == self.index, alpha, -alpha)
         self._count(predicted, alpha)
-        D = self.problem.weight * np.exp(self.u.min() - self.u)
-        self.D = D / D.sum()
-        self._keep_distribution()
 
     def _count(self, predicted: np.ndarray, alpha: float) -> None:
         """Add votes for one class of each row, of several; only that class can take the lead."""
@@ -210,26 +173,136 @@ class AdaBoostRun(Run):
         self.leader = np.where(ahead, predicted, self.leader)
         self.most = np.where(ahead, votes, self.most)
 
-    def _keep_distribution(self) -> None:
-        if not self.method.keep:
-            self.done.distributions.clear()
-        self.done.distributions.append(self.D)
+    def weights(self, shift: float) -> np.ndarray:
+        """The next distribution, but for a factor: ``D_1(i) exp(shift - u_i)``."""
+        return self.weight * np.exp(shift - self.u)
 
-    def _train_error(self) -> float:
-        """Share of the rows, by D_1, that the vote misclassifies; zero is the first class's."""
-        wrong = self.leader != self.problem.index if len(self.votes) else self.u < self.least
-        return float(self.problem.weight @ wrong)
+    def wrong(self) -> float:
+        """Weight, by D_1, of the rows that the vote misclassifies; zero is the first class's."""
+        wrong = self.leader != self.index if len(self.votes) else self.u < self.least
+        return float(self.weight @ wrong)
 
-    def margins(self) -> np.ndarray:
-        """Normalised margins of the rows."""
-        alphas = np.array(self.done.alphas)
-        total = 1.0 if np.isinf(alphas).any() else alphas.sum()
-        if not len(self.votes):
-            return self.u / total
-        own = np.arange(len(self.u)), self.problem.index
-        others = self.votes.copy()
-        others[own] = -np.inf
-        return (self.votes[own] - others.max(axis=1)) / total
+    def least_margin(self) -> float:
+        """Least margin of a row of positive weight, in units of the alphas."""
+        margins = self.u
+        if len(self.votes):
+            own = np.arange(len(self.u)), self.index
+            others = self.votes.copy()
+            others[own] = -np.inf
+            margins = self.votes[own] - others.max(axis=1)
+        return float(np.min(margins, where=self.weight > 0, initial=np.inf))
+
+
+class RowVotes:
+    """What the rounds know of the rows, held in memory.
+
+    Rows that lie elsewhere have a class of their own with these methods; what a round has come to
+    it may say when the next one is asked for.
+
+    Parameters
+    ----------
+    problem : Sample
+    keep : bool
+        Whether to keep the distributions of all rounds.
+
+    Attributes
+    ----------
+    train_errors : list of float
+        Of the vote after each round, by D_1.
+    distributions : list of arrays
+        D_1 to the last, or the last alone.
+    """
+
+    def __init__(self, problem: Sample, keep: bool) -> None:
+        self.problem, self.keep = problem, keep
+        self.train_errors: list[float] = []
+        self.D = problem.weight
+        self.distributions = [self.D]
+        self.votes = Votes(problem.index, problem.weight, problem.n_classes)
+        self.predicted = np.empty(0, np.intp)
+
+    def resume(self, known: Rounds, answers: Iterable[np.ndarray]) -> None:
+        """Go through rounds that were made before."""
+        for alpha, self.predicted in zip(known.alphas, answers, strict=True):
+            self._cast(alpha)
+        kept = known.distributions[-1]
+        if len(kept) != len(self.D) or np.abs(kept - self.D).max() > 1e-8 * kept.max():
+            raise ValueError(OTHER_ROWS)
+        self.train_errors = known.train_errors
+
+    def learn(self, seed: int) -> tuple[Any, float, bool]:
+        """Return a hypothesis for the distribution, its error, and whether it makes one."""
+        hypothesis, self.predicted = self.problem.learner.learn(self.D, seed)
+        wrong = self.predicted != self.problem.index
+        return hypothesis, float(self.D @ wrong), bool(wrong.any())
+
+    def vote(self, alpha: float) -> None:
+        """Let the last hypothesis vote with a weight, and make the next distribution."""
+        self._cast(alpha)
+        self.train_errors.append(self.votes.wrong())
+
+    def _cast(self, alpha: float) -> None:
+        self.votes.cast(self.predicted, alpha)
+        if np.isinf(alpha):
+            return
+        D = self.votes.weights(self.votes.u.min())
+        self.D = D / D.sum()
+        if not self.keep:
+            self.distributions.clear()
+        self.distributions.append(self.D)
+
+    def settle(self) -> float:
+        """Account for all rounds; returns the least margin, in units of the alphas."""
+        return self.votes.least_margin()
+
+
+class AdaBoostRun(Run):
+    """The rounds at work. What is solved for are the alphas, of which a round moves one."""
+
+    words: ClassVar[str] = "round {steps}, training error {violation:.3g}"
+
+    def __init__(self, problem: Sample, watch: Watch, method: AdaBoost) -> None:
+        self.problem, self.watch, self.method = problem, watch, method
+        self.done = Rounds()
+        self.rows = problem.rows(method.keep, watch)
+
+    def resume(self, known: Rounds, answers: Iterable[np.ndarray]) -> None:
+        """Go through rounds that were made before."""
+        self.done = known
+        self.rows.resume(known, answers)
+        if np.isinf(known.alphas[-1:]).any():
+            self.status = Status.PERFECT
+
+    def steps(self) -> Generator[None, None, None]:
+        """One round after the other; each yields."""
+        problem, done, method = self.problem, self.done, self.method
+        chance = 1.0 - 1.0 / problem.n_classes
+        while len(done.hypotheses) < method.rounds:
+            seed = int(problem.seeds[len(done.hypotheses)])
+            try:
+                hypothesis, error, flawed = self.rows.learn(seed)
+            except StoppedError:
+                self.status = self.watch.stopped() or Status.INTERRUPTED
+                return
+            if error >= chance - _ROUNDING:
+                self.status = Status.NO_EDGE
+                return
+            alpha = np.inf
+            if flawed:
+                error = max(error, np.finfo(np.float64).tiny)
+                alpha = 0.5 * np.log((1.0 - error) / error * (problem.n_classes - 1))
+            done.hypotheses.append(hypothesis)
+            done.errors.append(error)
+            done.alphas.append(float(method.learning_rate * alpha))
+            done.normalisers.append(normaliser(error, done.alphas[-1]))
+            self.rows.vote(done.alphas[-1])
+            self.n_iter += 1
+            if np.isinf(alpha):
+                self.status = Status.PERFECT
+                return
+            if len(done.hypotheses) < method.rounds:
+                yield
+        self.status = Status.COMPLETED
 
     @property
     def usable(self) -> bool:
@@ -260,14 +333,18 @@ class AdaBoostRun(Run):
 
     def measure(self) -> Measure:
         """Training error, and the mean exponential loss."""
-        error = self.done.train_errors[-1] if self.done.train_errors else 1.0
+        error = self.rows.train_errors[-1] if self.rows.train_errors else 1.0
         return Measure(error, float(np.prod(self.done.normalisers)))
 
     def solution(self, status: Status) -> Rounds:
         """Return the rounds."""
         self.done.status = status
         if self.done.hypotheses:
-            self.done.minimum_margin = float(self.margins().min())
+            alphas = np.array(self.done.alphas)
+            total = 1.0 if np.isinf(alphas).any() else float(alphas.sum())
+            self.done.minimum_margin = self.rows.settle() / total
+        self.done.train_errors = self.rows.train_errors
+        self.done.distributions = self.rows.distributions
         return self.done
 
 

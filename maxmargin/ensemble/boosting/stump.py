@@ -69,19 +69,24 @@ class StumpSearch:
         feature, cut, left, right = found.tolist()
         return feature, cut, left, right
 
-    def threshold(self, feature: int, cut: int) -> float:
-        """Return the threshold half-way between a cut's greatest value and the next one."""
-        store = self.columns.store
-        below, above = (
-            float(ends[store.first[feature] + code])
-            for ends, code in ((store.greatest, cut), (store.least, cut + 1))
-        )
-        middle = 0.5 * below + 0.5 * above
-        return middle if middle < above else below
-
     def sides(self, feature: int, cut: int) -> np.ndarray:
         """Whether each row is above a cut."""
         return self.columns.codes(feature) > cut
+
+
+def threshold_at(
+    first: np.ndarray, least: np.ndarray, greatest: np.ndarray, feature: int, cut: int
+) -> float:
+    """Return the threshold half-way between a cut's greatest value and the next one.
+
+    ``first`` says where the values of each column begin; for no test, feature -1, it is infinite.
+    """
+    if feature < 0:
+        return np.inf
+    at = first[feature] + cut
+    below, above = float(greatest[at]), float(least[at + 1])
+    middle = 0.5 * below + 0.5 * above
+    return middle if middle < above else below
 
 
 class DecisionStump(ClassifierMixin, Estimator):
@@ -168,13 +173,25 @@ class DecisionStump(ClassifierMixin, Estimator):
     def _found(self, search: StumpSearch, weight: np.ndarray, classes: np.ndarray) -> np.ndarray:
         """Take the best test of a search; returns the index of the class of each of its rows."""
         feature, cut, left, right = search.best(weight)
-        self.classes_, self.n_features_in_ = classes, search.columns.n_features
-        self.feature_, self._sides = feature, (left, right)
-        self.threshold_ = np.inf if feature < 0 else search.threshold(feature, cut)
-        self.labels_ = classes[left], classes[right]
+        store = search.columns.store
+        threshold = threshold_at(store.first, store.least, store.greatest, feature, cut)
+        self._keep(feature, threshold, (left, right), classes, search.columns.n_features)
         if feature < 0:
             return np.full(search.columns.n_rows, left)
         return np.where(search.sides(feature, cut), right, left)
+
+    def _keep(
+        self,
+        feature: int,
+        threshold: float,
+        sides: tuple[int, int],
+        classes: np.ndarray,
+        n_features: int,
+    ) -> None:
+        """Take a test: column, threshold, and the index of the class on either side."""
+        self.classes_, self.n_features_in_ = classes, n_features
+        self.feature_, self._sides, self.threshold_ = feature, sides, threshold
+        self.labels_ = classes[sides[0]], classes[sides[1]]
 
     def _index(self, X: Any) -> np.ndarray:
         """Index of the class of each row of X, which was checked."""

@@ -24,7 +24,7 @@ from maxmargin.ensemble.boosting.stump import DecisionStump, StumpSearch
 from maxmargin.ensemble.trees import BinnedColumns, DecisionTreeClassifier
 
 _REDRAWN = 20  # samples that are drawn until one has two classes
-_OWN_LIMITS = ("class_weight", "time_limit", "callback")  # of a tree, which it reads itself
+OWN_LIMITS = ("class_weight", "time_limit", "callback")  # of a tree, which it reads itself
 
 OWN = (DecisionStump, DecisionTreeClassifier)  # whose columns are coded once
 
@@ -77,7 +77,7 @@ class Trees(WeakLearner):
         tree = clone(self.prototype)
         tree._keep_classes([self.classes])
         leaves = tree._grown_on_all(self.grower, len(D) * D, seed)
-        return tree, _classes_of_nodes(tree)[leaves]
+        return tree, classes_of_nodes(tree)[leaves]
 
 
 @dataclass
@@ -143,7 +143,7 @@ def weak_learner(
         )
     if hasattr(estimator, "_validate_params"):
         estimator._validate_params()
-    own = any(getattr(estimator, name, None) is not None for name in _OWN_LIMITS)
+    own = any(getattr(estimator, name, None) is not None for name in OWN_LIMITS)
     if type(estimator) is DecisionStump and not own:
         columns = BinnedColumns.of(X, estimator.max_bins, workers)
         return Stumps(estimator, StumpSearch(columns, index, len(classes)), classes)
@@ -158,7 +158,7 @@ def class_index(hypothesis: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     if type(hypothesis) is DecisionStump:
         own = hypothesis._index(X)
     elif type(hypothesis) is DecisionTreeClassifier:
-        own = _classes_of_nodes(hypothesis)[hypothesis.tree_.apply(X)]
+        own = classes_of_nodes(hypothesis)[hypothesis.tree_.apply(X)]
     else:
         labels = hypothesis.predict(X)
         index = np.searchsorted(classes, labels)
@@ -171,7 +171,7 @@ def class_index(hypothesis: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, hypothesis.classes_)[own] if few else own
 
 
-def _classes_of_nodes(tree: Any) -> np.ndarray:
+def classes_of_nodes(tree: Any) -> np.ndarray:
     """Index of the class of each leaf of a tree, by its node."""
     nodes = np.zeros(tree.tree_.node_count, np.intp)
     leaves = np.flatnonzero(tree.tree_.is_leaf)

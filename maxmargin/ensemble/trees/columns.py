@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from maxmargin.backends.cpu.trees.columns import (
 )
 from maxmargin.backends.threads import ALONE, Workers
 
+Ends = tuple[np.ndarray, np.ndarray]  # least and greatest value of each code of a column
 _BYTES = {ONE_BYTE: 1, TWO_BYTES: 2, FOUR_BYTES: 4}
 _TYPES = {ONE_BYTE: np.uint8, TWO_BYTES: np.uint16, FOUR_BYTES: np.uint32}
 _SPARSE_BYTES = 8  # of an entry: its row and its code
@@ -57,6 +59,7 @@ class BinnedColumns:
         max_bins: int | None = None,
         workers: Workers = ALONE,
         lists: bool = True,
+        ends: Sequence[Ends] | None = None,
     ) -> BinnedColumns:
         """Code the columns of X, dense or CSR: (n_samples, n_features), finite.
 
@@ -70,6 +73,9 @@ class BinnedColumns:
         lists : bool, default=True
             Also list the rows that differ from a column's common code, where these are few: an
             exhaustive search then looks at no others. Random tests have no use for it.
+        ends : sequence of pairs of arrays, optional
+            Least and greatest value of each code of each column, where these are known: of rows
+            among which X has some.
         """
         sparse = sp.issparse(X)
         X = X.tocsc() if sparse else np.asarray(X, dtype=getattr(X, "dtype", np.float64))
@@ -78,12 +84,74 @@ class BinnedColumns:
             raise ValueError(f"Trees take fewer than 2^31 rows, got {n}: fit on a sample of them.")
 
         def column(f: int) -> _Column:
+            known = None if ends is None else ends[f]
             if sparse:
                 a, b = X.indptr[f], X.indptr[f + 1]
-                return _sparse_column(X.indices[a:b], X.data[a:b], n, max_bins)
-            return _dense_column(X[:, f], max_bins, lists)
+                return _sparse_column(X.indices[a:b], X.data[a:b], n, max_bins, known)
+            return _dense_column(X[:, f], max_bins, lists, known)
 
         return cls(_stored(workers.map(column, range(d)), n), n, d)
+
+    @classmethod
+    def stacked(
+        cls,
+        parts: Sequence[BinnedColumns],
+        rows: Sequence[np.ndarray | None] | None = None,
+        lists: bool = True,
+    ) -> BinnedColumns:
+        """Put the rows of several together, whose codes mean the same; all of them or some.
+
+        Parameters
+        ----------
+        parts : sequence of BinnedColumns
+        rows : sequence of int arrays or None, optional
+            Which rows of each part, in their order; None for all.
+        lists : bool, default=True
+            As in :meth:`of`.
+        """
+        chosen = [None] * len(parts) if rows is None else rows
+        places = [_places(part.n_rows, own) for part, own in zip(parts, chosen, strict=True)]
+        sizes = (
+            part.n_rows if own is None else len(own)
+            for part, own in zip(parts, chosen, strict=True)
+        )
+        starts = np.cumsum([0, *sizes])
+
+        def column(f: int) -> _Column:
+            first = parts[0].store
+            ends = slice(*first.first[f : f + 2])
+            least, greatest = first.least[ends], first.greatest[ends]
+            if first.least is first.greatest:
+                least = greatest
+            if all(part.store.kind[f] == SPARSE for part in parts):
+                found = [
+                    part._listed(f, place, start)
+                    for part, place, start in zip(parts, places, starts, strict=False)
+                ]
+                entries = [np.concatenate(own) for own in zip(*found, strict=True)]
+                common = int(first.common[first.listed[f]])
+                return _Column(least, greatest, None, *entries, common)  # type: ignore[arg-type]
+            codes = [
+                part.codes(f) if own is None else part.codes(f)[own]
+                for part, own in zip(parts, chosen, strict=True)
+            ]
+            dense = np.concatenate(codes).astype(_TYPES[_kind(len(greatest))], copy=False)
+            return _with_list(_Column(least, greatest, dense), lists)
+
+        n, d = int(starts[-1]), parts[0].n_features
+        return cls(_stored([column(f) for f in range(d)], n), n, d)
+
+    def _listed(self, feature: int, places: np.ndarray | None, start: int) -> Ends:
+        """Rows and codes of a column's list: of the rows that have a place, counted from start."""
+        listed = self.store.listed[feature]
+        own = slice(*self.store.begin[listed : listed + 2])
+        rows, codes = self.store.rows[own].astype(np.int64), self.store.codes[own]
+        if places is not None:
+            rows = places[rows]
+            there = np.flatnonzero(rows >= 0)
+            there = there[np.argsort(rows[there])]
+            rows, codes = rows[there], codes[there]
+        return (rows + start).astype(np.uint32), codes
 
     @property
     def nbytes(self) -> int:
@@ -115,31 +183,58 @@ class _Column(NamedTuple):
     common: int = 0
 
 
-def _dense_column(values: np.ndarray, max_bins: int | None, lists: bool) -> _Column:
+def _dense_column(
+    values: np.ndarray, max_bins: int | None, lists: bool, ends: Ends | None
+) -> _Column:
     """Code a column of an array."""
     values = np.ascontiguousarray(values)
-    least, greatest = _bins(np.sort(values), max_bins)
+    least, greatest = _bins(np.sort(values), max_bins) if ends is None else ends
     codes = np.empty(len(values), _TYPES[_kind(len(greatest))])
     encode(values, greatest, codes)
-    column = _Column(least, greatest, codes)
-    if lists and 1 < len(greatest) <= _FEW * len(values):
+    return _with_list(_Column(least, greatest, codes), lists)
+
+
+def _with_list(column: _Column, lists: bool) -> _Column:
+    """Return a column with a list beside its codes, where few rows differ from the common one."""
+    codes = column.dense
+    assert codes is not None
+    if lists and 1 < len(column.greatest) <= _FEW * len(codes):
         counts = np.bincount(codes)
         common = int(counts.argmax())
-        if len(values) - counts[common] <= _FEW * len(values):
+        if len(codes) - counts[common] <= _FEW * len(codes):
             rows = np.flatnonzero(codes != common).astype(np.uint32)
             return column._replace(rows=rows, codes=codes[rows].astype(np.uint32), common=common)
     return column
 
 
-def _sparse_column(rows: np.ndarray, values: np.ndarray, n: int, max_bins: int | None) -> _Column:
-    """Code a column of a sparse matrix, as entries that are not zero unless that takes more."""
+def _places(n: int, rows: np.ndarray | None) -> np.ndarray | None:
+    """Place of each of n rows among some of them, -1 for the others; None where it is all."""
+    if rows is None:
+        return None
+    places = np.full(n, -1, np.int64)
+    places[rows] = np.arange(len(rows))
+    return places
+
+
+def entries_of_column(rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of a sparse column in order, each once, and the values there."""
     order = np.argsort(rows, kind="stable")
     rows, values = rows[order], values[order]
     if len(rows) > 1 and (rows[1:] == rows[:-1]).any():  # entries that are to be added up
         rows, place = np.unique(rows, return_inverse=True)
         values = np.bincount(place, weights=values).astype(values.dtype)
-    zeros = np.zeros(n - len(rows), dtype=values.dtype)
-    least, greatest = _bins(np.sort(np.concatenate([values, zeros])), max_bins)
+    return rows, values
+
+
+def _sparse_column(
+    rows: np.ndarray, values: np.ndarray, n: int, max_bins: int | None, ends: Ends | None
+) -> _Column:
+    """Code a column of a sparse matrix, as entries that are not zero unless that takes more."""
+    rows, values = entries_of_column(rows, values)
+    if ends is None:
+        zeros = np.zeros(n - len(rows), dtype=values.dtype)
+        ends = _bins(np.sort(np.concatenate([values, zeros])), max_bins)
+    least, greatest = ends
     kind = _kind(len(greatest))
     codes = np.empty(len(values), np.uint32)
     encode(values, greatest, codes)
@@ -152,16 +247,32 @@ def _sparse_column(rows: np.ndarray, values: np.ndarray, n: int, max_bins: int |
     return _Column(least, greatest, dense)
 
 
-def _bins(ordered: np.ndarray, max_bins: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest value of each bin, of values in order; the same array if it is exact."""
+def _bins(ordered: np.ndarray, max_bins: int | None) -> Ends:
+    """Least and greatest value of each bin, of values in order."""
+    return bins_of(*different_values(ordered), max_bins)
+
+
+def different_values(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different ones of values in order, and how often each is there."""
     new = np.ones(len(ordered), dtype=bool)
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
     places = np.flatnonzero(new)
-    different = ordered[places].astype(np.float64)
+    return ordered[places].astype(np.float64), np.diff(places, append=len(ordered))
+
+
+def bins_of(different: np.ndarray, counts: np.ndarray, max_bins: int | None) -> Ends:
+    """Least and greatest value of each bin, of values in order; the same array if it is exact.
+
+    Parameters
+    ----------
+    different, counts : arrays of shape (m,)
+        Different values in order, and how often each is there.
+    max_bins : int or None
+    """
     if max_bins is None or len(different) <= max_bins:
         return different, different
-    counts = np.diff(places, append=len(ordered)).astype(np.float64)
-    size = len(ordered) / max_bins  # of a bin
+    counts = counts.astype(np.float64)
+    size = counts.sum() / max_bins  # of a bin
     for _ in range(_ROUNDS):  # values with more rows than that have a bin each, of any size
         heavy = counts > size
         rest = counts[~heavy].sum()

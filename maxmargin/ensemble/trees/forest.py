@@ -74,20 +74,28 @@ class Forest(TreeLearner):
         known = getattr(self, "estimators_", []) if self.warm_start else []
         before = self._shape() if known else None
         X, target, weight = self._read(X, y, sample_weight)
-        self._refuse(X, known, before)
+        self._refuse(*X.shape, known, before)
         workers = Workers(thread_count(self.n_jobs))
         draws = Samples(self, target, weight, X.shape[0])
         with self._watched() as monitor:
             columns = BinnedColumns.of(X, self.max_bins, workers, lists=False)
             grown, cut_short = self._grow(columns, target, draws, len(known), monitor, workers)
-            self.estimators_, self.status_ = known + grown, Status.COMPLETED
-            if cut_short or len(self.estimators_) < self.n_estimators:
-                self.status_ = monitor.stopped() or Status.INTERRUPTED
-            if self.verbose:
-                there = len(self.estimators_)
-                monitor.end(f"{there} of {self.n_estimators} trees", self.status_.finished)
+            self._keep(known + grown, cut_short, monitor)
         if self.oob_score:
             self._score_out_of_bag(columns, target, draws, workers, y)
+        self._warn_of_stop()
+        return self
+
+    def _keep(self, trees: list, cut_short: bool, monitor: Monitor) -> None:
+        """Keep the trees that are there, and whether these are all."""
+        self.estimators_, self.status_ = trees, Status.COMPLETED
+        if cut_short or len(self.estimators_) < self.n_estimators:
+            self.status_ = monitor.stopped() or Status.INTERRUPTED
+        if self.verbose:
+            there = len(self.estimators_)
+            monitor.end(f"{there} of {self.n_estimators} trees", self.status_.finished)
+
+    def _warn_of_stop(self) -> None:
         if not self.status_.finished:
             warn(
                 self.status_.advice_for("ensemble").format(
@@ -97,16 +105,15 @@ class Forest(TreeLearner):
                     time_limit=self.time_limit or 0.0,
                 )
             )
-        return self
 
     def _shape(self) -> tuple:
         classes = getattr(self, "classes_", None)
         names = classes if isinstance(classes, list) else [classes]
         return self.n_features_in_, self.n_outputs_, [repr(np.asarray(one)) for one in names]
 
-    def _refuse(self, X: Any, known: list, before: tuple | None) -> None:
+    def _refuse(self, n: int, n_features: int, known: list, before: tuple | None) -> None:
         """Refuse what does not fit together."""
-        count_of_features(self.max_features, X.shape[1])
+        count_of_features(self.max_features, n_features)
         if self.oob_score and not self.bootstrap:
             raise ValueError(
                 "Out of bag estimation only available if bootstrap=True: without it every tree has "
@@ -117,9 +124,9 @@ class Forest(TreeLearner):
                 f"max_samples={self.max_samples} is the size of a bootstrap sample: set "
                 "bootstrap=True, or leave it None."
             )
-        if isinstance(self.max_samples, int | np.integer) and self.max_samples > X.shape[0]:
+        if isinstance(self.max_samples, int | np.integer) and self.max_samples > n:
             raise ValueError(
-                f"max_samples={self.max_samples} is more than the {X.shape[0]} rows there are: "
+                f"max_samples={self.max_samples} is more than the {n} rows there are: "
                 "give at most that many, or None for as many."
             )
         if len(known) > self.n_estimators:
@@ -272,26 +279,35 @@ class Forest(TreeLearner):
         return mean / total if total > 0 else mean
 
 
+def sample_size(max_samples: Any, n: int) -> int:
+    """Rows of a bootstrap sample: a number, a share, or as many as there are."""
+    if max_samples is None or isinstance(max_samples, int | np.integer):
+        return n if max_samples is None else int(max_samples)
+    return max(1, round(n * max_samples))
+
+
+def bootstrap_counts(seed: int, n: int, size: int) -> np.ndarray:
+    """How often each of n rows is in a sample of a size, drawn with replacement."""
+    return np.bincount(np.random.default_rng(seed).integers(n, size=size), minlength=n)
+
+
 class Samples:
     """Which rows each tree sees and how heavily: the same for any number of threads."""
 
     def __init__(self, forest: Any, target: Target, weight: np.ndarray, n: int) -> None:
         self.seeds = seeds(forest.random_state, forest.n_estimators)
+        self.size = sample_size(forest.max_samples, n)
         self.base = None if (weight == 1.0).all() else weight
         self.bootstrap, self.n, self.target = forest.bootstrap, n, target
         self.each = getattr(forest, "class_weight", None) == "balanced_subsample"
-        size = forest.max_samples
-        if size is None or isinstance(size, int | np.integer):
-            self.size = n if size is None else int(size)
-        else:
-            self.size = max(1, round(n * size))
         self.sampled = np.flatnonzero(weight > 0)  # others are no rows
 
     def counts(self, number: int) -> np.ndarray:
         """How often a tree's bootstrap sample has each row."""
-        random = np.random.default_rng(int(self.seeds[number]))
-        drawn = self.sampled[random.integers(len(self.sampled), size=self.size)]
-        return np.bincount(drawn, minlength=self.n)
+        drawn = bootstrap_counts(int(self.seeds[number]), len(self.sampled), self.size)
+        counts = np.zeros(self.n, drawn.dtype)
+        counts[self.sampled] = drawn
+        return counts
 
     def weight(self, number: int) -> np.ndarray | None:
         """Weights of the rows for a tree; None where all are one."""

@@ -43,6 +43,47 @@ def best_test(store, index, weight, total, first, last, best, found, table, left
     return best
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def tables_of(store, index, weight, total, tables, room):
+    """Write the tables of all columns into ``tables``, a row for each code: those of some rows.
+
+    They have the weight of each class, or with two classes the difference of their weights, and are
+    to be added to those of other rows. ``room`` is scratch of four numbers a code.
+    """
+    classes = len(total)
+    for f in range(len(store.kind)):
+        begin, end = store.first[f], store.first[f + 1]
+        codes = end - begin
+        if codes < 2:
+            continue
+        if classes == 2:
+            _signed_table(store, f, weight, codes, total[1] - total[0], room)
+            tables[begin:end, 0] = room[:codes]
+        else:
+            _table(store, f, index, weight, codes, total, tables[begin:end].reshape(-1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_of_tables(first, tables, total, best, found, left):
+    """Look at the tables of all columns for a test that is right on more weight than best.
+
+    As :func:`best_test`, of the sums of tables of many rows.
+    """
+    classes = len(total)
+    whole = total.sum()
+    for f in range(len(first) - 1):
+        begin, end = first[f], first[f + 1]
+        codes = end - begin
+        if codes < 2:
+            continue
+        table = tables[begin:end].reshape(-1)
+        if classes == 2:
+            best = _scan_signed(table, codes, total, whole, f, best, found)
+        else:
+            best = _scan(table, codes, total, whole, f, best, found, left)
+    return best
+
+
 @njit(cache=True, **INNER)
 def _signed_table(store, f, weight, codes, difference, table):
     """Weight of the second class less that of the first, by code."""
