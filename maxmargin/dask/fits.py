@@ -21,6 +21,7 @@ from maxmargin.estimators.callbacks import observed
 _FAMILIES: dict[str, str] = {  # rooms or files of the package, and who fits their machines
     "linear.regression": "maxmargin.dask.least_squares",
     "feature_maps": "maxmargin.dask.feature_maps",
+    "linear.perceptron": "maxmargin.dask.perceptron",
     "linear.mce": "maxmargin.dask.least_squares",
     "kernel_methods.ridge": "maxmargin.dask.ridge",
 }
