@@ -25,6 +25,7 @@ from maxmargin.dask.collections import (
     in_columns,
     is_array,
     is_frame,
+    joined,
     partitions_of,
     pieces_of,
     sizes_of,
@@ -95,8 +96,16 @@ def _answer_to_block(
 def _answer(model: Any, name: str, number: int, options: dict, empty: Any, X: Any) -> Any:
     """Ask a model about the rows of a partition."""
     with naming_partition(number):
-        answer = getattr(model, name)(X, **options) if _num_samples(X) else np.asarray(empty)
-        return _framed(answer, X)
+        if not _num_samples(X):
+            return _framed(_no_answers(model, name, options, empty, X), X)
+        return _framed(getattr(model, name)(X, **options), X)
+
+
+def _no_answers(model: Any, name: str, options: dict, empty: Any, X: Any) -> np.ndarray:
+    """Answers to no rows: as many columns as those to some, where such can be made up."""
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub":
+        return np.asarray(getattr(model, name)(np.ones((1, X.shape[1]), X.dtype), **options))[:0]
+    return np.asarray(empty)
 
 
 def _framed(answer: Any, X: Any) -> Any:
@@ -197,26 +206,9 @@ def scored(machine: Any, X: Any, y: Any = None, sample_weight: Any = None) -> fl
 def _scored_together(machine: Any, parts: list, *columns: list) -> float:
     """Return the score of a machine that has one of its own, from all rows at once."""
     found = dask.compute(parts, *columns)
-    X, y, weight = (_joined(some) for some in found)
+    X, y, weight = (joined(some) for some in found)
     options = {} if weight is None else {"sample_weight": weight}
     return machine.score(X, y, **options)
-
-
-def _joined(parts: list) -> Any:
-    """Put the pieces of some data together."""
-    if parts[0] is None:
-        return None
-    if sp.issparse(parts[0]):
-        return sp.vstack(parts, format="csr")
-    if hasattr(parts[0], "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts)
-    if hasattr(parts[0], "to_numpy"):
-        import polars as pl
-
-        return pl.concat(parts)
-    return np.concatenate([np.asarray(part) for part in parts])
 
 
 def _right(model: Any, number: int, X: Any, y: Any, weight: Any) -> np.ndarray:

@@ -101,6 +101,26 @@ def pieces_of(data: Any, sizes: Sizes, like: Any, name: str) -> list[Any]:
     return [dask.delayed(taken[a:b], traverse=False, pure=False) for a, b in pairwise(ends)]
 
 
+def joined(parts: list[Any]) -> Any:
+    """Put partitions, of one kind, together in memory; None where there are none."""
+    first = parts[0]
+    if first is None:
+        return None
+    if sp.issparse(first):
+        return sp.vstack(parts, format="csr")
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(parts)
+    if type(first).__module__.startswith("polars"):
+        import polars as pl
+
+        return pl.concat(parts)
+    if isinstance(first, list | tuple):
+        return [row for part in parts for row in part]
+    return np.concatenate([np.asarray(part) for part in parts])
+
+
 def _as_delayed(part: Any) -> Delayed:
     if isinstance(part, Delayed):
         return part

@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from dask.delayed import Delayed
 from sklearn.utils import _safe_indexing
 from sklearn.utils.random import sample_without_replacement
 
 from maxmargin import memory
+from maxmargin.dask.collections import joined
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.kernel_parameters import resolve_kernel
 from maxmargin.dask.rows import Block, Partitions, naming_partition, shell_of
@@ -131,19 +131,6 @@ def _taken(block: Block, some: np.ndarray) -> Any:
 def _in_order(parts: list, places: np.ndarray) -> Any:
     """Put rows of several partitions together, and in order."""
     return _safe_indexing(joined(parts), places)
-
-
-def joined(parts: list) -> Any:
-    """Put checked rows together: arrays, sparse matrices or lists of objects."""
-    if sp.issparse(parts[0]):
-        return sp.vstack(parts, format="csr")
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    if hasattr(parts[0], "iloc"):
-        import pandas as pd
-
-        return pd.concat(parts)
-    return [row for part in parts for row in part]
 
 
 def _pivots(shell: Any, kernel: Kernel, count: int, seed: int, X: Any) -> np.ndarray:

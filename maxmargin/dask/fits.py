@@ -13,10 +13,8 @@ from typing import Any
 import dask
 from sklearn.utils.validation import _num_samples
 
-from maxmargin import memory
-from maxmargin.dask.answers import _joined
-from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.collections import in_columns, partitions_of, pieces_of, sizes_of
+from maxmargin.dask.gathered import fit_gathered
 from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.callbacks import observed
 
@@ -24,13 +22,13 @@ _FAMILIES: dict[str, str] = {  # rooms or files of the package, and who fits the
     "svm": "maxmargin.dask.kernel_machines",
     "linear": "maxmargin.dask.linear",
     "linear.regression": "maxmargin.dask.least_squares",
+    "linear.perceptron": "maxmargin.dask.perceptron",
     "linear.mce": "maxmargin.dask.least_squares",
     "feature_maps": "maxmargin.dask.feature_maps",
     "kernel_methods.ridge": "maxmargin.dask.ridge",
     "selection": "maxmargin.dask.search",
     "ensemble": "maxmargin.dask.ensemble",
 }
-_ROOM = 0.5  # of the memory that is free here, that rows may take which are gathered
 
 
 def fit(machine: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
@@ -55,46 +53,7 @@ def _fitted(machine: Any, X: Any, y: Any, sample_weight: Any, **options: Any) ->
 @singledispatch
 def fit_partitions(machine: Any, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
     """Gather the rows and fit the machine here: what all do that have no other way."""
-    cluster = Cluster.active()
-    X = in_columns(X)
-    sizes, parts = sizes_of(X), partitions_of(X)
-    sizes_in_bytes = cluster.run([cluster.task(_nbytes, part, k) for k, part in enumerate(parts)])
-    needed, room = sum(sizes_in_bytes), int(_ROOM * memory.available())
-    if needed > room:
-        raise MemoryError(
-            f"{type(machine).__name__} needs all rows in one place, {memory.megabytes(needed)} of "
-            f"them, and {memory.megabytes(room)} may be taken here. For so many rows, fit a linear "
-            "machine (LogisticRegression, LinearSVC, LinearSVR, LinearRegression) to the features "
-            "of Nystroem or RandomFourier, which stay where the rows are."
-        )
-    given = {"y": y, "sample_weight": sample_weight}
-    found = cluster.run(
-        [cluster.task(list, parts, name="gather")]
-        + [
-            cluster.task(list, pieces_of(data, sizes, X, name), name="gather")
-            for name, data in given.items()
-            if data is not None
-        ]
-    )
-    columns = [_joined([part for part in some if _num_samples(part)] or some[:1]) for some in found]
-    named = dict(
-        zip([n for n, data in given.items() if data is not None], columns[1:], strict=True)
-    )
-    machine.fit(columns[0], **named, **options)
-    machine.distribution_ = cluster.distribution
-    machine.distribution_.partitions, machine.distribution_.rows = (
-        len(parts),
-        _num_samples(columns[0]),
-    )
-    machine.distribution_.notes.append(
-        "All rows were gathered, and the machine fitted in one place"
-    )
-    return machine
-
-
-def _nbytes(part: Any, number: int) -> int:
-    with naming_partition(number):
-        return int(dask.sizeof.sizeof(part))
+    return fit_gathered(machine, X, y, sample_weight, **options)
 
 
 def learn(machine: Any, X: Any, y: Any = None, **options: Any) -> Any:

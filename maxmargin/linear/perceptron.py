@@ -46,7 +46,7 @@ from maxmargin.solvers.perceptron.passes import (
     examples_of,
     order_of_rows,
 )
-from maxmargin.solvers.perceptron.state import LinearState, Penalty, starting_weights
+from maxmargin.solvers.perceptron.state import Penalty, starting_weights, state_of
 from maxmargin.solvers.steps import SCHEDULES, step_sizes
 
 
@@ -304,20 +304,31 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         index = self._classes_of(y)
         given = self._weights_and_factors(sample_weight, X, index)
         weights = self._weights_of_machines(index, *given)
+        self._fit_rows(X, index, weights, coef_init, intercept_init)
+        return self
+
+    def _fit_rows(
+        self,
+        X: Any,
+        index: np.ndarray,
+        weights: list[np.ndarray],
+        coef_init: Any = None,
+        intercept_init: Any = None,
+    ) -> None:
+        """Fit to rows that were checked, and warn where they are not separated."""
         self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
         deliberate = self.early_stopping or self.penalty is not None or self.variant != "last"
         if self.status_ is not Status.SEPARATED and not (self.status_.finished and deliberate):
             linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"
             said = {
                 **self.get_params(deep=False),
-                "judge": linear if kernel is None else f"{other} with this kernel",
+                "judge": linear if self.kernel is None else f"{other} with this kernel",
                 "time_limit": self.time_limit or 0.0,
                 "cycle_length": self.cycle_length_,
                 "mistakes": self.certificate_.mistakes,
                 "rows": self.certificate_.rows,
             }
             warn(self.status_.advice_for("perceptron").format(**said))
-        return self
 
     @available_where(learns_in_parts)
     @takes_collections
@@ -402,9 +413,9 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         if self.kernel is not None:
             begins = self._kernel_begins(X, signs, steps, start, sizes)
         else:
-            bias, penalty = self.fit_intercept, self._penalty()
+            bias, penalty, state = self.fit_intercept, self._penalty(), state_of(X)
             begins = [
-                partial(LinearState, X, y, step, bias, coef, intercept, penalty, sizes)
+                partial(state, X, y, step, bias, coef, intercept, penalty, sizes)
                 for y, step, coef, intercept in zip(signs, steps, *start, strict=True)
             ]
         held_out = self.validation_fraction if self.early_stopping else 0.0

@@ -235,7 +235,7 @@ class PerceptronRun(Run):
     def _order(self) -> np.ndarray:
         """Rows of the next pass, in their order."""
         if self.method.order == "shuffled":
-            return self.random.permutation(self.rows)
+            return self.state.shuffled(self.rows, self.random)
         if self.method.order == "random":
             return self.rows[self.random.integers(len(self.rows), size=len(self.rows))]
         if self.method.order == "misclassified":

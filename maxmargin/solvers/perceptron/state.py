@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -192,6 +193,10 @@ class PerceptronState(ABC):
     def margins(self, rows: np.ndarray) -> np.ndarray:
         """Return ``y_i f(x_i)`` of some rows, each times the row's step; learns nothing."""
 
+    def shuffled(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """Rows in an order that is drawn at random."""
+        return random.permutation(rows)
+
     def wrong(self, rows: np.ndarray) -> np.ndarray:
         """Which of the rows are not on their right side, as a mask."""
         return ~(self.margins(rows) > 0.0)
@@ -264,19 +269,22 @@ class LinearState(PerceptronState):
     ) -> None:
         super().__init__(y, step, sizes, variant)
         self.rows, self.has_bias, self.penalised = rows_of(X), bias, penalty
+        self._begin_at(coef, intercept, len(y), X.nnz if sp.issparse(X) else X.size)
+
+    def _begin_at(self, coef: np.ndarray, intercept: float, n: int, entries: int) -> None:
+        """Be at some weights, before so many rows with so many entries."""
         self.w = coef.copy()
         self.w_sum = np.zeros(len(coef) if self.averaged else 0)
-        self.taken = np.zeros(len(coef) if penalty.clip else 0)
+        self.taken = np.zeros(len(coef) if self.penalised.clip else 0)
         self.totals["bias"] = intercept
-        entries = X.nnz if sp.issparse(X) else X.size
-        self.rows_at_once = max(_ENTRIES * len(y) // max(entries, 1), 1)
-        self.rows_measured = max(_MEASURED * len(y) // max(entries, 1), 1)
+        self.rows_at_once = max(_ENTRIES * n // max(entries, 1), 1)
+        self.rows_measured = max(_MEASURED * n // max(entries, 1), 1)
 
     def _visit(
         self, order: np.ndarray, place: int, end: int, until: float, sizes: np.ndarray
     ) -> int:
         """Look at some rows."""
-        return _visit(
+        return visit(
             self.rows,
             order,
             place,
@@ -300,7 +308,7 @@ class LinearState(PerceptronState):
         out = np.empty(len(rows))
         for begin in range(0, len(rows), self.rows_at_once):
             part = slice(begin, begin + self.rows_at_once)
-            _margins(self.rows, rows[part], self.w, self.examples, self.totals, out[part])
+            look(self.rows, rows[part], self.w, self.examples, self.totals, out[part])
         return out
 
     @property
@@ -325,8 +333,14 @@ class LinearState(PerceptronState):
         return self.penalised(self.scale * self.w)
 
 
+@singledispatch
+def state_of(X: Any) -> type[PerceptronState]:
+    """Return what a perceptron without a kernel is, over such rows."""
+    return LinearState
+
+
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _visit(
+def visit(
     rows: Any,
     order: np.ndarray,
     place: int,
@@ -396,7 +410,7 @@ def _visit(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def _margins(
+def look(
     rows: Any,
     chosen: np.ndarray,
     w: np.ndarray,
