@@ -22,7 +22,7 @@ from maxmargin.risk import RegularisedRisk
 from maxmargin.risk.sampling import chances_of, column_scale, curvatures, even, level_of
 
 _SHARE, _PER_WEIGHT = 64, 64  # one row of so many comes here; and so many rows for a weight
-_ROOM_FIRST, _ROOM_PART = 1 << 26, 1 << 28  # bytes that the two may take here
+_ROOM_FIRST, _ROOM_PART = 1 << 26, 1 << 27  # bytes that the two may take here
 
 
 class Drawn(NamedTuple):
