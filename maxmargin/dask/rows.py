@@ -391,7 +391,10 @@ class Partitions:
             return [Group([block], [k]) for block, k in zip(self.blocks, offsets, strict=True)]
         members = grouped(self.sizes, *self.cluster.places(self.blocks))
         tasks = self.cluster.keep(
-            [self.cluster.task(list, [self.blocks[k] for k in own], name="group") for own in members]
+            [
+                self.cluster.task(list, [self.blocks[k] for k in own], name="group")
+                for own in members
+            ]
         )
         return [
             Group(task, [offsets[k] for k in own]) for task, own in zip(tasks, members, strict=True)

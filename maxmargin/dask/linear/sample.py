@@ -104,7 +104,9 @@ class Sample:
         share = weight * few.design.squared_norms(scale) / self.each
         return theta, scale, level_of(share, count, self.each), count / risk.n, seed
 
-    def part(self, pose: Pose, found: list[Drawn]) -> tuple[np.ndarray, RegularisedRisk, np.ndarray]:
+    def part(
+        self, pose: Pose, found: list[Drawn]
+    ) -> tuple[np.ndarray, RegularisedRisk, np.ndarray]:
         """Return the rows that were drawn, their problem, and their chances."""
         found = sorted(found, key=lambda one: one.number)
         joined = [np.concatenate([one[k] for one in found]) for k in (1, 3, 4, 5)]
@@ -123,10 +125,8 @@ def drawn(
     share = curvatures(risk, f) * risk.design.squared_norms(scale)
     chance = chances_of(share, level, rate, risk.cost)
     rows = np.flatnonzero(np.random.default_rng([seed, place.number]).random(risk.n) < chance)
-    return Drawn(
-        place.number, place.first + rows, risk.design.X[rows], risk.y[rows], risk.cost[rows],
-        chance[rows],
-    )  # fmt: skip
+    taken = risk.design.X[rows], risk.y[rows], risk.cost[rows], chance[rows]
+    return Drawn(place.number, place.first + rows, *taken)
 
 
 def _stacked(parts: list) -> Any:
