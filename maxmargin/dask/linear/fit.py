@@ -25,7 +25,7 @@ class Told(NamedTuple):
     """What a block says of itself, beside its summary."""
 
     entries: int
-    weighed: np.ndarray | int  # rows that have a weight: of each label, or in all
+    weighed: np.ndarray | int  # rows that have a weight: in all, or of each label if not all have
     extremes: tuple[float, float]  # of the weights that are not zero
     few: Block | None
 
@@ -40,7 +40,7 @@ class Look:
         """Return what there is to say."""
         has = block.weight > 0
         weighed: Any = int(np.count_nonzero(has))
-        if self.classes:
+        if self.classes and weighed < block.n:
             index = np.unique(block.y, return_inverse=True)[1].ravel()
             weighed = np.bincount(index, weights=has).astype(np.int64)
         some = block.weight[has]
@@ -58,7 +58,7 @@ def fit_risk(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     few = Few(len(partitions_of(X))) if _by_part(machine) else None
     classes = isinstance(machine, RiskClassifier)
     options: dict[str, Any] = {} if classes else {"y_numeric": True}
-    if not classes and is_table(y):
+    if not classes and hasattr(y, "shape") and is_table(y):
         options["multi_output"] = True
     rows = Partitions.of(
         machine, X, y, sample_weight, classes=classes, extra=Look(classes, few), **options
@@ -97,7 +97,8 @@ def _of_classes(machine: Any, rows: Partitions) -> list:
     weighed = np.zeros(len(rows.classes))
     for summary, own in zip(rows.summaries, told, strict=True):
         labels: Any = summary.labels
-        np.add.at(weighed, np.searchsorted(rows.classes, labels), own.weighed)
+        counts = summary.counts if np.ndim(own.weighed) == 0 else own.weighed
+        np.add.at(weighed, np.searchsorted(rows.classes, labels), counts)
     index = np.arange(len(rows.classes))
     factors = read_class_weights(machine.class_weight, machine.classes_, index, rows.class_weights)
     _refuse_extremes(told, factors)
