@@ -20,9 +20,7 @@ from maxmargin.dask.collections import in_columns, partitions_of, pieces_of, siz
 from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.callbacks import observed
 
-_FAMILIES: dict[str, str] = {  # rooms of the package, and who fits their machines
-    "linear": "maxmargin.dask.linear",
-}
+_FAMILIES: dict[str, str] = {"linear": "maxmargin.dask.linear"}  # rooms of the package, and who fits their machines
 _ROOM = 0.5  # of the memory that is free here, that rows may take which are gathered
 
 

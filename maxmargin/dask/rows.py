@@ -20,7 +20,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
 from maxmargin.dask.cluster import Cluster
-from maxmargin.dask.collections import in_columns, is_array, partitions_of, pieces_of, sizes_of
+from maxmargin.dask.collections import in_columns, partitions_of, pieces_of, sizes_of
 from maxmargin.estimators.data import column
 from maxmargin.multiclass.labels import _refuse_single_class
 
@@ -452,5 +452,7 @@ def _said(value: Any) -> str:
 
 def _room(cluster: Cluster, X: Any) -> bool:
     """Whether all rows are known to have room in the workers' memory."""
-    nbytes = X.nbytes if is_array(X) else math.nan
+    nbytes = getattr(X, "nbytes", math.nan)
+    if not isinstance(nbytes, int | float | np.integer):
+        return False
     return bool(nbytes <= cluster.budget() * cluster.n_workers)  # False for nan
