@@ -133,7 +133,7 @@ class Cluster:
         return list(dask.persist(*tasks))
 
     def places(self, tasks: Sequence[Delayed]) -> tuple[list[int], list[int]]:
-        """Return the worker that has the result of each task that is kept, and each one's threads."""
+        """Return which worker has the result of each task that is kept, and threads of workers."""
         if self.client is None:
             return [0] * len(tasks), [self.n_threads]
         from distributed import futures_of, wait

@@ -60,7 +60,7 @@ from maxmargin.solvers import (
 from maxmargin.solvers.driver import ASKED
 from maxmargin.solvers.risk.pegasos import Stream
 from maxmargin.solvers.risk.run import RiskCache
-from maxmargin.solvers.select import RISK_METHODS, in_words, select_primal
+from maxmargin.solvers.select import RISK_METHODS, in_words, refusal_elsewhere, select_primal
 
 _ROW_PASSES = 1000  # row by row, before the primal takes over where there is no limit
 _SAID = ("certificate_", "C_", "lam_", "solver_", "solver_why_", "trace_", "loss_curve_")
@@ -319,13 +319,7 @@ class RiskMachine(LinearMachine):
         others = "It solves duals of kernel machines: use SVC or SVR with kernel='linear' for it."
         dual = isinstance(choice.method, DualMethod)
         refused = others if dual else choice.method.accepts(risk)
-        if not (risk.design.in_memory or choice.method.by_passes):
-            refused = (
-                f"{type(choice.method).__name__} needs single rows or columns, and these lie in "
-                "partitions of Dask collections: use solver='auto' and dual='auto' or False, which "
-                "take a method that sums over rows (newton, multipliers, l1_descent, lbfgs); or "
-                "partial_fit, which learns from one partition after the other."
-            )
+        refused = refusal_elsewhere(choice.method, risk) or refused
         if isinstance(risk, DirectRisk) and not dual and refused is not None:
             refused = "All classes in one problem are solved by solver='auto' or 'class_descent'."
         if refused is not None:

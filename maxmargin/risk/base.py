@@ -149,7 +149,7 @@ class Risk(ABC):
         return other
 
     def heeding(self, stopped: Callable[[], Any]) -> AbstractContextManager:
-        """Ask in the middle of a pass whether to stop, where passes take long; then StoppedError."""
+        """Ask in the middle of a pass that takes long whether to stop; then ``StoppedError``."""
         return nullcontext()
 
     def in_span(self) -> Any:

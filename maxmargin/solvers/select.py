@@ -165,6 +165,18 @@ def select_primal(problem: RegularisedRisk) -> Choice:
     return Choice(Multipliers(), why)
 
 
+def refusal_elsewhere(method: Method, risk: Any) -> str | None:
+    """None where a method can have what it needs of the rows of a risk; else why not."""
+    if risk.design.in_memory or method.by_passes:
+        return None
+    return (
+        f"{type(method).__name__} needs single rows, and these lie in partitions of Dask "
+        "collections: use solver='auto' and dual='auto' or False, which take a method that sums "
+        "over rows (newton, multipliers, l1_descent, lbfgs); or partial_fit, which learns from one "
+        "partition after the other."
+    )
+
+
 def choice_of(solver: str | Method, problem: Any, named: Mapping[str, Method]) -> Choice:
     """Return the method that was asked for, as such or by name, or the one for the problem."""
     if solver == "auto":

@@ -25,7 +25,7 @@ class Told(NamedTuple):
     """What a block says of itself, beside its summary."""
 
     entries: int
-    weighed: np.ndarray | int  # rows that have a weight: of each label, or in all
+    weighed: np.ndarray | int  # rows that have a weight: in all, or of each label if not all have
     extremes: tuple[float, float]  # of the weights that are not zero
     few: Block | None
 
@@ -40,7 +40,7 @@ class Look:
         """Return what there is to say."""
         has = block.weight > 0
         weighed: Any = int(np.count_nonzero(has))
-        if self.classes:
+        if self.classes and weighed < block.n:
             index = np.unique(block.y, return_inverse=True)[1].ravel()
             weighed = np.bincount(index, weights=has).astype(np.int64)
         some = block.weight[has]
@@ -56,12 +56,10 @@ def fit_risk(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     if getattr(machine, "_hard", False):
         return _gathered(machine, X, y, sample_weight)
     few = Few(len(partitions_of(X))) if _by_part(machine) else None
-    if isinstance(machine, RiskClassifier):
-        classes, options = True, {}
-    else:
-        classes, options = False, {"y_numeric": True}
-        if is_table(y):
-            options["multi_output"] = True
+    classes = isinstance(machine, RiskClassifier)
+    options: dict[str, Any] = {} if classes else {"y_numeric": True}
+    if not classes and hasattr(y, "shape") and is_table(y):
+        options["multi_output"] = True
     rows = Partitions.of(
         machine, X, y, sample_weight, classes=classes, extra=Look(classes, few), **options
     )
@@ -98,15 +96,16 @@ def _of_classes(machine: Any, rows: Partitions) -> list:
     assert rows.classes is not None
     weighed = np.zeros(len(rows.classes))
     for summary, own in zip(rows.summaries, told, strict=True):
-        np.add.at(weighed, np.searchsorted(rows.classes, summary.labels), own.weighed)
+        labels: Any = summary.labels
+        counts = summary.counts if np.ndim(own.weighed) == 0 else own.weighed
+        np.add.at(weighed, np.searchsorted(rows.classes, labels), counts)
     index = np.arange(len(rows.classes))
     factors = read_class_weights(machine.class_weight, machine.classes_, index, rows.class_weights)
     _refuse_extremes(told, factors)
     template = _template(machine, rows)
     if getattr(machine, "_softmax", False):
-        like = SoftmaxRisk(
-            template.design, np.empty(0, int), len(index), np.empty(0), template.penalty
-        )
+        none, empty = np.empty(0, dtype=np.intp), np.empty(0)
+        like = SoftmaxRisk(template.design, none, len(index), empty, template.penalty)
         return _posed(machine, rows, [(Pose(like, factors), weighed)], PartitionedSoftmax)
     weights = machine._weights_of_machines(index, rows.class_weights, factors)
     poses = []

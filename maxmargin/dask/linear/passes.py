@@ -115,7 +115,9 @@ class Passes:
         tasks = [cluster.task(_looked, *own, name="pass") for own in self._of_groups(sealed)]
         (found,) = cluster.run([cluster.total(tasks, added)], self._stopped)
         cluster.distribution.bytes_to_workers += len(tasks) * sealed.nbytes
-        cluster.distribution.bytes_between += len(tasks) * sizeof(found)
+        for part in found:  # sums of every task, and lists of what each had
+            times = 1 if isinstance(part, list) else len(tasks)
+            cluster.distribution.bytes_between += times * sizeof(part)
         return found
 
     def held(self, pose: Pose, vector: RowVector) -> Held:

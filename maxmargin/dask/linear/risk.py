@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maxmargin.backends.cpu.linear.losses import FAR, FLAT, ON, STEEP, slope_at
 from maxmargin.backends.systems import DIRECT, solved
 from maxmargin.certificate import RiskCertificate
+from maxmargin.dask.linear import sums
 from maxmargin.dask.linear.design import PartitionedDesign
+from maxmargin.dask.linear.losses import PartitionedLosses, PartitionedModel
 from maxmargin.dask.linear.passes import Passes, Pose
-from maxmargin.dask.linear.sample import Sample, drawn
-from maxmargin.dask.linear.vectors import Place, RowVector, Values, asked, replaced
+from maxmargin.dask.linear.sample import Sample
+from maxmargin.dask.linear.vectors import RowVector, Values, asked, replaced
 from maxmargin.risk import RegularisedRisk, RiskEvaluation, SoftmaxRisk
 from maxmargin.risk.base import ClassesRisk, Risk
-from maxmargin.risk.regularised import Losses, balance, sides
+from maxmargin.risk.regularised import Losses, balance
 from maxmargin.solution import Status
 from maxmargin.solvers.risk.subsampled_newton import part_size
 
 _KNOWN = 6  # looks, and accounts of slopes, that are remembered
-_SKETCH = 1000  # quantiles that a block says its numbers by
 
 
 class Look(NamedTuple):
@@ -128,8 +128,9 @@ class Partitioned(Risk):
     def _posed(self, pose: Pose, total: float) -> Any:
         """Return the problem of another pose of the same rows."""
         design = self.design
+        kind: Any = type(self)
         size = design.n, design.entries, total, design.sparse
-        other = type(self)(self.passes, pose, *size, self.sample)  # type: ignore[call-arg]
+        other = kind(self.passes, pose, *size, self.sample)
         other.curved = self.curved
         return other
 
@@ -141,7 +142,7 @@ class Partitioned(Risk):
         if matrix and key in self._known and self._known[key][1].matrix is None:
             del self._known[key]
         matrix = matrix or self.curved
-        return self._remembered(key, None, lambda: Look(*self._sum(_look, theta, matrix)))
+        return self._remembered(key, None, lambda: Look(*self._sum(sums.looked, theta, matrix)))
 
     def values(self, theta: np.ndarray) -> Any:
         """``Z theta``."""
@@ -151,7 +152,7 @@ class Partitioned(Risk):
         """Sum of the losses at values f, each times its cost."""
         if isinstance(f, Values):
             return self.look(f.theta).loss
-        return self._sum(_empirical, f)[0]
+        return self._sum(sums.empirical, f)[0]
 
     def loss_gradient(self, theta: np.ndarray, f: Any = None) -> np.ndarray:
         """Gradient of the sum of the losses."""
@@ -189,7 +190,9 @@ class Partitioned(Risk):
 
     def account(self, s: Any) -> Account:
         """What slopes prove, one pass."""
-        return self._remembered(("account", id(s)), s, lambda: Account(*self._sum(_account, s)))
+        return self._remembered(
+            ("account", id(s)), s, lambda: Account(*self._sum(sums.account_of, s))
+        )
 
     def combined(self, s: Any) -> np.ndarray:
         """``Z' beta`` of slopes."""
@@ -204,12 +207,12 @@ class Partitioned(Risk):
         """Sum of the losses' conjugates, each times its cost; infinite outside their domain."""
         if ("account", id(s)) in self._known:
             return self.account(s).conjugates
-        return self._sum(_conjugates, s)[0]
+        return self._sum(sums.conjugates, s)[0]
 
     @property
     def mean_square(self) -> float:
         """Cost times squared length, without what has no penalty, of a row on average."""
-        return self._sum(_squares, self.penalised)[0] / self.design.n
+        return self._sum(sums.squares, self.penalised)[0] / self.design.n
 
     def certificate(
         self,
@@ -228,43 +231,13 @@ class Partitioned(Risk):
     def _first_look(self, f: Any, s: Any) -> None:
         """Find out what a certificate asks for first, in one pass."""
         if ("look", f.theta.tobytes()) not in self._known:
-            self._look_and("account", Account, _account, f, s)
+            self._look_and("account", Account, sums.account_of, f, s)
 
     def _look_and(self, name: str, kind: Callable, function: Callable, f: Any, s: Any) -> None:
         """Look at values f, and sum something of slopes in the same pass."""
-        look, other = self._sum(_both, f.theta, self.curved, function, s)
+        look, other = self._sum(sums.looked_with, f.theta, self.curved, function, s)
         self._remembered(("look", f.theta.tobytes()), None, lambda: Look(*look))
         self._remembered((name, id(s)), s, lambda: kind(*other))
-
-
-class PartitionedModel:
-    """Losses of rows in partitions as quadratics at some values."""
-
-    def __init__(
-        self,
-        risk: Partitioned,
-        model: RowVector,
-        f: Any,
-        gradient: np.ndarray,
-        matrix: np.ndarray | None,
-    ) -> None:
-        self.risk, self._model, self._matrix = risk, model, matrix
-        self.slope = RowVector(len(model), _slope_of, model)
-        self.slope.combined = gradient
-
-    def matrix(self, stopped: Callable[[], Any] = lambda: None) -> np.ndarray:
-        """Second derivatives by the weights."""
-        if self._matrix is None:
-            (self._matrix,) = self.risk._sum(_matrix_of, self._model)
-        return self._matrix.copy()
-
-    def product(self, step: np.ndarray) -> np.ndarray:
-        """The matrix times a step, without the matrix."""
-        return self.risk._sum(_product_of, self._model, step)[0]
-
-    def after(self, along: Any) -> Any:
-        """Slopes along the values, times the costs, where these have changed by ``along``."""
-        return RowVector(len(self._model), _after, self._model, along)
 
 
 class PartitionedRisk(Partitioned, RegularisedRisk):
@@ -325,9 +298,9 @@ class PartitionedRisk(Partitioned, RegularisedRisk):
             look = self.look(theta)
         else:
             self.sample.seen = True
-            count = part_size(self)
-            *sums, rows = self._sum(_look_and_draw, *self.sample.plan(self, theta, count, 0))
-            look = self._remembered(("look", theta.tobytes()), None, lambda: Look(*sums))
+            plan = self.sample.plan(self, theta, part_size(self), 0)
+            *found, rows = self._sum(sums.look_and_draw, *plan)
+            look = self._remembered(("look", theta.tobytes()), None, lambda: Look(*found))
             self.sample.drawn = theta, rows
         return PartitionedEvaluation(theta, f, s, look.loss, look.gradient, look.offset)
 
@@ -341,25 +314,25 @@ class PartitionedRisk(Partitioned, RegularisedRisk):
             rows = known[1]
         else:
             plan = self.sample.plan(self, seen.theta, count, seed)
-            rows = self._sum(_look_and_draw, *plan)[-1]
+            rows = self._sum(sums.look_and_draw, *plan)[-1]
         return self.sample.part(self.pose, rows)
 
     # -- numbers to be met -----------------------------------------------------------------------
 
     def middle(self) -> float:
         """Median of the targets, nearly, each as heavy as its cost: one of them."""
-        return _quantile(self._sum(_sketch_targets)[0])
+        return sums.quantile(self._sum(sums.sketch_targets)[0])
 
     @property
     def about_middle(self) -> float:
         """Sum of the losses where every value is the median of the targets."""
-        return self._sum(_empirical_at, self.middle())[0]
+        return self._sum(sums.empirical_at, self.middle())[0]
 
     def spreads(self, f: Any) -> tuple[float, float]:
         """How far residuals are from zero, and targets from their median, about the middle."""
-        residuals, away = self._sum(_sketch_residuals, f, self.middle())
+        residuals, away = self._sum(sums.sketch_residuals, f, self.middle())
         largest = max(float(values[-1]) for values, _ in residuals)
-        return _quantile(residuals) or largest, float(away) / self.design.n
+        return sums.quantile(residuals) or largest, float(away) / self.design.n
 
     # -- dual ----------------------------------------------------------------------------------
 
@@ -377,94 +350,13 @@ class PartitionedRisk(Partitioned, RegularisedRisk):
         return s if factor == 1.0 else self._vector("shortened", s, factor, positive)
 
     def _drift(self, s: Any) -> _Drift:
-        return self._remembered(("drift", id(s)), s, lambda: _Drift(*self._sum(_drift_of, s)))
+        return self._remembered(("drift", id(s)), s, lambda: _Drift(*self._sum(sums.drift_of, s)))
 
     def _first_look(self, f: Any, s: Any) -> None:
         if not (self.free_intercept and self.walled):
             super()._first_look(f, s)
         elif ("look", f.theta.tobytes()) not in self._known:
-            self._look_and("drift", _Drift, _drift_of, f, s)
-
-
-class PartitionedLosses(Losses):
-    """The losses of rows in partitions, for Newton's steps; with a width, held near some slopes."""
-
-    def __init__(self, risk: PartitionedRisk, centre: Any, width: float) -> None:
-        self.risk, self.centre, self.width = risk, centre, width
-        self.curved = bool(risk.design.width <= DIRECT)
-        risk.curved = self.curved and centre is None
-        self._known: dict[bytes, tuple[np.ndarray, np.ndarray | None]] = {}
-
-    def _at(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        """Gradient and matrix at some weights, one pass."""
-        if self.centre is None:
-            look = self.risk.look(theta, self.curved)
-            return look.gradient, look.matrix
-        key = theta.tobytes()
-        if key not in self._known:
-            model = self._model(self.risk.values(theta))
-            gradient, *matrix = self.risk._sum(_sums_of, model, self.curved)
-            self._known[key] = gradient, matrix[0] if matrix else None
-        return self._known[key]
-
-    def _model(self, f: Any) -> RowVector:
-        if self.centre is None:
-            return RowVector(len(f), _losses_model, f)
-        return RowVector(len(f), _losses_model, f, self.centre, self.width)
-
-    def slopes(self, f: Any) -> Any:
-        """Slopes along the margins or residuals, which the workers keep."""
-        vector = RowVector(len(f), _losses_slopes, f, self.centre, self.width)
-        return self.risk.passes.held(self.risk.pose, vector)
-
-    def model(self, f: Any) -> Any:
-        """Quadratic model of the losses at values f."""
-        return PartitionedModel(self.risk, self._model(f), f, *self._at(f.theta))
-
-    def reach(self, f: Any, along: Any, *others: float) -> tuple[float, float]:
-        """How far to go along a step, and the slope there.
-
-        The slope at the whole step is that of the next model, which a pass makes in any case, unless
-        the next one has another centre. Where it is too far, each further pass looks at many
-        lengths at once.
-        """
-        base, curvature, promise = others
-        known: dict[float, float] = {}
-        if self.centre is not None:
-            known = dict(zip(_WHOLE, self._slopes(f, along, np.array(_WHOLE)), strict=True))
-
-        def slope(t: float) -> float:
-            if t not in known:
-                known[t] = float(self._at((f + t * along).theta)[0] @ along.theta)
-            return known[t] + base + t * curvature
-
-        low, t, end = 0.0, 1.0, slope(1.0)
-        while end < -STEEP * promise and t < FAR:
-            low, t = t, ON * t
-            end = slope(t)
-        if end <= FLAT * promise:
-            return t, end
-        high = t
-        for _ in range(_TRIES):
-            lengths = low + (high - low) * _LENGTHS
-            slopes = self._slopes(f, along, lengths) + base + lengths * curvature
-            k = int(np.argmin(np.abs(slopes)))
-            t, end = float(lengths[k]), float(slopes[k])
-            if abs(end) <= FLAT * promise:
-                break
-            low = float(max(lengths[slopes < 0], default=low))
-            high = float(min(lengths[slopes > 0], default=high))
-        return t, end
-
-    def _slopes(self, f: Any, along: Any, lengths: np.ndarray) -> np.ndarray:
-        """Slopes of the sum of the losses at some lengths along a step, one pass."""
-        held = () if self.centre is None else (self.centre, self.width)
-        return self.risk._sum(_slopes_along, f, along, lengths, *held)[0]
-
-
-_TRIES = 20  # passes over lengths that are too far
-_WHOLE = 1.0, 2.0, 4.0, 8.0  # lengths that are looked at first
-_LENGTHS = np.unique(np.concatenate([0.5 ** np.arange(1, 13), np.arange(1, 8) / 8.0]))
+            self._look_and("drift", _Drift, sums.drift_of, f, s)
 
 
 class PartitionedSoftmax(Partitioned, SoftmaxRisk):
@@ -496,150 +388,5 @@ class PartitionedSoftmax(Partitioned, SoftmaxRisk):
         """Return slopes near these whose sum over the rows is zero, for intercepts."""
         if not self.free_intercept:
             return s
-        s = self._vector("moved", s, solved(*self._sum(_balance_of, s)))
+        s = self._vector("moved", s, solved(*self._sum(sums.balance_of, s)))
         return s if np.isfinite(self.account(s).conjugates) else 0.0 * s
-
-
-# -- what is done with each block ----------------------------------------------------------------
-
-
-def _look(place: Place, theta: np.ndarray, matrix: bool) -> tuple:
-    """Loss, gradient, offset and, if wanted, the matrix of second derivatives."""
-    risk = place.risk
-    if isinstance(risk, RegularisedRisk):
-        seen = risk.evaluate(theta)
-        sums, f = (seen.loss, seen.gradient, seen.offset), seen.f
-    else:
-        f = risk.values(theta)
-        sums = risk.empirical(f), risk.loss_gradient(theta, f), 0.0
-    return (*sums, risk.model(f).matrix()) if matrix else sums
-
-
-def _both(
-    place: Place, theta: np.ndarray, matrix: bool, function: Callable, s: np.ndarray
-) -> tuple:
-    return _Sums(_look(place, theta, matrix)), _Sums(function(place, s))
-
-
-class _Sums(tuple):
-    """Sums that are added as a whole."""
-
-    def __add__(self, other: tuple) -> _Sums:  # type: ignore[override]
-        return _Sums(a + b for a, b in zip(self, other, strict=True))
-
-
-def _look_and_draw(place: Place, theta: np.ndarray, *how: Any) -> tuple:
-    risk: Any = place.risk
-    seen = risk.evaluate(theta)
-    return seen.loss, seen.gradient, seen.offset, [drawn(place, seen.f, *how)]
-
-
-def _empirical(place: Place, f: np.ndarray) -> tuple:
-    return (place.risk.empirical(f),)
-
-
-def _empirical_at(place: Place, value: float) -> tuple:
-    return (place.risk.empirical(np.full(place.risk.n, value)),)
-
-
-def _account(place: Place, s: np.ndarray) -> tuple:
-    risk = place.risk
-    beta = risk.beta(s)
-    return (*sides(beta), risk.design.combination(beta), risk.conjugates(s, beta))
-
-
-def _conjugates(place: Place, s: np.ndarray) -> tuple:
-    return (place.risk.conjugates(s, place.risk.beta(s)),)
-
-
-def _drift_of(place: Place, s: np.ndarray) -> tuple:
-    risk: Any = place.risk
-    beta = risk.beta(s)
-    rooms = (float(risk.room(s, beta, down).sum()) for down in (True, False))
-    return (float(beta.sum()), *rooms)
-
-
-def _balance_of(place: Place, s: np.ndarray) -> tuple:
-    risk: Any = place.risk
-    return risk.balance(s)
-
-
-def _squares(place: Place, penalised: np.ndarray) -> tuple:
-    risk = place.risk
-    return (float(risk.cost @ risk.design.squared_norms(penalised)),)
-
-
-def _losses_model(
-    place: Place, f: np.ndarray, centre: np.ndarray | None = None, width: float = np.inf
-) -> Any:
-    risk: Any = place.risk
-    return risk.losses(centre, width).model(f)
-
-
-def _losses_slopes(
-    place: Place, f: np.ndarray, centre: np.ndarray | None, width: float
-) -> np.ndarray:
-    risk: Any = place.risk
-    return risk.losses(centre, width).slopes(f)
-
-
-def _slopes_along(
-    place: Place,
-    f: np.ndarray,
-    along: np.ndarray,
-    lengths: np.ndarray,
-    centre: np.ndarray | None = None,
-    width: float = np.inf,
-) -> tuple:
-    """Slopes of the sum of the losses at some lengths along a step."""
-    risk: Any = place.risk
-    losses = risk.losses(centre, width)
-    return (np.array([slope_at(t, losses.rows, f, along, 0.0, 0.0) for t in lengths]),)
-
-
-def _sums_of(place: Place, model: Any, matrix: bool) -> tuple:
-    gradient = place.risk.design.combination(model.slope)
-    return (gradient, model.matrix()) if matrix else (gradient,)
-
-
-def _matrix_of(place: Place, model: Any) -> tuple:
-    return (model.matrix(),)
-
-
-def _product_of(place: Place, model: Any, step: np.ndarray) -> tuple:
-    return (model.product(step),)
-
-
-def _slope_of(place: Place, model: Any) -> np.ndarray:
-    return model.slope
-
-
-def _after(place: Place, model: Any, along: np.ndarray) -> np.ndarray:
-    return model.after(along)
-
-
-def _sketched(values: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return some of the values in order, the largest among them, and the costs up to each."""
-    order = np.argsort(values)
-    mass = np.cumsum(cost[order])
-    some = np.unique(np.linspace(0, len(values) - 1, _SKETCH).astype(int))
-    return values[order][some], np.diff(mass[some], prepend=0.0)
-
-
-def _sketch_targets(place: Place) -> tuple:
-    risk: Any = place.risk
-    return ([_sketched(risk.y, risk.cost)],)
-
-
-def _sketch_residuals(place: Place, f: np.ndarray, middle: float) -> tuple:
-    risk: Any = place.risk
-    u = np.abs(risk.arguments(f))
-    return [_sketched(u, np.ones(risk.n))], float(np.abs(risk.y - middle).sum())
-
-
-def _quantile(sketches: list[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Median of what was sketched: one of the values."""
-    values, masses = (np.concatenate(parts) for parts in zip(*sketches, strict=True))
-    order = np.argsort(values, kind="stable")
-    mass = np.cumsum(masses[order])
-    return float(values[order[np.searchsorted(mass, 0.5 * mass[-1])]])

@@ -22,7 +22,7 @@ from maxmargin.risk import RegularisedRisk
 from maxmargin.risk.sampling import chances_of, column_scale, curvatures, even, level_of
 
 _SHARE, _PER_WEIGHT = 64, 64  # one row of so many comes here; and so many rows for a weight
-_ROOM_FIRST, _ROOM_PART = 1 << 26, 1 << 28  # bytes that the two may take here
+_ROOM_FIRST, _ROOM_PART = 1 << 26, 1 << 27  # bytes that the two may take here
 
 
 class Drawn(NamedTuple):
@@ -125,10 +125,8 @@ def drawn(
     share = curvatures(risk, f) * risk.design.squared_norms(scale)
     chance = chances_of(share, level, rate, risk.cost)
     rows = np.flatnonzero(np.random.default_rng([seed, place.number]).random(risk.n) < chance)
-    return Drawn(
-        place.number, place.first + rows, risk.design.X[rows], risk.y[rows], risk.cost[rows],
-        chance[rows],
-    )  # fmt: skip
+    taken = risk.design.X[rows], risk.y[rows], risk.cost[rows], chance[rows]
+    return Drawn(place.number, place.first + rows, *taken)
 
 
 def _stacked(parts: list) -> Any:
