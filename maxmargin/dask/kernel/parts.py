@@ -44,13 +44,14 @@ class Order(NamedTuple):
     max_iter: int
     seconds: float | None  # that are left
     n_jobs: int | None
+    near: bool = False  # whether to begin at the variables that candidates come with
 
 
 def errand_of(order: Order, alone: bool = False) -> Errand:
     """Return what is asked, with the threads that there are here."""
     monitor = Monitor(None if order.seconds is None else max(order.seconds, 1e-9))
     workers = Workers(1 if alone else _threads(order.n_jobs))
-    return Errand(order.tol, order.max_iter, monitor, workers)
+    return Errand(order.tol, order.max_iter, monitor, workers, order.near)
 
 
 def _threads(n_jobs: int | None) -> int:
@@ -73,8 +74,10 @@ def _placing(form: Form, y: Any, place: np.ndarray) -> Iterator[None]:
         yield
     except InseparableError as error:
         named = form.shell._naming_classes(error, y)
-        sides = [(place[rows], weights) for rows, weights in (named.positive, named.negative)]
-        raise InseparableError(str(named), *sides, named.distance) from None
+        positive, negative = (
+            (place[rows], weights) for rows, weights in (named.positive, named.negative)
+        )
+        raise InseparableError(str(named), positive, negative, named.distance) from None
 
 
 # -- a partition's own problem -------------------------------------------------------------------
@@ -240,6 +243,18 @@ def support_of(answer: Answer, form: Form) -> Candidates:
     """Return the rows with variables."""
     rows = answer.candidates
     return replace(rows, decision=None).take(form, rows.used(form))
+
+
+def known_of(answer: Answer, form: Form) -> Known:
+    """Return the variables that are not zero, by the places of their rows."""
+    rows = answer.candidates
+    columns = []
+    for own, beta in zip(form.own(rows.y, rows.n), rows.beta, strict=True):
+        column = np.zeros((rows.n, len(beta)))
+        column[own] = beta.T
+        columns.append(column)
+    used = rows.used(form)
+    return Known(rows.place[used], np.hstack(columns)[used])
 
 
 # -- tests of a partition's rows -------------------------------------------------------------------
