@@ -42,9 +42,7 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
             shell.cache_size = rows.cluster.budget() / (1 << 21)
         machine.kernel_ = kernel = resolved(rows, kernel)
         form = form_of(machine, shell, kernel, rows)
-        saved = None
-        if machine.checkpoint is not None:
-            saved = SavedFit(machine.checkpoint, rows, form, machine.checkpoint_interval)
+        saved = None if machine.checkpoint is None else SavedFit(machine, rows)
         known = _begun(machine, rows, form, saved)
         how = machine.tol, machine.max_iter, machine.n_jobs, monitor
         outcome = Chunking(rows, form, *how, known, saved).run()

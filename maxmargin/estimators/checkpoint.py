@@ -125,7 +125,7 @@ class Checkpoint(StateFile):
         problems: Sequence[DualProblem],
         interval: float = 30.0,
     ) -> None:
-        super().__init__(path, kernel, X, [posed(problem) for problem in problems])
+        super().__init__(path, kernel, X, [_posed(problem) for problem in problems])
         self.interval, self.written = interval, 0.0
         self.betas = [problem.start for problem in problems]
 
@@ -157,7 +157,7 @@ class Checkpoint(StateFile):
         return betas
 
 
-def posed(problem: DualProblem) -> tuple:
+def _posed(problem: DualProblem) -> tuple:
     """Everything that defines a problem but where it starts."""
     sums = [
         float(problem.start[member].sum())

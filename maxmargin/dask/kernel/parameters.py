@@ -89,5 +89,5 @@ def resolved(rows: Partitions, kernel: Kernel) -> Kernel:
     first = rows.cluster.task(_first, rows.blocks[0], name="first-row")
     found, block = rows.cluster.run([total, first])
     answers = iter(found)
-    with _asking(lambda X: (own := next(answers)).about / own.count):
+    with _asking(lambda X: (own := next(answers)).about / own.entries):
         return kernel.resolve(Views(block.X), _names(block))

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.dask.kernel.direct_form import DirectForm
-from maxmargin.dask.kernel.dual_form import DualForm
-from maxmargin.dask.kernel.forms import Form
 from maxmargin.dask.kernel.parts import Known
 from maxmargin.dask.rows import Block, Partitions
-from maxmargin.estimators.checkpoint import StateFile, posed
+from maxmargin.estimators.checkpoint import StateFile
 
+_STATED = ("C", "lam", "nu", "epsilon", "class_weight", "multiclass", "fit_intercept")
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -76,15 +74,13 @@ def _total(parts: list[np.uint64]) -> np.uint64:
 class SavedFit(StateFile):
     """The file of a distributed fit."""
 
-    def __init__(self, path: Any, rows: Partitions, form: Form, interval: float) -> None:
+    def __init__(self, machine: Any, rows: Partitions) -> None:
         total = rows.reduced(fingerprint, combine=_total, each=(list(map(int, rows.offsets)),))
-        if isinstance(form, DirectForm):
-            stated: Any = (form.scheme, form.cost, form.shell.fit_intercept)
-        else:
-            assert isinstance(form, DualForm)
-            stated = (form.tasks, [posed(problem) for problem in form.whole])
-        super().__init__(path, form.kernel, (rows.n, int(total)), stated)
-        self.interval, self.written = interval, 0.0
+        asked = machine.get_params(deep=False)
+        stated = type(machine).__name__, {name: asked[name] for name in _STATED if name in asked}
+        kernel = machine._validated_kernel()  # its numbers depend on the order of sums
+        super().__init__(machine.checkpoint, kernel, (rows.n, int(total)), stated)
+        self.interval, self.written = machine.checkpoint_interval, 0.0
 
     def due(self, seconds: float) -> bool:
         """Whether it is time to write."""
