@@ -153,7 +153,7 @@ def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
             machine._keep_expansions(support.X, evaluations)
             tubes = np.array([evaluation.levels.tube for evaluation in evaluations])
             margins = np.array([evaluation.margin for evaluation in evaluations])
-            machine._keep_tubes(not rows.summaries[0].outputs, tubes, margins)
+            machine._keep_tubes(form.n_tasks == 1, tubes, margins)
     machine.support_ = support.place[machine.support_]
     if rows.n < 1 << 31:
         machine.support_ = machine.support_.astype(np.int32)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -86,7 +87,7 @@ def _placing(form: Form, y: Any, place: np.ndarray) -> Iterator[None]:
 def begun(block: Block, offset: int, share: float, form: Form, order: Order) -> Candidates:
     """Solve a partition's own problem where it lies; returns its support vectors."""
     with naming_partition(block.number):
-        gram = form.shell._gram(block.X, form.kernel)
+        gram = copy(form.shell)._gram(block.X, form.kernel)  # which notes where it is
         errand, place = errand_of(order, alone=True), offset + np.arange(block.n)
         with _placing(form, block.y, place):
             beta, extra = form.begin(gram, block.y, block.weight, share, errand)
@@ -143,7 +144,7 @@ def solved(form: Form, parts: list[Candidates], before: Answer | None, order: Or
     """Solve the problems of all candidates together."""
     given = parts if before is None else [before.candidates, *parts]
     candidates = Candidates.joined(form, given)
-    shell, errand = form.shell, errand_of(order)
+    shell, errand = copy(form.shell), errand_of(order)
     shell.n_jobs = errand.workers.count
     gram = shell._gram(candidates.X, form.kernel)
     own = candidates.y, candidates.weight, candidates.beta, candidates.decision
