@@ -16,6 +16,8 @@ from maxmargin.dask.kernel.dual_form import DualForm
 from maxmargin.dask.kernel.forms import Form
 from maxmargin.dask.kernel.machines import form_of
 from maxmargin.dask.kernel.parameters import resolved
+from maxmargin.dask.kernel.parts import Known
+from maxmargin.dask.kernel.saved import SavedFit, dealt
 from maxmargin.dask.rows import Partitions, shell_of
 from maxmargin.evaluation import Evaluation
 from maxmargin.kernels import Input
@@ -40,16 +42,39 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
             shell.cache_size = rows.cluster.budget() / (1 << 21)
         machine.kernel_ = kernel = resolved(rows, kernel)
         form = form_of(machine, shell, kernel, rows)
-        chunking = Chunking(rows, form, machine.tol, machine.max_iter, machine.n_jobs, monitor)
-        outcome = chunking.run()
+        saved = None if machine.checkpoint is None else SavedFit(machine, rows)
+        known = _begun(machine, rows, form, saved)
+        how = machine.tol, machine.max_iter, machine.n_jobs, monitor
+        outcome = Chunking(rows, form, *how, known, saved).run()
         certificates = [certificate for certificate, _ in outcome.judged]
         monitor.chosen = outcome.chosen
         machine._keep_certificate(
             DualCertificate.worst(certificates), outcome.steps.tolist(), monitor
         )
+    if saved is not None:
+        if machine.certificate_.converged:
+            saved.remove()
+        else:
+            saved.write(outcome.known)
     _keep(machine, rows, form, outcome)
     machine._warn_unfinished(machine.certificate_)
     return machine
+
+
+def _begun(
+    machine: Any, rows: Partitions, form: Form, saved: SavedFit | None
+) -> list[Known] | None:
+    """Rows and variables that a checkpoint or, with ``warm_start``, the last fit has left.
+
+    The last fit's are taken where the rows are as many, and the sums of the variables the same.
+    """
+    known = None if saved is None else saved.read()
+    last = getattr(machine, "_known_rows", None)
+    if known is None and machine.warm_start and last is not None:
+        n, sums, variables = last
+        same = len(sums) == len(form.sums) and all(map(np.array_equal, sums, form.sums))
+        known = variables if n == rows.n and same else None
+    return None if known is None else dealt(known, rows)
 
 
 def _refuse(machine: Any, kernel: Any) -> None:
@@ -128,7 +153,7 @@ def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
             machine._keep_expansions(support.X, evaluations)
             tubes = np.array([evaluation.levels.tube for evaluation in evaluations])
             margins = np.array([evaluation.margin for evaluation in evaluations])
-            machine._keep_tubes(not rows.summaries[0].outputs, tubes, margins)
+            machine._keep_tubes(form.n_tasks == 1, tubes, margins)
     machine.support_ = support.place[machine.support_]
     if rows.n < 1 << 31:
         machine.support_ = machine.support_.astype(np.int32)
@@ -136,6 +161,7 @@ def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
     if isinstance(machine, KernelClassifier):
         machine.calibration_ = None
         machine.probA_, machine.probB_ = np.empty(0), np.empty(0)
+    machine._known_rows = rows.n, form.sums, outcome.known
     machine.distribution_ = rows.cluster.distribution
 
 

@@ -24,26 +24,17 @@ class CheckpointError(ValueError):
     """A file that a fit cannot go on from."""
 
 
-class Checkpoint:
-    """Writes where a fit is, every so many seconds, and reads it back.
+class StateFile:
+    """Arrays of a fit on disk, which belong to one problem, and say to which by a fingerprint.
 
-    The file belongs to one set of problems over one data set and kernel, and says which by a
-    fingerprint. It is replaced as a whole: whenever the process dies, the last state is there.
-    Whether it can be written is tried before the work. A disk that fails later costs the
-    checkpoint, with a warning, and not the fit.
+    The file is replaced as a whole: whenever the process dies, the last state is there. Whether it
+    can be written is tried before the work. A disk that fails later costs the file, with a warning,
+    and not the fit.
     """
 
-    def __init__(
-        self,
-        path: Any,
-        X: Any,
-        kernel: Any,
-        problems: Sequence[DualProblem],
-        interval: float = 30.0,
-    ) -> None:
-        self.path, self.interval, self.failed = Path(path), interval, False
+    def __init__(self, path: Any, kernel: Any, *identity: Any) -> None:
+        self.path, self.failed = Path(path), False
         self.temporary = self.path.with_name(self.path.name + ".tmp")
-        self.betas = [problem.start for problem in problems]
         if not self.path.parent.is_dir():
             raise ValueError(f"There is no folder {self.path.parent} to keep the checkpoint in.")
         try:
@@ -57,31 +48,19 @@ class Checkpoint:
                 "path in a folder that can be written to."
             ) from error
         try:
-            self.fingerprint = joblib.hash((X, kernel, [_posed(problem) for problem in problems]))
+            self.fingerprint = joblib.hash((*identity[:1], kernel, *identity[1:]))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise ValueError(
                 f"A checkpoint must know its kernel again, and {kernel!r} cannot be pickled: "
                 "define its function at the top of a module, not as a lambda or inside another."
             ) from error
-        self.written = 0.0
 
-    def __call__(self, progress: Progress) -> None:
-        """Take the state of one problem in, and write all of them if it is time."""
-        if progress.variables is not None:
-            self.betas[progress.problem] = progress.variables
-        if progress.seconds - self.written >= self.interval:
-            self.written = progress.seconds
-            for k, beta in progress.others().items():
-                self.betas[k] = beta
-            self.write(self.betas)
-
-    def write(self, betas: Sequence[np.ndarray]) -> None:
+    def write_arrays(self, arrays: dict[str, Any]) -> None:
         """Replace the file; if that fails, say so once and leave it at that."""
         if self.failed:
             return
         try:
             with self.temporary.open("wb") as file:
-                arrays: dict[str, Any] = {f"beta{k}": beta for k, beta in enumerate(betas)}
                 np.savez(file, fingerprint=np.array(self.fingerprint), **arrays)
                 file.flush()
                 os.fsync(file.fileno())
@@ -94,8 +73,8 @@ class Checkpoint:
                 UserWarning,
             )
 
-    def read(self) -> list[np.ndarray] | None:
-        """Return the variables that a process left, or None where there is no file."""
+    def read_arrays(self, names: Sequence[str]) -> list[np.ndarray] | None:
+        """Return the arrays that a process left, or None where there is no file."""
         if not self.path.exists():
             return None
         try:
@@ -106,20 +85,13 @@ class Checkpoint:
                 fingerprint = str(file["fingerprint"])
                 if fingerprint != self.fingerprint:
                     raise self._of_another_fit()
-                betas = [file[f"beta{k}"] for k in range(len(self.betas))]
+                return [file[name] for name in names]
         except CheckpointError:
             raise
         except ValueError as error:
             raise self._not_a_checkpoint("it holds something other than numbers") from error
         except _UNREADABLE as error:
             raise self._not_a_checkpoint(str(error) or type(error).__name__) from error
-        for k, (beta, known) in enumerate(zip(betas, self.betas, strict=True)):
-            if beta.shape != known.shape or beta.dtype != known.dtype:
-                found = f"{beta.dtype} of shape {beta.shape}"
-                raise self._not_a_checkpoint(f"the variables of problem {k} are {found}")
-            if not np.isfinite(beta).all():
-                raise self._not_a_checkpoint(f"the variables of problem {k} are not all finite")
-        return betas
 
     def _not_a_checkpoint(self, why: str) -> CheckpointError:
         return CheckpointError(
@@ -137,6 +109,52 @@ class Checkpoint:
     def remove(self) -> None:
         """Delete the file: the fit is complete."""
         self.path.unlink(missing_ok=True)
+
+
+class Checkpoint(StateFile):
+    """Writes where a fit is, every so many seconds, and reads it back.
+
+    The file belongs to one set of problems over one data set and kernel.
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        X: Any,
+        kernel: Any,
+        problems: Sequence[DualProblem],
+        interval: float = 30.0,
+    ) -> None:
+        super().__init__(path, kernel, X, [_posed(problem) for problem in problems])
+        self.interval, self.written = interval, 0.0
+        self.betas = [problem.start for problem in problems]
+
+    def __call__(self, progress: Progress) -> None:
+        """Take the state of one problem in, and write all of them if it is time."""
+        if progress.variables is not None:
+            self.betas[progress.problem] = progress.variables
+        if progress.seconds - self.written >= self.interval:
+            self.written = progress.seconds
+            for k, beta in progress.others().items():
+                self.betas[k] = beta
+            self.write(self.betas)
+
+    def write(self, betas: Sequence[np.ndarray]) -> None:
+        """Replace the file."""
+        self.write_arrays({f"beta{k}": beta for k, beta in enumerate(betas)})
+
+    def read(self) -> list[np.ndarray] | None:
+        """Return the variables that a process left, or None where there is no file."""
+        betas = self.read_arrays([f"beta{k}" for k in range(len(self.betas))])
+        if betas is None:
+            return None
+        for k, (beta, known) in enumerate(zip(betas, self.betas, strict=True)):
+            if beta.shape != known.shape or beta.dtype != known.dtype:
+                found = f"{beta.dtype} of shape {beta.shape}"
+                raise self._not_a_checkpoint(f"the variables of problem {k} are {found}")
+            if not np.isfinite(beta).all():
+                raise self._not_a_checkpoint(f"the variables of problem {k} are not all finite")
+        return betas
 
 
 def _posed(problem: DualProblem) -> tuple:

@@ -18,7 +18,6 @@ Parallel support vector machines: the cascade SVM, NIPS 17, 2005.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +30,7 @@ from maxmargin.certificate import DualCertificate
 from maxmargin.dask.kernel import parts
 from maxmargin.dask.kernel.candidates import Candidates
 from maxmargin.dask.kernel.forms import Form
+from maxmargin.dask.kernel.saved import SavedFit
 from maxmargin.dask.rows import Partitions
 from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Status
@@ -61,6 +61,7 @@ class Outcome:
     """What a fit has come to."""
 
     support: Candidates
+    known: parts.Known
     judged: list[tuple[DualCertificate, Any]]
     summary: parts.Summary
     steps: np.ndarray
@@ -71,8 +72,8 @@ class Outcome:
 class Chunking:
     """A fit by chunking over partitions.
 
-    ``known`` are rows to begin with, for each partition, in place of its own problem; ``saved``
-    is told of every answer by the task that has its support vectors.
+    ``known`` are rows to begin with, for each partition, in place of its own problem; ``saved`` is
+    the file that holds where it is.
     """
 
     rows: Partitions
@@ -82,7 +83,7 @@ class Chunking:
     n_jobs: int | None
     monitor: Monitor
     known: list[parts.Known] | None = None
-    saved: Callable[[Delayed], None] | None = None
+    saved: SavedFit | None = None
     steps: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     chosen: list[Any] = field(default_factory=list)
 
@@ -110,8 +111,8 @@ class Chunking:
             violation = self.form.violation(last.look)
             if (violation <= self._goals(last)).all() or self._ended(last):
                 break
-            if self.saved is not None:
-                self.saved(self._support(last))
+            if self.saved is not None and self.saved.due(self.monitor.seconds):
+                self.saved.write(self._known(last))
             try:
                 new, count = self._pick(last, float(violation.max()))
             except StoppedError:
@@ -143,7 +144,7 @@ class Chunking:
         left = limit if limit < 0 else max(limit - steps, 0)
         seconds = self.monitor.time_limit
         seconds = None if seconds is None else seconds - self.monitor.seconds
-        return parts.Order(tol, left, seconds, self.n_jobs)
+        return parts.Order(tol, left, seconds, self.n_jobs, self.known is not None)
 
     def _round(
         self, new: list[Delayed], last: Round | None, inner: float, unstoppable: bool = False
@@ -244,6 +245,11 @@ class Chunking:
 
     # -- the end -------------------------------------------------------------------------------
 
+    def _known(self, last: Round) -> parts.Known:
+        """Return the variables of an answer."""
+        task = self.cluster.task(parts.known_of, last.answer, self.shared, name="known")
+        return self.cluster.run([task])[0]
+
     def _support(self, last: Round) -> Delayed:
         return self.cluster.task(parts.support_of, last.answer, self.shared, name="support")
 
@@ -264,13 +270,14 @@ class Chunking:
             for block, test in zip(self.rows.blocks, last.tested, strict=True)
         ]
         total = self.cluster.total(gaps, self.form.added)
-        found, support = self.cluster.run([total, self._support(last)])
+        known = self.cluster.task(parts.known_of, last.answer, self.shared, name="known")
+        found, support, variables = self.cluster.run([total, self._support(last), known])
         reason = self.monitor.stopped()
         status = [
             Status.CONVERGED
             if own <= goal
-            else reason or (Status.STALLED if known is Status.CONVERGED else known)
-            for own, goal, known in zip(
+            else reason or (Status.STALLED if left is Status.CONVERGED else left)
+            for own, goal, left in zip(
                 self.form.violation(last.look),
                 self._goals(last),
                 summary.solved.status,
@@ -278,4 +285,4 @@ class Chunking:
             )
         ]
         judged = self.form.judged(last.look, found, status, self.tol, summary.spectrum)
-        return Outcome(support, judged, summary, self.steps, self.chosen)
+        return Outcome(support, variables, judged, summary, self.steps, self.chosen)

@@ -46,6 +46,7 @@ class DirectForm(Form):
     def __init__(self, shell: Any, kernel: Any, scheme: Any, cost: np.ndarray) -> None:
         self.shell, self.kernel, self.scheme, self.cost = shell, kernel, scheme, cost
         self.n_tasks, self.n_values = 1, scheme.n_classes
+        self.sums = [np.empty(0)]
 
     def problem(self, y: np.ndarray, weight: np.ndarray) -> DirectProblem:
         """Return the problem on some rows."""

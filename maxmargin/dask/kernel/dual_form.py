@@ -219,7 +219,7 @@ class DualForm(Form):
         posed = self.posed(y, weight)
         problems, known = [], decision is not None and not self.hard
         for k, (rows, part) in enumerate(posed):
-            problem = self._started(k, part, beta[k], decision is not None)
+            problem = self._started(k, part, beta[k], e.near or decision is not None)
             if known and decision is not None:
                 moved = float(np.abs(problem.start - beta[k].ravel()).max(initial=0.0))
                 near = moved <= _SAME * float(np.abs(problem.start).max(initial=0.0))

@@ -43,6 +43,7 @@ class Errand:
     max_iter: int
     monitor: Monitor
     workers: Workers
+    near: bool = False  # whether to begin at the variables that rows come with
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,15 @@ class Form(ABC):
         Problems.
     n_values : int
         Expansions: one for each problem, or all classes of a direct form.
+    sums : list of arrays
+        What the variables of each problem's groups add up to; what they have to, on all rows.
     """
 
     shell: Any
     kernel: Any
     n_tasks: int
     n_values: int
+    sums: Arrays
 
     @abstractmethod
     def own(self, y: Any, n: int) -> Arrays:

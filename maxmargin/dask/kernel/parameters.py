@@ -24,24 +24,24 @@ from maxmargin.kernels.dot_product import VARIANCE
 class Moments(NamedTuple):
     """Number, mean and sum of squares about it, of the entries of some rows."""
 
-    count: float
+    entries: float
     mean: float
     about: float
 
     @classmethod
     def of(cls, X: Any) -> Moments:
         """Look at rows."""
-        count = float(X.shape[0]) * X.shape[1]
+        entries = float(X.shape[0]) * X.shape[1]
         total = X.data.sum(dtype=np.float64) if sp.issparse(X) else X.sum(dtype=np.float64)
-        return cls(count, float(total) / count, variance(X) * count)
+        return cls(entries, float(total) / entries, variance(X) * entries)
 
     def __add__(self, other: Any) -> Moments:
         """Moments of both (Chan, Golub and LeVeque, 1983)."""
-        count, apart = self.count + other.count, other.mean - self.mean
+        entries, apart = self.entries + other.entries, other.mean - self.mean
         return Moments(
-            count,
-            self.mean + apart * other.count / count,
-            self.about + other.about + apart * apart * self.count * other.count / count,
+            entries,
+            self.mean + apart * other.entries / entries,
+            self.about + other.about + apart * apart * self.entries * other.entries / entries,
         )
 
 
@@ -54,6 +54,10 @@ def _asking(answer: Any) -> Iterator[None]:
         VARIANCE.reset(token)
 
 
+def _names(block: Block) -> list[str] | None:
+    return None if block.names is None else list(block.names)
+
+
 def _asked(block: Block, kernel: Kernel) -> list[Moments]:
     """Return the moments of everything that the kernel asks about."""
     found: list[Moments] = []
@@ -63,7 +67,7 @@ def _asked(block: Block, kernel: Kernel) -> list[Moments]:
         return 1.0
 
     with _asking(note):
-        kernel.resolve(Views(block.X), block.names)
+        kernel.resolve(Views(block.X), _names(block))
     return found
 
 
@@ -85,5 +89,5 @@ def resolved(rows: Partitions, kernel: Kernel) -> Kernel:
     first = rows.cluster.task(_first, rows.blocks[0], name="first-row")
     found, block = rows.cluster.run([total, first])
     answers = iter(found)
-    with _asking(lambda X: (own := next(answers)).about / own.count):
-        return kernel.resolve(Views(block.X), block.names)
+    with _asking(lambda X: (own := next(answers)).about / own.entries):
+        return kernel.resolve(Views(block.X), _names(block))

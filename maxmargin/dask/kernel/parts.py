@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -44,13 +45,14 @@ class Order(NamedTuple):
     max_iter: int
     seconds: float | None  # that are left
     n_jobs: int | None
+    near: bool = False  # whether to begin at the variables that candidates come with
 
 
 def errand_of(order: Order, alone: bool = False) -> Errand:
     """Return what is asked, with the threads that there are here."""
     monitor = Monitor(None if order.seconds is None else max(order.seconds, 1e-9))
     workers = Workers(1 if alone else _threads(order.n_jobs))
-    return Errand(order.tol, order.max_iter, monitor, workers)
+    return Errand(order.tol, order.max_iter, monitor, workers, order.near)
 
 
 def _threads(n_jobs: int | None) -> int:
@@ -73,8 +75,10 @@ def _placing(form: Form, y: Any, place: np.ndarray) -> Iterator[None]:
         yield
     except InseparableError as error:
         named = form.shell._naming_classes(error, y)
-        sides = [(place[rows], weights) for rows, weights in (named.positive, named.negative)]
-        raise InseparableError(str(named), *sides, named.distance) from None
+        positive, negative = (
+            (place[rows], weights) for rows, weights in (named.positive, named.negative)
+        )
+        raise InseparableError(str(named), positive, negative, named.distance) from None
 
 
 # -- a partition's own problem -------------------------------------------------------------------
@@ -83,7 +87,7 @@ def _placing(form: Form, y: Any, place: np.ndarray) -> Iterator[None]:
 def begun(block: Block, offset: int, share: float, form: Form, order: Order) -> Candidates:
     """Solve a partition's own problem where it lies; returns its support vectors."""
     with naming_partition(block.number):
-        gram = form.shell._gram(block.X, form.kernel)
+        gram = copy(form.shell)._gram(block.X, form.kernel)  # which notes where it is
         errand, place = errand_of(order, alone=True), offset + np.arange(block.n)
         with _placing(form, block.y, place):
             beta, extra = form.begin(gram, block.y, block.weight, share, errand)
@@ -140,7 +144,7 @@ def solved(form: Form, parts: list[Candidates], before: Answer | None, order: Or
     """Solve the problems of all candidates together."""
     given = parts if before is None else [before.candidates, *parts]
     candidates = Candidates.joined(form, given)
-    shell, errand = form.shell, errand_of(order)
+    shell, errand = copy(form.shell), errand_of(order)
     shell.n_jobs = errand.workers.count
     gram = shell._gram(candidates.X, form.kernel)
     own = candidates.y, candidates.weight, candidates.beta, candidates.decision
@@ -240,6 +244,18 @@ def support_of(answer: Answer, form: Form) -> Candidates:
     """Return the rows with variables."""
     rows = answer.candidates
     return replace(rows, decision=None).take(form, rows.used(form))
+
+
+def known_of(answer: Answer, form: Form) -> Known:
+    """Return the variables that are not zero, by the places of their rows."""
+    rows = answer.candidates
+    columns = []
+    for own, beta in zip(form.own(rows.y, rows.n), rows.beta, strict=True):
+        column = np.zeros((rows.n, len(beta)))
+        column[own] = beta.T
+        columns.append(column)
+    used = rows.used(form)
+    return Known(rows.place[used], np.hstack(columns)[used])
 
 
 # -- tests of a partition's rows -------------------------------------------------------------------
