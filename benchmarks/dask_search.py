@@ -1,8 +1,8 @@
 """A search on two workers of a LocalCluster against the same search by two threads.
 
-``python benchmarks/dask_search.py --data FOLDER [--rows 5000] [covtype usps a9a]``: 6 costs, 6 gammas
-and 5 folds, by threads, by workers and by workers of a collection in turns; the best of each is
-told, with the processor seconds that it took, which say more on a machine that others use, too.
+``python benchmarks/dask_search.py --data FOLDER [--rows 5000] [covtype usps a9a]``: 6 costs, 6
+gammas and 5 folds, by threads, by workers and by workers of a collection in turns; the best of each
+is told, with its processor seconds, which say more on a machine that others use, too.
 """
 
 from __future__ import annotations
