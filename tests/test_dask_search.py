@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import maxmargin
 from maxmargin import SVC, SVR, LogisticRegression, SVCSearchCV, SVRSearchCV
+from maxmargin.multiclass import SchemeClassifier
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -33,7 +34,7 @@ def client():
     """Two workers of one thread each, in this process: quick to start."""
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -243,12 +244,12 @@ def test_what_cannot_be(client):
 def test_time_limit(client):
     X, y = breast_cancer(569)
 
-    class Slow(SVC):
-        def fit(self, X, y, sample_weight=None):
+    class Slow(DecisionTreeClassifier):
+        def fit(self, X, y):
             time.sleep(0.2)
-            return super().fit(X, y, sample_weight)
+            return super().fit(X, y)
 
-    grid = {"C": [0.1, 1.0, 10.0, 100.0, 1000.0]}
+    grid = {"min_samples_leaf": [1, 2, 3, 4, 5]}
     search = maxmargin.GridSearchCV(Slow(), grid, cv=3, time_limit=0.9)
     with pytest.warns(ConvergenceWarning, match="stopped at time_limit=0.9 s"):
         spread(search, X, y)
@@ -285,11 +286,11 @@ def test_the_rest_by_joblibs_backend(client):
     inner = SVCSearchCV({"C": [1.0, 10.0], "gamma": [0.1]}, cv=3)
     expected = cross_val_score(inner, X, y, cv=3)
     theirs = TheirGridSearchCV(SVC(), {"C": [1.0, 10.0]}).fit(X, y)
-    voted = maxmargin.SchemeClassifier(LogisticRegression(), n_jobs=2).fit(X, y)
+    voted = SchemeClassifier(LogisticRegression(), n_jobs=2).fit(X, y)
     with joblib.parallel_config(backend="dask"):
         np.testing.assert_array_equal(cross_val_score(inner, X, y, cv=3), expected)
         found = TheirGridSearchCV(SVC(), {"C": [1.0, 10.0]}).fit(X, y)
-        spread_out = maxmargin.SchemeClassifier(LogisticRegression(), n_jobs=2).fit(X, y)
+        spread_out = SchemeClassifier(LogisticRegression(), n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(
         found.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
     )
@@ -304,7 +305,7 @@ def test_a_killed_worker():
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

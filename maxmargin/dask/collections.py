@@ -57,8 +57,20 @@ def partitions_of(data: Any, name: str = "X") -> list[Delayed]:
             raise ValueError(f"{name} is a single number, and not a Dask array of rows.")
         return list(in_columns(data).to_delayed().ravel())
     if is_frame(data):
-        return list(data.to_delayed())
+        return _frame_partitions(data)
     return [_as_delayed(part) for part in data]
+
+
+def _frame_partitions(data: Any) -> list[Delayed]:
+    """Return the partitions of a dataframe, as many as it says it has.
+
+    Dask puts partitions of Parquet files together where few columns are wanted, and then those of
+    X and y would be others: there, columns that are not wanted are left out, and no more.
+    """
+    parts = list(data.to_delayed())
+    if len(parts) != data.npartitions:
+        parts = list(data.simplify().to_delayed(optimize_graph=False))
+    return parts
 
 
 def pieces_of(data: Any, sizes: Sizes, like: Any, name: str) -> list[Any]:

@@ -7,7 +7,6 @@ rows, classes, weights, is put together from a :class:`Summary` of each.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -259,9 +258,8 @@ class Partitions:
             summaries = cluster.run(looks, stopped)
         rows = cls(cluster, blocks, summaries)
         rows._agree(machine)
-        if not kept and rows.nbytes <= cluster.budget() * cluster.n_workers:
-            rows.blocks = cluster.keep(rows.blocks)
-            cluster.distribution.kept = True
+        if not kept:
+            cluster.distribution.kept = rows._keep_what_fits()
         if classes:
             rows._read_classes()
         cluster.distribution.partitions = len(rows.blocks)
@@ -297,6 +295,21 @@ class Partitions:
         vars(machine).pop("feature_names_in_", None)
         if first.names is not None:
             machine.feature_names_in_ = np.asarray(first.names, dtype=object)
+
+    def _keep_what_fits(self) -> bool:
+        """Keep as many partitions as have room beside those at work; whether that is all."""
+        room = self.cluster.budget() * self.cluster.n_workers
+        ends = np.cumsum([summary.nbytes for summary in self.summaries])
+        if ends[-1] > room:
+            largest = max(summary.nbytes for summary in self.summaries)
+            room -= _AT_ONCE * self.cluster.n_threads * largest
+        count = int(np.searchsorted(ends, room, side="right"))
+        if count:
+            self.blocks[:count] = self.cluster.keep(self.blocks[:count])
+        if 0 < count < len(ends):
+            note = f"{count} of {len(ends)} partitions were kept, the others read in every pass"
+            self.cluster.distribution.notes.append(note)
+        return count == len(ends)
 
     def _read_classes(self) -> None:
         """Put the classes of all partitions together."""
@@ -466,5 +479,9 @@ def _said(value: Any) -> str:
 
 def _room(cluster: Cluster, X: Any) -> bool:
     """Whether all rows are known to have room in the workers' memory."""
-    nbytes = X.nbytes if is_array(X) else math.nan
+    if not is_array(X):
+        return False  # a dataframe or list does not say how large it is
+    nbytes = X.nbytes
+    if X.dtype.kind in "iub":  # machines see float64
+        nbytes *= np.dtype(np.float64).itemsize / X.dtype.itemsize
     return bool(nbytes <= cluster.budget() * cluster.n_workers)  # False for nan

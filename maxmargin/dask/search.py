@@ -10,11 +10,13 @@ function of its arguments; what a killed worker had not done, another one does.
 from __future__ import annotations
 
 import copy
+import multiprocessing
+import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -207,16 +209,44 @@ def score_piece(scoring: Scoring, X: Any, work: Work, until: float | None) -> An
     limit = None if until is None else max(until - time.time(), _LEAST)
     sharing = Sharing(len(scoring.splits))
     watch = Watch.of(1, WorkerMonitor(limit), sharing)
-    results = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    results: list[Result] = []
+    with _hearing() as said:
         try:
             for result in scoring.results(work, watch):
                 results.append(result)
-        except StoppedError:
-            pass  # the time limit: what there is by now is kept
-    said = [(str(one.message), one.category) for one in caught]
+        except StoppedError:  # the time limit: what there is by now is kept
+            said.clear()
     return Answer(results, sharing.how, sharing.reasons, said)
+
+
+_heard = threading.local()
+
+
+@contextmanager
+def _hearing() -> Iterator[list[tuple[str, type[Warning]]]]:
+    """Collect the warnings of this thread, in a process that has nobody to read them.
+
+    ``warnings.catch_warnings`` is not for threads: it would take the warnings of others.
+    """
+    _heard.found = found = []  # type: ignore[var-annotated]
+    if multiprocessing.parent_process() is not None and warnings.showwarning is not _show:
+        _usual.append(warnings.showwarning)
+        warnings.showwarning = _show
+    try:
+        yield found
+    finally:
+        _heard.found = None
+
+
+_usual: list[Callable] = []  # what showed warnings before
+
+
+def _show(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    found = getattr(_heard, "found", None)
+    if found is None:
+        _usual[0](message, category, *where, **more)
+    else:
+        found.append((str(message), category))
 
 
 def _told(answer: Answer, sharing: Sharing) -> Iterator[Result]:
@@ -321,6 +351,7 @@ class _Answering:
             (said,) = dask.compute(answered(self._estimator, name, X, {}))
             return np.asarray(_as_array(said))
 
+        answer.__name__ = name  # scorers ask by which method they were answered
         return answer
 
     def score(self, X: Any, y: Any = None, **options: Any) -> float:

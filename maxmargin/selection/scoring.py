@@ -170,6 +170,10 @@ class Scoring:
         machine = last_step(estimator)
         if hasattr(machine, "time_limit"):
             machine.time_limit = min(limit - watch.monitor.seconds, machine.time_limit or np.inf)
+        if threading.current_thread() is not threading.main_thread():
+            result = self.manners.fitted_and_scored(estimator, params, train, test)
+            watch.workers.check()
+            return result  # warnings are those of all threads
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = self.manners.fitted_and_scored(estimator, params, train, test)
