@@ -150,8 +150,3 @@ def width_of(block: Any) -> int:
     """Columns of a partition; one where it is a list of objects."""
     shape = getattr(block, "shape", None)
     return int(shape[1]) if shape is not None and len(shape) > 1 else 1
-
-
-def is_sparse(block: Any) -> bool:
-    """Whether a partition is a sparse matrix."""
-    return sp.issparse(block)

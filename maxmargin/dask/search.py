@@ -26,9 +26,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
-from maxmargin.dask.answers import _joined, answered, scored
+from maxmargin.dask.answers import answered, scored
 from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
-from maxmargin.dask.collections import in_columns, partitions_of, pieces_of
+from maxmargin.dask.collections import in_columns, joined, partitions_of, pieces_of
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.base import Estimator
@@ -273,10 +273,10 @@ def _searched(search: Search, X: Any, y: Any, sample_weight: Any, **params: Any)
     cluster.distribution.partitions, cluster.distribution.rows = len(rows), len(stand_in)
 
     def together() -> Any:
-        return cluster.client.compute(cluster.task(_joined, rows, name="gather"))
+        return cluster.client.compute(cluster.task(joined, rows, name="gather"))
 
     if cluster.client is None:
-        (found,) = cluster.run([cluster.task(_joined, rows, name="gather")])
+        (found,) = cluster.run([cluster.task(joined, rows, name="gather")])
         place: Place = _Gathered(X, y, params)
         search._search(found, labels, gathered, place)
     else:
@@ -303,7 +303,7 @@ def scored_search(search: Search, X: Any, y: Any = None, **params: Any) -> float
 
 
 def _as_array(value: Any) -> Any:
-    return _joined(value) if isinstance(value, list) else value
+    return joined(value) if isinstance(value, list) else value
 
 
 class _Answering:
@@ -388,8 +388,8 @@ def _gathered(cluster: Cluster, data: Any, sizes: tuple, X: Any, name: str) -> A
     if not is_collection(data):
         return data
     parts = cluster.run([cluster.task(list, pieces_of(data, sizes, X, name), name="gather")])[0]
-    joined = _joined([part for part in parts if _num_samples(part)] or parts[:1])
-    return joined if hasattr(joined, "iloc") else np.asarray(joined)
+    whole = joined([part for part in parts if _num_samples(part)] or parts[:1])
+    return whole if hasattr(whole, "iloc") else np.asarray(whole)
 
 
 def place_of(backend: Any) -> Place:

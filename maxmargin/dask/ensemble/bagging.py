@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError, Workers
-from maxmargin.dask.answers import _joined
+from maxmargin.dask.collections import joined
 from maxmargin.dask.ensemble.reading import several_outputs
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.rows import Block, Partitions, shell_of
@@ -72,7 +72,7 @@ class Among:
 
 def whole(blocks: list[Block], classes: np.ndarray | None) -> tuple[Any, np.ndarray]:
     """All rows and their targets, in one place."""
-    X = _joined([block.X for block in blocks])
+    X = joined([block.X for block in blocks])
     y = np.concatenate([np.asarray(block.y) for block in blocks])
     return X, y if classes is None else classes[y]
 
@@ -96,7 +96,7 @@ def member_of_shares(
     """Fit a member to the rows of its replicate."""
     shares = [share for share in shares if len(share[0])]
     places = np.concatenate([places for places, _, _ in shares])
-    X, y = _joined([X for _, X, _ in shares]), np.concatenate([y for *_, y in shares])
+    X, y = joined([X for _, X, _ in shares]), np.concatenate([y for *_, y in shares])
     y = y if classes is None else classes[y]
     among: Any = Among(replicates, places)
     return Members(estimator, X, y, among, Workers(1), share=False).fit(np.array([seed]), k)
@@ -198,7 +198,9 @@ def _share(block: Block, begin: int, replicates: Replicates, seed: int) -> tuple
 def fit_bagging(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Fit members by tasks."""
     of_classes = isinstance(machine, BaggingClassifier)
-    options = {} if of_classes else {"y_numeric": True, "multi_output": several_outputs(y)}
+    options: dict[str, Any] = (
+        {} if of_classes else {"y_numeric": True, "multi_output": several_outputs(y)}
+    )
     rows = Partitions.of(machine, X, y, sample_weight, classes=of_classes, **options)
     if of_classes:
         machine._keep_classes(rows.classes)

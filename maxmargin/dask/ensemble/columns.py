@@ -28,7 +28,7 @@ from dask.delayed import Delayed
 from maxmargin import memory
 from maxmargin.backends.cpu.trees.columns import encode
 from maxmargin.dask.cluster import Cluster
-from maxmargin.dask.rows import Block, Partitions
+from maxmargin.dask.rows import Block, Partitions, grouped
 from maxmargin.ensemble.trees.columns import (
     BinnedColumns,
     Ends,
@@ -157,7 +157,7 @@ class CodedRows:
         _refuse_too_many(cluster, rows.n, ends)
         tasks = cluster.keep(tasks)
         sizes = cluster.run([cluster.task(_size, task) for task in tasks], stopped)
-        groups = grouped(cluster, tasks, [own.n for own in sizes])
+        groups = grouped([own.n for own in sizes], *cluster.places(tasks))
         joined = [
             tasks[own[0]]
             if len(own) == 1
@@ -327,33 +327,3 @@ def _refuse_too_many(cluster: Cluster, n: int, ends: list[Ends]) -> None:
             f"{memory.megabytes(room)}: add workers, raise maxmargin.memory-per-worker, or set "
             "max_bins=256, which takes one byte an entry."
         )
-
-
-def grouped(cluster: Cluster, tasks: list[Delayed], sizes: list[int]) -> list[list[int]]:
-    """Return which tasks, all of them done, lie together: a group for each thread of a worker."""
-    if cluster.client is None:
-        return _cut(list(range(len(tasks))), sizes, cluster.n_threads)
-    from distributed import futures_of
-
-    futures = [futures_of(task)[0] for task in tasks]
-    where = cluster.client.who_has(futures)
-    threads = {name: info["nthreads"] for name, info in cluster._workers().items()}
-    by_worker: dict[str, list[int]] = {}
-    for k, future in enumerate(futures):
-        holders = where.get(future.key) or ("",)
-        by_worker.setdefault(sorted(holders)[0], []).append(k)
-    return [
-        group
-        for worker in sorted(by_worker)
-        for group in _cut(by_worker[worker], sizes, threads.get(worker, 1))
-    ]
-
-
-def _cut(numbers: list[int], sizes: list[int], count: int) -> list[list[int]]:
-    """Cut numbers into so many stretches of about as many rows each."""
-    count = min(count, len(numbers))
-    ends = np.cumsum([sizes[k] for k in numbers])
-    place = np.minimum((ends - 0.5 * np.array([sizes[k] for k in numbers])) // 1, ends[-1])
-    which = np.minimum((place * count // max(ends[-1], 1)).astype(int), count - 1)
-    groups = [[k for k, own in zip(numbers, which, strict=True) if own == g] for g in range(count)]
-    return [group for group in groups if group]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin.dask.answers import _joined
+from maxmargin.dask.collections import joined
 from maxmargin.dask.kernel.forms import Form
 
 Arrays = list[np.ndarray]
@@ -84,7 +84,7 @@ class Candidates:
                 for k in range(form.n_tasks)
             ]
 
-        X = _joined([part.X for part in parts])
+        X = joined([part.X for part in parts])
         return Candidates(
             place[order],
             X[order] if hasattr(X, "shape") else [X[k] for k in order],

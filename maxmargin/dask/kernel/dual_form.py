@@ -249,9 +249,7 @@ class DualForm(Form):
             chosen=[own for own in e.monitor.chosen if not isinstance(own.method, Updated)],
         )
 
-    def _started(
-        self, k: int, part: DualProblem, beta: np.ndarray, known: bool
-    ) -> DualProblem:
+    def _started(self, k: int, part: DualProblem, beta: np.ndarray, known: bool) -> DualProblem:
         """Return a problem of candidates, begun where they are, with the sums of the whole."""
         if self.hard:
             start = self._scaled(k, part, 1.0)
