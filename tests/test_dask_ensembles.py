@@ -255,15 +255,15 @@ def test_forests_by_levels_are_as_good_and_do_not_depend_on_partitions(monkeypat
     monkeypatch.setattr(forests, "WHOLE", 0)
     monkeypatch.setattr(levels, "APART", 1 << 13)
     kinds = (
-        (ExtraTreesClassifier(20, random_state=0, bootstrap=True, oob_score=True), THREE),
-        (ExtraTreesRegressor(20, random_state=0, bootstrap=True, oob_score=True), VALUES),
+        (ExtraTreesClassifier(8, random_state=0, bootstrap=True, oob_score=True), THREE),
+        (ExtraTreesRegressor(8, random_state=0, bootstrap=True, oob_score=True), VALUES),
     )
     for machine, y in kinds:
         one, other = both(machine, y)
         assert_same(one, other)
         assert other.oob_score_ == pytest.approx(one.oob_score_, abs=0.05)
         again = type(machine)(**machine.get_params()).fit(
-            da.from_array(X, chunks=(100, 6)), da.from_array(y, chunks=100)
+            da.from_array(X, chunks=(400, 6)), da.from_array(y, chunks=400)
         )
         for a, b in zip(again.estimators_, other.estimators_, strict=True):
             np.testing.assert_array_equal(a.tree_.threshold, b.tree_.threshold)
@@ -308,7 +308,8 @@ def test_bagging_has_the_members_of_memory(apart):
 
 
 def test_lpboost_and_words_gather_their_rows():
-    one, other = both(LPBoostClassifier(n_estimators=20, nu=0.3, tol=0.05), TWO)
+    y = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, "yes", "no")
+    one, other = both(LPBoostClassifier(nu=0.5, tol=0.1), y)
     assert one.soft_margin_ == pytest.approx(other.soft_margin_)
     texts = np.array(["good fine day" if k else "bad rainy day" for k in NUMBER], dtype=object)
     words = WordStumpBooster(n_estimators=3).fit(spread(texts), spread(TWO))

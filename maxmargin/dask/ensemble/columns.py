@@ -83,12 +83,11 @@ class Coded(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Number of a partition, its rows, those of positive weight, and bytes of codes."""
+    """Number of a partition, its rows, and those of positive weight."""
 
     number: int
     n: int
     weighed: int
-    nbytes: int
 
 
 @dataclass
@@ -103,7 +102,6 @@ class CodedRows:
     pieces: list[tuple[tuple[int, int], ...]]
     ends: list[Ends]
     n: int
-    row_bytes: float
     sizes: list[Size]
 
     @classmethod
@@ -167,8 +165,7 @@ class CodedRows:
         kept = cluster.keep(joined)
         pieces = [tuple((sizes[k].number, sizes[k].n) for k in own) for own in groups]
         n = sum(own.n for own in sizes)
-        nbytes = sum(own.nbytes for own in sizes) / max(n, 1)
-        return cls(cluster, kept, pieces, ends, n, nbytes, sorted(sizes))
+        return cls(cluster, kept, pieces, ends, n, sorted(sizes))
 
     @property
     def first(self) -> np.ndarray:
@@ -191,6 +188,14 @@ class CodedRows:
         return len(self.ends)
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in codes, with its target and weight; those of sparse ones are fewer.
+
+        It does not depend on partitions: nor do trees, whose ways to grow are chosen by it.
+        """
+        return bytes_of_codes(self.ends) + 16
+
+    @property
     def n_weighed(self) -> int:
         """Rows of positive weight."""
         return sum(own.weighed for own in self.sizes)
@@ -199,6 +204,12 @@ class CodedRows:
         """Begin and end, among all rows of positive weight, of the partitions of each group."""
         ends = np.cumsum([0, *(own.weighed for own in self.sizes)]).tolist()
         where = {own.number: pair for own, pair in zip(self.sizes, pairwise(ends), strict=True)}
+        return [[where[number] for number, _ in pieces] for pieces in self.pieces]
+
+    def starts(self) -> list[list[int]]:
+        """Place among all rows of the first one of each partition, for each group."""
+        ends = np.cumsum([0, *(own.n for own in self.sizes)]).tolist()
+        where = {own.number: begin for own, begin in zip(self.sizes, ends, strict=False)}
         return [[where[number] for number, _ in pieces] for pieces in self.pieces]
 
     def in_order(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -313,14 +324,18 @@ def stack(parts: list[Coded], lists: bool) -> Coded:
 
 
 def _size(part: Coded) -> Size:
-    nbytes = part.columns.nbytes + part.y.nbytes + part.weight.nbytes
-    return Size(part.pieces[0][0], part.n, int(np.count_nonzero(part.weight)), nbytes)
+    return Size(part.pieces[0][0], part.n, int(np.count_nonzero(part.weight)))
+
+
+def bytes_of_codes(ends: list[Ends]) -> int:
+    """Bytes of the codes of a row."""
+    sizes = (len(greatest) for _, greatest in ends)
+    return sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in sizes)
 
 
 def _refuse_too_many(cluster: Cluster, n: int, ends: list[Ends]) -> None:
     """Refuse rows whose codes have no room."""
-    one = sum(1 if len(greatest) <= 1 << 8 else 2 for _, greatest in ends)
-    needed, room = n * (one + 16), cluster.budget() * cluster.n_workers
+    needed, room = n * (bytes_of_codes(ends) + 16), cluster.budget() * cluster.n_workers
     if needed > room:
         raise MemoryError(
             f"The codes of {n:,} rows take {memory.megabytes(needed)}, and the workers may keep "

@@ -26,6 +26,7 @@ from maxmargin.backends.cpu.trees.levels import (
     placed_test,
     sum_of_classes,
 )
+from maxmargin.backends.cpu.trees.scores import TIE
 from maxmargin.dask.ensemble.columns import CodedRows
 from maxmargin.dask.ensemble.nodes import (
     Partial,
@@ -44,6 +45,7 @@ from maxmargin.dask.ensemble.sprouts import Goal, Sprout, flattened
 from maxmargin.ensemble.trees.tree import Tree
 
 APART = 1 << 25  # bytes of rows that are brought together on one worker for a subtree
+_SENDERS = 4  # of tables, whatever their number: how a tree grows must not depend on it
 _LITTLE = 1 << 20  # bytes that are sent in the time of a pass
 _TABLES = 1 << 26  # bytes of tables of one pass
 
@@ -110,7 +112,7 @@ class LevelGrowth:
         if nbytes > min(APART, self.cluster.budget() / 8):
             return False
         levels = min(self.goal.rules.max_depth - node.depth, 40)
-        table = 8.0 * self.first[-1] * self.numbers * len(self.rows.groups)
+        table = 8.0 * self.first[-1] * self.numbers * _SENDERS
         return self.goal.rules.random or nbytes <= table * (2.0**levels - 1.0) + _LITTLE
 
     def _at_once(self) -> int:
@@ -289,7 +291,7 @@ class LevelGrowth:
                 continue
             args = goal.criterion, S_left, S_right, left, right, S, goal.n_outputs
             value, fall = judged(*args)
-            if value > best:
+            if value > best + TIE * abs(best if np.isfinite(best) else 0.0):
                 best, chosen, best_fall = value, int(j), fall
         if chosen < 0 or best_fall < rules.min_decrease:
             return
@@ -309,7 +311,7 @@ class LevelGrowth:
         nodes = sorted(self.apart, key=lambda pair: pair[0])
         partials = self._partials(nodes)
         lists = not self.goal.rules.random
-        each = [(m,) for m in self.materials]
+        each = list(zip(self.materials, self.rows.starts(), strict=True))
         taken = self.rows.map(parcels, partials, lists, each=each, name="parcels")
         tasks = [
             self.cluster.task(

@@ -207,15 +207,20 @@ def added_sides(parts: list[Sides]) -> Sides:
 
 
 class Parcel(NamedTuple):
-    """The rows of a node that lie with one worker."""
+    """The rows of a node that lie with one worker, and their places among all."""
 
+    places: np.ndarray
     columns: BinnedColumns
     y: np.ndarray
     weight: np.ndarray | None
 
 
-def parcels(rows: Coded, material: Material, partials: list[Partial], lists: bool) -> list[Parcel]:
-    """Take the rows of nodes apart, a parcel for each."""
+def parcels(
+    rows: Coded, material: Material, starts: list[int], partials: list[Partial], lists: bool
+) -> list[Parcel]:
+    """Take the rows of nodes apart, a parcel for each; partitions begin at ``starts``."""
+    stretches = zip(starts, rows.pieces, strict=True)
+    places = np.concatenate([np.arange(start, start + n) for start, (_, n) in stretches])
     found = []
     for partial in partials:
         at = placed(rows, material, partial)
@@ -226,7 +231,9 @@ def parcels(rows: Coded, material: Material, partials: list[Partial], lists: boo
             own = order[a:b]
             columns = BinnedColumns.stacked([rows.columns], [own], lists)
             kept = None if weight is None else weight[own]
-            found.append(Parcel(columns, material.target(partial.tree)[..., own], kept))
+            found.append(
+                Parcel(places[own], columns, material.target(partial.tree)[..., own], kept)
+            )
     return found
 
 
@@ -243,6 +250,10 @@ def grown_apart(parts: list[Parcel], goal: Goal, seed: int, depth: int) -> Tree:
     weight = None
     if parts[0].weight is not None:
         weight = np.concatenate([part.weight for part in parts])  # type: ignore[misc]
+    order = np.argsort(np.concatenate([part.places for part in parts]))
+    if (np.diff(order) < 0).any():  # sums are rounded in the order of the rows, and ties follow
+        columns = BinnedColumns.stacked([columns], [order], lists)
+        y, weight = y[..., order], None if weight is None else weight[order]
     target = (
         Target.of_classes(y, goal.n_classes, goal.criterion)
         if goal.n_classes
