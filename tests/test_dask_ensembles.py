@@ -308,16 +308,17 @@ def test_bagging_has_the_members_of_memory(apart):
 
 
 def test_lpboost_and_words_gather_their_rows():
-    y = np.where(X[:, 0] + 0.3 * X[:, 1] > 0, "yes", "no")
-    one, other = both(LPBoostClassifier(nu=0.5, tol=0.1), y)
+    few = X[:150]
+    y = np.where(few[:, 0] + 0.3 * few[:, 1] > 0, "yes", "no")
+    parts = da.from_array(few, chunks=(100, 6)), da.from_array(y, chunks=100)
+    one = LPBoostClassifier(nu=0.5, tol=0.1).fit(few, y)
+    other = LPBoostClassifier(nu=0.5, tol=0.1).fit(*parts)
     assert one.soft_margin_ == pytest.approx(other.soft_margin_)
+    odd = AdaBoostClassifier(SVC(), n_estimators=2).fit(*parts)
+    assert "gathered" in str(odd.distribution_)
     texts = np.array(["good fine day" if k else "bad rainy day" for k in NUMBER], dtype=object)
     words = WordStumpBooster(n_estimators=3).fit(spread(texts), spread(TWO))
     np.testing.assert_array_equal(words.predict(list(texts)), TWO)
-    odd = AdaBoostClassifier(SVC(), n_estimators=2)
-    with dask.config.set(scheduler="synchronous"):
-        odd.fit(spread(X[:, :2]), spread(TWO))
-    assert "gathered" in str(odd.distribution_)
 
 
 def test_a_class_that_one_partition_has_and_rows_that_are_wrong():
