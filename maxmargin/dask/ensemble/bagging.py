@@ -198,7 +198,9 @@ def _share(block: Block, begin: int, replicates: Replicates, seed: int) -> tuple
 def fit_bagging(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Fit members by tasks."""
     of_classes = isinstance(machine, BaggingClassifier)
-    options = {} if of_classes else {"y_numeric": True, "multi_output": several_outputs(y)}
+    options: dict[str, Any] = (
+        {} if of_classes else {"y_numeric": True, "multi_output": several_outputs(y)}
+    )
     rows = Partitions.of(machine, X, y, sample_weight, classes=of_classes, **options)
     if of_classes:
         machine._keep_classes(rows.classes)

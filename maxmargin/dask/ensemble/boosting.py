@@ -49,7 +49,7 @@ def cast(rows: Coded, votes: Votes, hypothesis: Any, alpha: float) -> Votes:
     after = copy.copy(votes)
     for name in ("u", "votes", "leader", "most"):
         setattr(after, name, getattr(votes, name).copy())
-    after.cast(hypothesis.index(rows.columns), alpha)
+    after.cast(hypothesis.at(rows.columns), alpha)
     return after
 
 
@@ -77,7 +77,7 @@ def replayed(rows: Coded, votes: Votes, hypotheses: list, alphas: list[float]) -
     """Votes after rounds that were made before."""
     after = copy.deepcopy(votes)
     for hypothesis, alpha in zip(hypotheses, alphas, strict=True):
-        after.cast(hypothesis.index(rows.columns), alpha)
+        after.cast(hypothesis.at(rows.columns), alpha)
     return after
 
 
@@ -216,7 +216,8 @@ def fit_stump(machine: DecisionStump, X: Any, y: Any, sample_weight: Any = None)
     votes = coded.cluster.keep(coded.map(begun, len(rows.classes), whole))  # type: ignore[arg-type]
     names = getattr(machine, "feature_names_in_", None)
     found = Stumps(machine, coded, rows.classes).learn(votes, 0.0, 0, lambda: None)  # type: ignore
-    vars(machine).update(vars(found.hypothesis))
+    for name, value in vars(found.hypothesis).items():
+        setattr(machine, name, value)
     if names is not None:
         machine.feature_names_in_ = names
     each = [(v, found.on_codes) for v in votes]

@@ -28,7 +28,7 @@ from dask.delayed import Delayed
 from maxmargin import memory
 from maxmargin.backends.cpu.trees.columns import encode
 from maxmargin.dask.cluster import Cluster
-from maxmargin.dask.rows import Block, Partitions
+from maxmargin.dask.rows import Block, Partitions, grouped
 from maxmargin.ensemble.trees.columns import (
     BinnedColumns,
     Ends,
@@ -83,12 +83,11 @@ class Coded(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Number of a partition, its rows, those of positive weight, and bytes of codes."""
+    """Number of a partition, its rows, and those of positive weight."""
 
     number: int
     n: int
     weighed: int
-    nbytes: int
 
 
 @dataclass
@@ -103,7 +102,6 @@ class CodedRows:
     pieces: list[tuple[tuple[int, int], ...]]
     ends: list[Ends]
     n: int
-    row_bytes: float
     sizes: list[Size]
 
     @classmethod
@@ -157,7 +155,7 @@ class CodedRows:
         _refuse_too_many(cluster, rows.n, ends)
         tasks = cluster.keep(tasks)
         sizes = cluster.run([cluster.task(_size, task) for task in tasks], stopped)
-        groups = grouped(cluster, tasks, [own.n for own in sizes])
+        groups = grouped([own.n for own in sizes], *cluster.places(tasks))
         joined = [
             tasks[own[0]]
             if len(own) == 1
@@ -167,8 +165,7 @@ class CodedRows:
         kept = cluster.keep(joined)
         pieces = [tuple((sizes[k].number, sizes[k].n) for k in own) for own in groups]
         n = sum(own.n for own in sizes)
-        nbytes = sum(own.nbytes for own in sizes) / max(n, 1)
-        return cls(cluster, kept, pieces, ends, n, nbytes, sorted(sizes))
+        return cls(cluster, kept, pieces, ends, n, sorted(sizes))
 
     @property
     def first(self) -> np.ndarray:
@@ -191,6 +188,14 @@ class CodedRows:
         return len(self.ends)
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a row in codes, with its target and weight; those of sparse ones are fewer.
+
+        It does not depend on partitions: nor do trees, whose ways to grow are chosen by it.
+        """
+        return bytes_of_codes(self.ends) + 16
+
+    @property
     def n_weighed(self) -> int:
         """Rows of positive weight."""
         return sum(own.weighed for own in self.sizes)
@@ -199,6 +204,12 @@ class CodedRows:
         """Begin and end, among all rows of positive weight, of the partitions of each group."""
         ends = np.cumsum([0, *(own.weighed for own in self.sizes)]).tolist()
         where = {own.number: pair for own, pair in zip(self.sizes, pairwise(ends), strict=True)}
+        return [[where[number] for number, _ in pieces] for pieces in self.pieces]
+
+    def starts(self) -> list[list[int]]:
+        """Place among all rows of the first one of each partition, for each group."""
+        ends = np.cumsum([0, *(own.n for own in self.sizes)]).tolist()
+        where = {own.number: begin for own, begin in zip(self.sizes, ends, strict=False)}
         return [[where[number] for number, _ in pieces] for pieces in self.pieces]
 
     def in_order(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -313,47 +324,21 @@ def stack(parts: list[Coded], lists: bool) -> Coded:
 
 
 def _size(part: Coded) -> Size:
-    nbytes = part.columns.nbytes + part.y.nbytes + part.weight.nbytes
-    return Size(part.pieces[0][0], part.n, int(np.count_nonzero(part.weight)), nbytes)
+    return Size(part.pieces[0][0], part.n, int(np.count_nonzero(part.weight)))
+
+
+def bytes_of_codes(ends: list[Ends]) -> int:
+    """Bytes of the codes of a row."""
+    sizes = (len(greatest) for _, greatest in ends)
+    return sum(1 if size <= 1 << 8 else 2 if size <= 1 << 16 else 4 for size in sizes)
 
 
 def _refuse_too_many(cluster: Cluster, n: int, ends: list[Ends]) -> None:
     """Refuse rows whose codes have no room."""
-    one = sum(1 if len(greatest) <= 1 << 8 else 2 for _, greatest in ends)
-    needed, room = n * (one + 16), cluster.budget() * cluster.n_workers
+    needed, room = n * (bytes_of_codes(ends) + 16), cluster.budget() * cluster.n_workers
     if needed > room:
         raise MemoryError(
             f"The codes of {n:,} rows take {memory.megabytes(needed)}, and the workers may keep "
             f"{memory.megabytes(room)}: add workers, raise maxmargin.memory-per-worker, or set "
             "max_bins=256, which takes one byte an entry."
         )
-
-
-def grouped(cluster: Cluster, tasks: list[Delayed], sizes: list[int]) -> list[list[int]]:
-    """Return which tasks, all of them done, lie together: a group for each thread of a worker."""
-    if cluster.client is None:
-        return _cut(list(range(len(tasks))), sizes, cluster.n_threads)
-    from distributed import futures_of
-
-    futures = [futures_of(task)[0] for task in tasks]
-    where = cluster.client.who_has(futures)
-    threads = {name: info["nthreads"] for name, info in cluster._workers().items()}
-    by_worker: dict[str, list[int]] = {}
-    for k, future in enumerate(futures):
-        holders = where.get(future.key) or ("",)
-        by_worker.setdefault(sorted(holders)[0], []).append(k)
-    return [
-        group
-        for worker in sorted(by_worker)
-        for group in _cut(by_worker[worker], sizes, threads.get(worker, 1))
-    ]
-
-
-def _cut(numbers: list[int], sizes: list[int], count: int) -> list[list[int]]:
-    """Cut numbers into so many stretches of about as many rows each."""
-    count = min(count, len(numbers))
-    ends = np.cumsum([sizes[k] for k in numbers])
-    place = np.minimum((ends - 0.5 * np.array([sizes[k] for k in numbers])) // 1, ends[-1])
-    which = np.minimum((place * count // max(ends[-1], 1)).astype(int), count - 1)
-    groups = [[k for k, own in zip(numbers, which, strict=True) if own == g] for g in range(count)]
-    return [group for group in groups if group]

@@ -17,7 +17,8 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
-from maxmargin.dask.ensemble.levels import LevelGrowth, Material
+from maxmargin.dask.ensemble.levels import LevelGrowth
+from maxmargin.dask.ensemble.nodes import Material
 from maxmargin.dask.ensemble.reading import gathered, read_classes
 from maxmargin.dask.ensemble.trees import goal_of, keep_tree
 from maxmargin.dask.ensemble.weak import TreeOnCodes, on_codes, sum_of
@@ -55,7 +56,7 @@ def scaled(rows: Coded, own: Material, factors: np.ndarray) -> Material:
 
 def changed(rows: Coded, at: Additive, trees: list[TreeOnCodes]) -> np.ndarray:
     """Change of F by the trees of a round."""
-    return at.change([tree.index(rows.columns) for tree in trees])
+    return at.change([tree.at(rows.columns) for tree in trees])
 
 
 def looked(rows: Coded, at: Additive, change: np.ndarray, size: float) -> np.ndarray:

@@ -160,8 +160,8 @@ def flattened(root: Sprout, goal: Goal) -> tuple[Tree, dict[int, int]]:
                 leaves += 1
         count += 1
     together = np.concatenate(tests)
-    for parent, right in rights:
-        together["right"][parent] = right
+    for above, below in rights:
+        together["right"][above] = below
     nodes = Nodes(
         together,
         np.concatenate(cuts).astype(np.int32),

@@ -15,7 +15,8 @@ from dask.delayed import Delayed
 
 from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
-from maxmargin.dask.ensemble.levels import LevelGrowth, Material
+from maxmargin.dask.ensemble.levels import LevelGrowth
+from maxmargin.dask.ensemble.nodes import Material
 from maxmargin.dask.ensemble.reading import gathered, several_outputs
 from maxmargin.dask.ensemble.sprouts import Goal
 from maxmargin.dask.fits import fit_partitions

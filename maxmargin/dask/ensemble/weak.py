@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from maxmargin.backends.cpu.trees.stump import best_of_tables, tables_of
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
-from maxmargin.dask.ensemble.levels import LevelGrowth, Material
+from maxmargin.dask.ensemble.levels import LevelGrowth
+from maxmargin.dask.ensemble.nodes import Material
 from maxmargin.dask.ensemble.trees import goal_of, keep_tree
 from maxmargin.ensemble.boosting.rounds import Votes
 from maxmargin.ensemble.boosting.stump import DecisionStump, threshold_at
@@ -31,7 +32,7 @@ class StumpOnCodes(NamedTuple):
     left: int
     right: int
 
-    def index(self, columns: BinnedColumns) -> np.ndarray:
+    def at(self, columns: BinnedColumns) -> np.ndarray:
         """Index of the class that it has for each row."""
         if self.feature < 0:
             return np.full(columns.n_rows, self.left)
@@ -43,7 +44,7 @@ class Facts(NamedTuple):
 
     total: np.ndarray
     wrong: float
-    count: int
+    rows: int
     least: float
 
     @classmethod
@@ -61,7 +62,7 @@ class TreeOnCodes(NamedTuple):
     tree: Tree
     of_nodes: np.ndarray
 
-    def index(self, columns: BinnedColumns) -> np.ndarray:
+    def at(self, columns: BinnedColumns) -> np.ndarray:
         """Return the number of the leaf of each row."""
         return self.of_nodes[self.tree.apply_binned(columns)]
 
@@ -105,7 +106,7 @@ def together(parts: list[Facts]) -> Facts:
     return Facts(
         np.sum([own.total for own in parts], axis=0),
         sum(own.wrong for own in parts),
-        sum(own.count for own in parts),
+        sum(own.rows for own in parts),
         min(own.least for own in parts),
     )
 
@@ -117,7 +118,7 @@ def facts_of(rows: Coded, votes: Votes, shift: float, n_classes: int) -> Facts:
 
 def mistakes(rows: Coded, votes: Votes, hypothesis: Any, shift: float) -> np.ndarray:
     """Weight of the rows that a hypothesis misclassifies, and how many these are."""
-    wrong = hypothesis.index(rows.columns) != rows.y
+    wrong = hypothesis.at(rows.columns) != rows.y
     weights = votes.weights(shift)
     return np.array([weights @ wrong, np.count_nonzero(wrong & (votes.weight > 0)), weights.sum()])
 
@@ -218,11 +219,11 @@ class Trees:
         each = [(v,) for v in votes]
         tasks = rows.map(facts_of, shift, len(self.classes), each=each, name="facts")
         (facts,) = cluster.run([cluster.total(tasks, together)], stopped)
-        factor = facts.count / float(facts.total.sum())
+        factor = facts.rows / float(facts.total.sum())
         materials = cluster.keep(rows.map(weighed, shift, factor, each=each, name="weights"))
         tree = clone(self.prototype)
         tree._keep_classes([self.classes])
-        goal = goal_of(tree, tree, facts.count, rows.n_features, float(facts.count))
+        goal = goal_of(tree, tree, facts.rows, rows.n_features, float(facts.rows))
         (grown,) = LevelGrowth(rows, goal, materials, [seed], True, stopped).grow()
         keep_tree(tree, grown, goal)
         found = Found(tree, TreeOnCodes(grown, classes_of_nodes(tree)), 0.0, True, facts)

@@ -130,7 +130,8 @@ class BinnedColumns:
                 ]
                 entries = [np.concatenate(own) for own in zip(*found, strict=True)]
                 common = int(first.common[first.listed[f]])
-                return _Column(least, greatest, None, *entries, common)  # type: ignore[arg-type]
+                there, own = entries
+                return _Column(least, greatest, None, there, own, common)
             codes = [
                 part.codes(f) if own is None else part.codes(f)[own]
                 for part, own in zip(parts, chosen, strict=True)

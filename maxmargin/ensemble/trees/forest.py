@@ -74,7 +74,7 @@ class Forest(TreeLearner):
         known = getattr(self, "estimators_", []) if self.warm_start else []
         before = self._shape() if known else None
         X, target, weight = self._read(X, y, sample_weight)
-        self._refuse(*X.shape, known, before)
+        self._refuse(X.shape[0], X.shape[1], known, before)
         workers = Workers(thread_count(self.n_jobs))
         draws = Samples(self, target, weight, X.shape[0])
         with self._watched() as monitor:
