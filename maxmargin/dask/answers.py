@@ -85,7 +85,7 @@ def _no_answers(model: Any, name: str, options: dict, empty: Any, X: Any) -> np.
 
 def _made_up(X: Any) -> Any:
     """Return a row like those of a partition that has none; None where it is not of numbers."""
-    shape = getattr(X, "shape", ())
+    shape: tuple[int, ...] = getattr(X, "shape", ())
     if len(shape) != 2 or not is_numeric(X):
         return None
     ones = np.ones((1, shape[1]), dtype=getattr(X, "dtype", np.float64))
