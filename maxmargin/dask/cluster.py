@@ -22,6 +22,7 @@ from dask.utils import parse_bytes
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
 
+_LARGE = 1 << 14  # bytes of an argument from which tasks share it
 _INTERVAL = 0.1  # seconds between two looks whether to stop
 _FAN_IN = 16  # results that are combined by one task of a reduction
 _LOCAL_SHARE = 0.5  # of the memory that is free, that data may take on this machine
@@ -205,6 +206,12 @@ class Cluster:
             "that it held are gone and cannot be read again. Start a cluster and fit again; rows "
             "that lie in files (Parquet, Zarr, npy) can be read by any other cluster."
         )
+
+    def once(self, value: Any) -> Any:
+        """Return a value as an argument of many tasks: a large one is in their graph once."""
+        size = sizeof(value)
+        self.distribution.bytes_to_workers += size * self.n_workers
+        return value if size < _LARGE else dask.delayed(value, traverse=False, pure=False)
 
     def share(self, value: Any) -> Any:
         """Send a value to the workers once, for many tasks to use."""

@@ -103,7 +103,11 @@ class SpreadCentredRows(CentredRows):
         asked = [one if isinstance(one, tuple) else (one,) for one in questions]
         means, stopped = (self.mean, self.target_mean), workers.stopped or (lambda: None)
         return self.rows.reduced(
-            _answers, self.reading, means, asked, combine=_added, stopped=stopped
+            _answers,
+            self.reading,
+            *map(self.rows.cluster.once, (means, asked)),
+            combine=_added,
+            stopped=stopped,
         )
 
 

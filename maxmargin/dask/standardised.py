@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from maxmargin.risk.standardised import (
 )
 from maxmargin.solvers.risk.least_squares import triangle_of, triangular
 
+_WIDE = 1 << 11  # columns from which their moments are sent to each worker once
 _TOLD = 1 << 22  # moments of columns that the summaries of all partitions may hold
 _WAVE = 8  # partitions for each thread that are factorised before somebody may say stop
 
@@ -165,8 +167,20 @@ class SpreadColumns(Standardisation):
 
         Who wants to stop waits for the end of the pass, so that there is an answer.
         """
-        seen = _Seen(self.reading, self.moments, self.standardised)
-        return self.rows.reduced(function, seen, *args, combine=combine or _added)
+        return self.rows.reduced(
+            function, self.seen, *map(self.rows.cluster.once, args), combine=combine or _added
+        )
+
+    @property
+    def seen(self) -> Any:
+        """How partitions are seen, as an argument of their tasks."""
+        if self.d < _WIDE:
+            return _Seen(self.reading, self.moments, self.standardised)
+        return self._seen
+
+    @cached_property
+    def _seen(self) -> Any:
+        return self.rows.cluster.share(_Seen(self.reading, self.moments, self.standardised))
 
 
 @dataclass(frozen=True)
@@ -231,8 +245,8 @@ class SpreadSquares(SquaredError):
         """R of the rows ``sqrt(S) [1 X y]`` of some partitions at a time."""
         columns = self.columns
         rows, monitor = columns.rows, columns.monitor
-        cluster, seen = rows.cluster, _Seen(columns.reading, columns.moments, columns.standardised)
-        tasks = rows.map(_triangle, seen, self._spoken, name="factorise")
+        cluster = rows.cluster
+        tasks = rows.map(_triangle, columns.seen, self._spoken, name="factorise")
         done = 0
         for first in range(0, len(tasks), _WAVE * cluster.n_threads):
             some = tasks[first : first + _WAVE * cluster.n_threads]
