@@ -18,7 +18,7 @@ from maxmargin import (
     RandomFourier,
     Ridge,
 )
-from maxmargin.feature_maps import nystroem
+from maxmargin.feature_maps import base, nystroem
 from maxmargin.kernels import (
     RBF,
     GaussianBasis,
@@ -208,13 +208,13 @@ def test_the_page_runs(capsys):
 def test_pivots_among_many_rows_are_drawn_from_some(monkeypatch):
     monkeypatch.setattr(nystroem, "_POOL", 100)
     seen = []
-    original = nystroem.RandomPivots
+    original = base.RandomPivots
 
     def recorded(rows, diagonal, *options):
         seen.append(len(diagonal))
         return original(rows, diagonal, *options)
 
-    monkeypatch.setattr(nystroem, "RandomPivots", recorded)
+    monkeypatch.setattr(base, "RandomPivots", recorded)
     digits = load_digits().data[:700] / 16
     landmarks = Nystroem(gamma=0.02, n_components=8, random_state=0).fit(digits)
     assert seen == [100]

@@ -438,3 +438,13 @@ def test_positive_coefficients_are_scikit_learns_and_meet_their_conditions(
 def test_positive_coefficients_have_their_own_method():
     with pytest.raises(ValueError, match="positive=True has a method of its own"):
         LinearRegression(positive=True, solver="sgd").fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_rank_of_indicators_in_many_rows():
+    """The rounding of a factorisation of many rows is no column of its own."""
+    random = np.random.default_rng(0)
+    X = np.column_stack([np.eye(40)[random.integers(40, size=40_000)], random.normal(size=40_000)])
+    model = LinearRegression().fit(X, X @ random.normal(size=41) + random.normal(size=40_000))
+    assert model.rank_ == 40
+    assert np.abs(model.coef_).max() < 10
+    assert model.certificate_.gradient_norm < 1e-10

@@ -25,6 +25,7 @@ from maxmargin.dask.collections import (
     in_columns,
     is_array,
     is_frame,
+    is_numeric,
     joined,
     partitions_of,
     pieces_of,
@@ -103,9 +104,19 @@ def _answer(model: Any, name: str, number: int, options: dict, empty: Any, X: An
 
 def _no_answers(model: Any, name: str, options: dict, empty: Any, X: Any) -> np.ndarray:
     """Answers to no rows: as many columns as those to some, where such can be made up."""
-    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub":
-        return np.asarray(getattr(model, name)(np.ones((1, X.shape[1]), X.dtype), **options))[:0]
-    return np.asarray(empty)
+    row = _made_up(X)
+    return np.asarray(empty if row is None else getattr(model, name)(row, **options)[:0])
+
+
+def _made_up(X: Any) -> Any:
+    """Return a row like those of a partition that has none; None where it is not of numbers."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    if len(shape) != 2 or not is_numeric(X):
+        return None
+    ones = np.ones((1, shape[1]), dtype=getattr(X, "dtype", np.float64))
+    if hasattr(X, "iloc"):
+        return type(X)(ones, columns=X.columns)
+    return type(X)(ones, schema=X.columns) if hasattr(X, "columns") else ones
 
 
 def _framed(answer: Any, X: Any) -> Any:

@@ -144,7 +144,7 @@ def _fit_classes(machine: SVC, kernel: Kernel, X: Any, y: Any, sample_weight: An
     space.keep([fitted], turned * fitted.coef_, turned * fitted.intercept_)
     margins = space.margins()
     machine.margin_ = float(margins[0]) if len(margins) == 1 else margins
-    vars(machine).pop("_slack", None)
+    machine.__dict__.pop("_slack", None)
     values = space.values()
     if values is not None:
         index = np.concatenate(rows.gathered(_targets))
@@ -155,7 +155,7 @@ def _fit_classes(machine: SVC, kernel: Kernel, X: Any, y: Any, sample_weight: An
 
 def _fit_numbers(machine: SVR, kernel: Kernel, X: Any, y: Any, sample_weight: Any) -> SVR:
     """Fit a regression, of one output or several."""
-    several = {"multi_output": True} if is_table(y) else {}
+    several: dict[str, Any] = {"multi_output": True} if is_table(y) else {}
     rows = Partitions.of(machine, X, y, sample_weight, kernel=kernel, y_numeric=True, **several)
     outputs = rows.summaries[0].outputs
     count, one = (outputs[0], False) if outputs else (1, True)
@@ -169,7 +169,7 @@ def _fit_numbers(machine: SVR, kernel: Kernel, X: Any, y: Any, sample_weight: An
     space.keep(fitted, coef, np.concatenate([np.ravel(found.intercept_) for found in fitted]))
     values, margins, tubes = space.values(), space.margins(), np.full(count, machine.epsilon)
     if values is None:
-        vars(machine).pop("slack_", None)
+        machine.__dict__.pop("slack_", None)
         machine.margin_ = float(margins[0]) if one else margins
         machine.n_iter_ = int(machine.n_iter_[0]) if one else machine.n_iter_
     else:

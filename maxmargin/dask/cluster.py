@@ -25,6 +25,7 @@ from maxmargin.estimators.distribution import Distribution
 from maxmargin.estimators.warn import warn
 
 _PATIENCE = 30.0  # seconds until it is said that a cluster has no workers
+_LARGE = 1 << 14  # bytes of an argument from which tasks share it
 _INTERVAL = 0.1  # seconds between two looks whether to stop
 _FAN_IN = 16  # results that are combined by one task of a reduction
 _LOCAL_SHARE = 0.5  # of the memory that is free, that data may take on this machine
@@ -208,6 +209,12 @@ class Cluster:
             "that it held are gone and cannot be read again. Start a cluster and fit again; rows "
             "that lie in files (Parquet, Zarr, npy) can be read by any other cluster."
         )
+
+    def once(self, value: Any) -> Any:
+        """Return a value as an argument of many tasks: a large one is in their graph once."""
+        size = sizeof(value)
+        self.distribution.bytes_to_workers += size * self.n_workers
+        return value if size < _LARGE else dask.delayed(value, traverse=False, pure=False)
 
     def share(self, value: Any) -> Any:
         """Send a value to the workers once, for many tasks to use."""

@@ -162,3 +162,15 @@ def width_of(block: Any) -> int:
     """Columns of a partition; one where it is a list of objects."""
     shape = getattr(block, "shape", None)
     return int(shape[1]) if shape is not None and len(shape) > 1 else 1
+
+
+def is_numeric(block: Any) -> bool:
+    """Whether all entries of a partition are numbers: of an array, or of pandas or polars."""
+    if hasattr(block, "dtype"):
+        return _is_number(block.dtype)
+    return hasattr(block, "dtypes") and all(map(_is_number, block.dtypes))
+
+
+def _is_number(dtype: Any) -> bool:
+    kind = getattr(dtype, "kind", None)
+    return kind in "fiub" if kind is not None else bool(getattr(dtype, "is_numeric", bool)())

@@ -21,6 +21,7 @@ from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.collections import (
     in_columns,
     is_array,
+    is_numeric,
     joined,
     partitions_of,
     pieces_of,
@@ -112,17 +113,9 @@ def _nbytes(data: Any) -> int:
 
 def _dtype(X: Any) -> str:
     """Type of a partition's entries, as an estimator will take them."""
-    if hasattr(X, "dtype"):
-        found = {X.dtype}
-    elif hasattr(X, "dtypes"):
-        found = set(X.dtypes)
-    else:
+    if not hasattr(X, "dtype") and not hasattr(X, "dtypes"):
         return type(X).__name__
+    found = {X.dtype} if hasattr(X, "dtype") else set(X.dtypes)
     if all(str(dtype).lower() == "float32" for dtype in found):
         return "float32"
-    return "float64" if all(map(_is_number, found)) else "object"
-
-
-def _is_number(dtype: Any) -> bool:
-    kind = getattr(dtype, "kind", None)
-    return kind in "fiub" if kind is not None else bool(getattr(dtype, "is_numeric", bool)())
+    return "float64" if is_numeric(X) else "object"

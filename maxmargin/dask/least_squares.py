@@ -1,6 +1,6 @@
 """Least squares, and minimum classification error, on Dask collections.
 
-One pass checks the partitions, one has the moments of the columns. A factorisation takes one more:
+One pass checks the partitions and has the moments of their columns. A factorisation takes one more:
 each partition is brought to triangular form where it lies, and triangles are put together as a tree
 (TSQR). Conjugate gradients and descents take one pass a step. A last pass makes loss and gradient
 anew for the certificate.
@@ -15,14 +15,16 @@ from typing import Any
 import numpy as np
 
 from maxmargin.dask.classes import factors_of_classes
+from maxmargin.dask.collections import sizes_of
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.rows import Partitions
 from maxmargin.dask.standardised import (
-    Account,
+    Look,
     Reading,
     SpreadColumns,
     SpreadRegression,
     SpreadSmoothedError,
+    account_of,
 )
 from maxmargin.estimators.warn import warn
 from maxmargin.linear.mce import MCEClassifier
@@ -35,7 +37,9 @@ from maxmargin.solvers import Method, StochasticDescent
 def _(machine: LinearRegression, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Fit a linear regression."""
     _refuse_row_by_row(machine, "'qr' or 'conjugate_gradient'")
-    rows = Partitions.of(machine, X, y, sample_weight, multi_output=True, y_numeric=True)
+    look = Look(machine.fit_intercept, False, len(sizes_of(X)))
+    options: dict[str, Any] = {"multi_output": True, "y_numeric": True}
+    rows = Partitions.of(machine, X, y, sample_weight, extra=look, **options)
     solver = machine._chosen(rows.n, rows.n_features, rows.summaries[0].sparse)
     reading = Reading(machine.fit_intercept)
     warning = machine._fit_posed(solver, lambda monitor: SpreadRegression(rows, reading, monitor))
@@ -63,7 +67,7 @@ def _(machine: MCEClassifier, X: Any, y: Any, sample_weight: Any = None) -> Any:
     rows, reading = _classes(machine, X, y, sample_weight)
 
     def posed(monitor: Monitor) -> Any:
-        account = rows.reduced(Account.of, reading, combine=Account.together)
+        account: Any = account_of(rows, reading, lambda: monitor.interrupted)
         columns = SpreadColumns(rows, reading, account.columns, monitor)
         return machine._error(columns, np.empty(0, dtype=np.intp), SpreadSmoothedError)
 
@@ -74,11 +78,13 @@ def _(machine: MCEClassifier, X: Any, y: Any, sample_weight: Any = None) -> Any:
 
 def _classes(machine: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Partitions, Reading]:
     """Check the partitions, and set ``classes_`` and ``scheme_``."""
-    rows = Partitions.of(machine, X, y, sample_weight, classes=True)
+    look = Look(machine.fit_intercept, True, len(sizes_of(X)))
+    rows = Partitions.of(machine, X, y, sample_weight, classes=True, extra=look)
     assert rows.classes is not None
     machine.classes_, machine.scheme_ = rows.classes, machine._scheme_for(len(rows.classes))
     factors = factors_of_classes(machine.class_weight, rows)
-    return rows, Reading(machine.fit_intercept, machine.scheme_, factors)
+    weighed = None if machine.class_weight is None else factors
+    return rows, Reading(machine.fit_intercept, machine.scheme_, weighed)
 
 
 def _told(machine: Any, rows: Partitions, warning: str) -> Any:

@@ -8,6 +8,7 @@ not move. Labels and weights, and how much step each row was used with, are wher
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -198,7 +199,7 @@ class SpreadState(LinearState):
 
 
 @state_of.register
-def _(X: SpreadRows) -> type[PerceptronState]:
+def _(X: SpreadRows) -> Callable[..., PerceptronState]:
     return SpreadState
 
 

@@ -1,9 +1,9 @@
 """Linear ridge regression on Dask collections, in its features.
 
-One pass has the moments of columns and targets, one more the M x M matrix of the centred columns
-and what goes with the targets, summed over the partitions as a tree. Where that matrix has no room,
-conjugate gradients take one pass a step. The dual representation has an unknown for each row, and
-is not for rows that lie elsewhere; its answer is the same.
+One pass checks the partitions and has their moments, one more the M x M matrix of the centred
+columns and what goes with the targets, summed over the partitions as a tree. Where that matrix has
+no room, conjugate gradients take one pass a step. The dual representation has an unknown for each
+row, and is not for rows that lie elsewhere; its answer is the same.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.dask.collections import sizes_of
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.rows import Block, Partitions
-from maxmargin.dask.standardised import Account, Reading
+from maxmargin.dask.standardised import Look, Reading, account_of
 from maxmargin.kernel_methods.ridge import Ridge
 from maxmargin.solvers.ridge.linear import CentredRows
 
@@ -30,7 +31,9 @@ def _(machine: Ridge, X: Any, y: Any, sample_weight: Any = None) -> Any:
             "partitions of a Dask collection: use solver='primal' or 'cg', which have the same "
             "answer, or compute the collection."
         )
-    rows = Partitions.of(machine, X, y, sample_weight, multi_output=True, y_numeric=True)
+    look = Look(machine.fit_intercept, False, len(sizes_of(X)))
+    options: dict[str, Any] = {"multi_output": True, "y_numeric": True}
+    rows = Partitions.of(machine, X, y, sample_weight, extra=look, **options)
     data = SpreadCentredRows(rows, Reading(machine.fit_intercept))
     machine.distribution_ = rows.cluster.distribution
     machine._fit_posed(data, not rows.summaries[0].outputs)
@@ -47,7 +50,7 @@ class SpreadCentredRows(CentredRows):
 
     def __init__(self, rows: Partitions, reading: Reading) -> None:
         self.rows, self.reading = rows, reading
-        found: Any = rows.reduced(Account.of, reading, combine=Account.together)
+        found: Any = account_of(rows, reading)
         columns, targets = found.columns, found.targets
         self.n, self.width = columns.n, len(columns.mean)
         self.mean, self.target_mean = columns.mean, targets.mean
@@ -100,7 +103,11 @@ class SpreadCentredRows(CentredRows):
         asked = [one if isinstance(one, tuple) else (one,) for one in questions]
         means, stopped = (self.mean, self.target_mean), workers.stopped or (lambda: None)
         return self.rows.reduced(
-            _answers, self.reading, means, asked, combine=_added, stopped=stopped
+            _answers,
+            self.reading,
+            *map(self.rows.cluster.once, (means, asked)),
+            combine=_added,
+            stopped=stopped,
         )
 
 

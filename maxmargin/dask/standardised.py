@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ from maxmargin.risk.standardised import (
 )
 from maxmargin.solvers.risk.least_squares import triangle_of, triangular
 
+_WIDE = 1 << 11  # columns from which their moments are sent to each worker once
+_TOLD = 1 << 22  # moments of columns that the summaries of all partitions may hold
 _WAVE = 8  # partitions for each thread that are factorised before somebody may say stop
 
 
@@ -95,6 +98,48 @@ def _both(account: Account) -> tuple[Any, Any]:
     return account.columns, account.targets
 
 
+class Look:
+    """Moments of a partition, told with what is said of it when it is checked.
+
+    They come to the process that fits as they are, so that wide ones wait for a pass of their own.
+
+    Parameters
+    ----------
+    intercept : bool
+    classes : bool
+        Whether y are labels, which nobody has numbered yet: then the moments of the columns alone.
+    partitions : int
+    """
+
+    def __init__(self, intercept: bool, classes: bool, partitions: int) -> None:
+        self.reading, self.classes = Reading(intercept), classes
+        self.widest = _TOLD // max(partitions, 1)
+
+    def __call__(self, block: Block) -> Account | None:
+        """Account of the partition."""
+        if block.X.shape[1] > self.widest:
+            return None
+        if not self.classes:
+            return Account.of(block, self.reading)
+        return Account.of(block._replace(y=np.zeros(block.n)), self.reading)
+
+
+def account_of(
+    rows: Partitions, reading: Reading, stopped: Callable[[], Any] = lambda: None
+) -> Account:
+    """Account of all rows: from what was told when they were checked, or by a pass."""
+    told = [summary.extra for summary in rows.summaries]
+    if reading.factors is not None or not all(isinstance(one, Account) for one in told):
+        return rows.reduced(Account.of, reading, combine=Account.together, stopped=stopped)
+    account = Account.together(told)
+    if reading.scheme is None or account.columns is None:
+        return account
+    share, code = rows.class_weights / rows.class_weights.sum(), reading.scheme.code.T
+    mean = share @ code if reading.intercept else np.zeros(code.shape[1])
+    squares = share @ (code - mean) ** 2
+    return replace(account, targets=account.columns._replace(mean=mean, squares=squares))
+
+
 class SpreadColumns(Standardisation):
     """Columns of rows in partitions, seen as ``(X - mean) / scale``."""
 
@@ -122,8 +167,20 @@ class SpreadColumns(Standardisation):
 
         Who wants to stop waits for the end of the pass, so that there is an answer.
         """
-        seen = _Seen(self.reading, self.moments, self.standardised)
-        return self.rows.reduced(function, seen, *args, combine=combine or _added)
+        return self.rows.reduced(
+            function, self.seen, *map(self.rows.cluster.once, args), combine=combine or _added
+        )
+
+    @property
+    def seen(self) -> Any:
+        """How partitions are seen, as an argument of their tasks."""
+        if self.d < _WIDE:
+            return _Seen(self.reading, self.moments, self.standardised)
+        return self._seen
+
+    @cached_property
+    def _seen(self) -> Any:
+        return self.rows.cluster.share(_Seen(self.reading, self.moments, self.standardised))
 
 
 @dataclass(frozen=True)
@@ -154,9 +211,7 @@ class SpreadRegression(Regression):
     """Least squares for targets of rows in partitions."""
 
     def __init__(self, rows: Partitions, reading: Reading, monitor: Monitor) -> None:
-        account = rows.reduced(
-            Account.of, reading, combine=Account.together, stopped=lambda: monitor.interrupted
-        )
+        account: Any = account_of(rows, reading, lambda: monitor.interrupted)
         columns = SpreadColumns(rows, reading, account.columns, monitor)
         self._measure(account.targets.mean, account.targets.squares)
         self.error = SpreadSquares(columns, self.mean, reading.intercept, unit=self.size)
@@ -190,8 +245,8 @@ class SpreadSquares(SquaredError):
         """R of the rows ``sqrt(S) [1 X y]`` of some partitions at a time."""
         columns = self.columns
         rows, monitor = columns.rows, columns.monitor
-        cluster, seen = rows.cluster, _Seen(columns.reading, columns.moments, columns.standardised)
-        tasks = rows.map(_triangle, seen, self._spoken, name="factorise")
+        cluster = rows.cluster
+        tasks = rows.map(_triangle, columns.seen, self._spoken, name="factorise")
         done = 0
         for first in range(0, len(tasks), _WAVE * cluster.n_threads):
             some = tasks[first : first + _WAVE * cluster.n_threads]
@@ -303,7 +358,7 @@ class SpreadSmoothedError(SmoothedError):
     def on_labels(self, scheme: Scheme) -> tuple[np.ndarray, SquaredError]:
         """Means of the labels -1 and +1 of each function, and their squared error about these."""
         columns, reading = self.columns, replace(self.columns.reading, scheme=scheme)
-        account = columns.rows.reduced(Account.of, reading, combine=Account.together)
+        account: Any = account_of(columns.rows, reading)
         spread = SpreadColumns(columns.rows, reading, columns.moments, columns.monitor)
         return account.targets.mean, SpreadSquares(spread, account.targets.mean, self.intercept)
 

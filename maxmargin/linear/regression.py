@@ -70,7 +70,7 @@ class _LeastSquaresMachine(DescentMachine):
 
         Returns what to warn of.
         """
-        solver = self._chosen(*X.shape, sp.issparse(X))
+        solver = self._chosen(X.shape[0], X.shape[1], sp.issparse(X))
         X, weight, Y = with_weight(X, weight, Y)
         return self._fit_posed(solver, lambda monitor: Regression(X, Y, weight, self.fit_intercept))
 

@@ -334,8 +334,8 @@ class LinearState(PerceptronState):
 
 
 @singledispatch
-def state_of(X: Any) -> type[PerceptronState]:
-    """Return what a perceptron without a kernel is, over such rows."""
+def state_of(X: Any) -> Callable[..., PerceptronState]:
+    """Return what begins a perceptron without a kernel, over such rows."""
     return LinearState
 
 

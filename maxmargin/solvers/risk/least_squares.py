@@ -212,8 +212,10 @@ class FactorisationRun(_TriangularRun):
         scale = columns.scale[varying]
         U, size, Vt = svd(inner, full_matrices=False, check_finite=False)
         eps = float(np.finfo(columns.dtype).eps)
+        # what a singular value has of the data's rounding, and of the factorisation's
         uncertain = np.linalg.norm(1.0 + np.abs(columns.mean[varying]) / scale)
-        rank = int(np.sum(size > _ROUNDING * eps * uncertain))
+        own = float(np.finfo(np.float64).eps) * self.width * size.max(initial=0.0)
+        rank = int(np.sum(size > _ROUNDING * max(eps * uncertain, own)))
         components = (U[:, :rank].T @ right) / size[:rank, None]
         coef = np.zeros((right.shape[1], d))
         if rank == len(scale):
