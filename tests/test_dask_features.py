@@ -332,7 +332,7 @@ def test_gathered_partitions_have_to_go_together(iris):
         ((X[:10], X[10:20].astype(np.float32)), "Partition 1 has entries of type float32"),
         ((frame[:10], frame[10:20][["b", "a", "c", "d"]]), "Partition 1 has columns named b, a"),
         ((X[:10], X[10:19]), "Partition 1: X has 9 rows and y has 10"),
-        ((X[:0], X[:0]), "Partition 0: X has 0 rows"),
+        ((X[:0], X[:0]), "Partition [01]: X has 0 rows"),
     ]
     y = [dask.delayed(np.ones(10))] * 2
     for parts, said in bad:
