@@ -97,7 +97,7 @@ def _of_classes(machine: Any, rows: Partitions) -> list:
     weighed = np.zeros(len(rows.classes))
     for summary, own in zip(rows.summaries, told, strict=True):
         labels: Any = summary.labels
-        counts = summary.counts if np.ndim(own.weighed) == 0 else own.weighed
+        counts: Any = summary.counts if np.ndim(own.weighed) == 0 else own.weighed
         np.add.at(weighed, np.searchsorted(rows.classes, labels), counts)
     index = np.arange(len(rows.classes))
     factors = read_class_weights(machine.class_weight, machine.classes_, index, rows.class_weights)
