@@ -533,7 +533,7 @@ def test_an_l1_penalty_by_every_road(y, l1_ratio, monkeypatch):
     data = np.column_stack([X + 3.0, np.random.default_rng(0).normal(size=(N, 25))])
     machine = LogisticRegression(l1_ratio=l1_ratio, C=0.5, tol=1e-6, max_iter=10**4)
     best = clone(machine).set_params(tol=1e-11).fit(data, y)
-    monkeypatch.setattr(maxmargin.solvers.risk.l1_descent, "_DIRECT", 3)  # by columns
+    monkeypatch.setattr(maxmargin.solvers.risk.l1_descent, "BY_MATRIX", 3)  # by columns
     monkeypatch.setattr(maxmargin.solvers.select, "SOFTMAX_NEWTON", 3)  # two parts of a weight
     for rows in (data, sp.csr_matrix(data)):
         model = clone(machine).fit(rows, y)
