@@ -56,8 +56,8 @@ def test_npy_files_one_after_the_other(tmp_path):
     np.testing.assert_array_equal(dX.compute(), X)
     np.testing.assert_array_equal(read_npy([tmp_path / "X0.npy", tmp_path / "X1.npy"]), X[:45])
     assert len(pickle.dumps(dict(dX.__dask_graph__()))) < 20_000  # names, and no rows
-    model = LogisticRegression().fit(dX, dy)
-    reference = LogisticRegression().fit(X, y)
+    model = LogisticRegression(tol=1e-10).fit(dX, dy)
+    reference = LogisticRegression(tol=1e-10).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-4)
     np.testing.assert_array_equal(model.predict(dX).compute(), reference.predict(X))
 
@@ -138,7 +138,7 @@ def test_svmlight_files_of_different_widths(tmp_path):
     dX, dy = read_svmlight(tmp_path / "part*", blocksize=500)
     assert dX.shape == (60, 6)
     np.testing.assert_allclose(dX.compute().toarray(), X)
-    model, reference = LogisticRegression().fit(dX, dy), LogisticRegression().fit(X, y)
+    model, reference = LogisticRegression(tol=1e-10).fit(dX, dy), LogisticRegression(tol=1e-10).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference.coef_, atol=0.01)
     np.testing.assert_array_equal(model.predict(dX).compute(), reference.predict(X))
 
@@ -303,8 +303,8 @@ def test_parquet(tmp_path):
     with pytest.raises(OSError, match=r"read|Parquet|page|thrift"):
         stored.compute()
     dX, dy = stored[list("abcd")], stored["label"]
-    model = LogisticRegression().fit(dX, dy)
-    reference = LogisticRegression().fit(frame[list("abcd")], frame["label"])
+    model = LogisticRegression(tol=1e-10).fit(dX, dy)
+    reference = LogisticRegression(tol=1e-10).fit(frame[list("abcd")], frame["label"])
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-4)
     assert model.score(dX, dy) == reference.score(frame[list("abcd")], frame["label"])
     predicted = model.predict(dX)  # lazy: written back partition by partition
@@ -319,7 +319,7 @@ def test_zarr(tmp_path):
     da.from_array(X, chunks=(25, 4)).to_zarr(str(tmp_path / "X.zarr"))
     da.from_array(y, chunks=25).to_zarr(str(tmp_path / "y.zarr"))
     dX, dy = (da.from_zarr(str(tmp_path / f"{name}.zarr")) for name in "Xy")
-    model, reference = LogisticRegression().fit(dX, dy), LogisticRegression().fit(X, y)
+    model, reference = LogisticRegression(tol=1e-10).fit(dX, dy), LogisticRegression(tol=1e-10).fit(X, y)
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-4)
     model.decision_function(dX).to_zarr(str(tmp_path / "values.zarr"))
     written = da.from_zarr(str(tmp_path / "values.zarr")).compute()
