@@ -15,6 +15,9 @@ import os
 import sys
 from pathlib import Path
 
+if __name__ == "dask":  # another script of this folder has looked for the library
+    raise ImportError("benchmarks/dask.py is a script; run it, or move its folder down sys.path.")
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 HERE = str(Path(__file__).resolve().parent)
 sys.path[:] = [*(folder for folder in sys.path if folder != HERE), HERE]  # dask is not this file
@@ -25,7 +28,7 @@ from importlib import import_module  # noqa: E402
 from data import add_option  # noqa: E402
 from harness import RESULTS, Records, chosen, environment, in_words  # noqa: E402
 
-MODULES = ["dask_kernel", "dask_scaling"]
+MODULES = ["dask_kernel", "dask_linear", "dask_search", "dask_scaling"]
 
 
 def main() -> None:

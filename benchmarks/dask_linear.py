@@ -1,76 +1,50 @@
-"""Linear machines on Dask collections: against memory, against dask-ml, and from disk.
+"""Linear machines on two workers: parts of :mod:`dask`.
 
-    pip install -e ".[bench,dask]" dask-ml zarr
-    python benchmarks/dask_linear.py --data FOLDER [--only covtype,hinge,dask_ml,disk] [--repeats 3]
-
-A ``LocalCluster`` of two workers with one thread each; everything that is compared runs in one run
-and takes turns. ``covtype``: 581,012 rows of 54 standardised columns, class 2 against the rest, in
-16 partitions that the workers keep, against the fit in memory with two threads. ``dask_ml``: its
-logistic regression on the same collection, stopped as soon as its objective is as good as ours to
-1e-4 (its loosest tolerance that is; the fastest of its solvers that get there). ``disk``: made up
-rows in Zarr files, which the workers read in every pass because they may keep next to nothing; the
-same files are read, and nothing done with them, for comparison.
+``linear`` and ``hinge``: 581,012 rows of covtype in 16 partitions that workers keep, against the
+fit in memory by two threads, in turns. ``dask_ml``: its logistic regression on the same collection,
+each of its solvers at its loosest tolerance that comes as near as 1e-4 to our objective. ``disk``:
+made up rows in Zarr files, which the workers read in every pass because they may keep next to
+nothing; the same files are read, and nothing done with them, for comparison.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import dask
 import dask.array as da
 import numpy as np
-from data import add_option, load
-from distributed import Client, LocalCluster, wait
-from harness import chosen, in_turns, median, number, seconds, table
+from dask_cluster import cluster, covtype, in_partitions
+from harness import in_turns, median, number, seconds, table
 
 from maxmargin import LinearSVC, LogisticRegression
 from maxmargin.losses import Logistic
 
-PARTITIONS, WORKERS = 16, 2
+PARTITIONS = 16
+ROWS = 30_000_000  # on disk
 NEAR = 1e-4  # of our objective
 TRIES = {"lbfgs": (1e-4, 1e-6), "newton": (1e-4,), "gradient_descent": (1e-4,), "admm": (1e-4,)}
 CHUNK, COLUMNS = 500_000, 20  # rows of a file, and columns
 
 
-@contextmanager
-def cluster(memory_limit: str = "8GB") -> Iterator[Client]:
-    """Two workers with one thread each."""
-    with (
-        LocalCluster(
-            n_workers=WORKERS,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",
-            memory_limit=memory_limit,
-        ) as workers,
-        Client(workers) as client,
-    ):
-        yield client
-
-
-def covtype(folder: Path | None) -> tuple[np.ndarray, np.ndarray, Any, Any]:
+def kept(folder: Path | None) -> tuple[np.ndarray, np.ndarray, Any, Any]:
     """Rows and labels, in memory and kept by the workers."""
-    data = load("covtype", folder)
-    rows = -(-len(data.y) // PARTITIONS)
-    X, y = np.ascontiguousarray(data.X), np.asarray(data.y)
-    lazy = da.from_array(X, chunks=(rows, -1)).persist(), da.from_array(y, chunks=rows).persist()
-    wait(lazy)
-    return X, y, *lazy
+    X, y = covtype(folder)
+    return X, y, *in_partitions(X, y, PARTITIONS)
 
 
 def against_memory(folder: Path | None, repeats: int, machines: dict[str, Any]) -> list[list[str]]:
     """Fits of machines in memory and on the cluster, and how many times as long these take."""
     lines = []
     with cluster():
-        X, y, lazy, labels = covtype(folder)
+        X, y, lazy, labels = kept(folder)
         for name, machine in machines.items():
             works: dict[str, Callable[[], object]] = {
                 "memory": lambda m=machine: m.set_params(n_jobs=2).fit(X, y),
@@ -110,7 +84,7 @@ def against_dask_ml(folder: Path | None, limit: float = 120.0) -> list[list[str]
 
     lines = []
     with cluster():
-        X, y, lazy, labels = covtype(folder)
+        X, y, lazy, labels = kept(folder)
         ours = LogisticRegression()
         ours.fit(lazy, labels)
         mine = seconds(lambda: ours.fit(lazy, labels))
@@ -162,7 +136,7 @@ def from_disk(rows: int, repeats: int) -> list[list[str]]:
     try:
         paths = written(folder, rows)
         with (
-            cluster("1GB") as client,
+            cluster(memory="1GB") as client,
             dask.config.set({"maxmargin.memory-per-worker": "50MB"}),
         ):
             X, y = (da.from_zarr(path) for path in paths)
@@ -203,32 +177,11 @@ def from_disk(rows: int, repeats: int) -> list[list[str]]:
 MACHINES = {"LinearSVC()": LinearSVC(), "LogisticRegression()": LogisticRegression()}
 HINGE = {"LinearSVC(loss='hinge')": LinearSVC(loss="hinge")}
 IN_MEMORY = ["machine", "memory, s", "dask, s", "ratio", "rounds", "gap", "objective, relative"]
-PARTS: dict[str, Callable[[argparse.Namespace], str]] = {
-    "covtype": lambda how: table(IN_MEMORY, against_memory(how.data, how.repeats, MACHINES)),
-    "hinge": lambda how: table(IN_MEMORY, against_memory(how.data, how.repeats, HINGE)),
-    "dask_ml": lambda how: table(
-        ["", "seconds", "above our objective", "ratio"], against_dask_ml(how.data)
-    ),
-    "disk": lambda how: table(
-        ["rows", "read, s", "pass, s", "read / pass", "of CPU", "passes", "peak, GB", "gap"],
-        from_disk(how.rows, how.repeats),
-    ),
+FROM_DISK = ["rows", "read, s", "pass, s", "read / pass", "of CPU", "passes", "peak, GB", "gap"]
+THEIRS = ["", "seconds", "above our objective", "ratio"]
+PARTS = {
+    "linear": (lambda folder: against_memory(folder, 7, MACHINES), partial(table, IN_MEMORY)),
+    "hinge": (lambda folder: against_memory(folder, 1, HINGE), partial(table, IN_MEMORY)),
+    "dask_ml": (against_dask_ml, partial(table, THEIRS)),
+    "disk": (lambda folder: from_disk(ROWS, 1), partial(table, FROM_DISK)),
 }
-
-
-def main() -> None:
-    """Measure what is asked for, and print it."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    add_option(parser)
-    parser.add_argument("--only", default=",".join(PARTS))
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=30_000_000, help="of the files")
-    how = parser.parse_args()
-    for name in chosen(how.only, PARTS, parser):
-        print(f"\n{name}\n\n{PARTS[name](how)}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

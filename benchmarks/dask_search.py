@@ -1,13 +1,11 @@
-"""A search on two workers of a LocalCluster against the same search by two threads.
+"""Searches on two workers: a part of :mod:`dask`.
 
-``python benchmarks/dask_search.py --data FOLDER [--rows 5000] [covtype usps a9a]``: 6 costs, 6
-gammas and 5 folds, by threads, by workers and by workers of a collection in turns; the best of each
-is told, with its processor seconds, which say more on a machine that others use, too.
+``search``: 6 costs, 6 gammas and 5 folds, by threads, by workers and by workers of a collection in
+turns; the best of each is told, with its processor seconds.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,14 +13,16 @@ from typing import Any, NamedTuple
 import dask.array as da
 import joblib
 import numpy as np
-from data import add_option, load
-from distributed import Client, LocalCluster
+from dask_cluster import cluster
+from data import load
+from distributed import Client
+from harness import table
 from workloads import COSTS, GAMMAS
 
 from maxmargin import SVC, SVCSearchCV
 
 SCALES = {"covtype": 1.0, "usps": 1e-3, "a9a": 1e-2}  # of the gammas
-RUNS = 2
+RUNS, ROWS = 2, 5_000
 
 
 class Took(NamedTuple):
@@ -80,22 +80,16 @@ def measure(client: Client, source: str, folder: Path | None, rows: int) -> dict
     }
 
 
-def main() -> None:
-    """Measure some data sets, and print a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_option(parser)
-    parser.add_argument("--rows", type=int, default=5_000)
-    parser.add_argument("sources", nargs="*", default=list(SCALES))
-    given = parser.parse_args()
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        for source in given.sources:
-            print(measure(client, source, given.data, given.rows), flush=True)
+def search(folder: Path | None) -> list[dict]:
+    """Measure all data sets."""
+    with cluster() as client:
+        return [measure(client, source, folder, ROWS) for source in SCALES]
 
 
-if __name__ == "__main__":
-    main()
+def report(found: list[dict]) -> str:
+    """Write a line for each data set."""
+    names = list(found[0])
+    return table(names, [[str(one[name]) for name in names] for one in found])
+
+
+PARTS = {"search": (search, report)}

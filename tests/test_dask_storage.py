@@ -138,7 +138,10 @@ def test_svmlight_files_of_different_widths(tmp_path):
     dX, dy = read_svmlight(tmp_path / "part*", blocksize=500)
     assert dX.shape == (60, 6)
     np.testing.assert_allclose(dX.compute().toarray(), X)
-    model, reference = LogisticRegression(tol=1e-10).fit(dX, dy), LogisticRegression(tol=1e-10).fit(X, y)
+    model, reference = (
+        LogisticRegression(tol=1e-10).fit(dX, dy),
+        LogisticRegression(tol=1e-10).fit(X, y),
+    )
     np.testing.assert_allclose(model.coef_, reference.coef_, atol=0.01)
     np.testing.assert_array_equal(model.predict(dX).compute(), reference.predict(X))
 
@@ -319,7 +322,10 @@ def test_zarr(tmp_path):
     da.from_array(X, chunks=(25, 4)).to_zarr(str(tmp_path / "X.zarr"))
     da.from_array(y, chunks=25).to_zarr(str(tmp_path / "y.zarr"))
     dX, dy = (da.from_zarr(str(tmp_path / f"{name}.zarr")) for name in "Xy")
-    model, reference = LogisticRegression(tol=1e-10).fit(dX, dy), LogisticRegression(tol=1e-10).fit(X, y)
+    model, reference = (
+        LogisticRegression(tol=1e-10).fit(dX, dy),
+        LogisticRegression(tol=1e-10).fit(X, y),
+    )
     np.testing.assert_allclose(model.coef_, reference.coef_, rtol=1e-4)
     model.decision_function(dX).to_zarr(str(tmp_path / "values.zarr"))
     written = da.from_zarr(str(tmp_path / "values.zarr")).compute()

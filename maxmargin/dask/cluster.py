@@ -21,6 +21,7 @@ from dask.utils import parse_bytes
 
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
+from maxmargin.dask.allocation import keeping_memory
 from maxmargin.estimators.distribution import Distribution
 from maxmargin.estimators.warn import warn
 
@@ -110,7 +111,7 @@ class Cluster:
         """Return a task that calls a function; arguments may be tasks, or lists of tasks."""
         label = name or function.__name__.strip("_")
         key = f"maxmargin-{label}-{uuid.uuid4().hex}"
-        return dask.delayed(function, pure=False)(*args, dask_key_name=key)
+        return dask.delayed(_called, pure=False)(_Sealed(function), *args, dask_key_name=key)
 
     def total(
         self, tasks: Sequence[Delayed], combine: Callable[[list], Any], name: str = "combine"
@@ -222,6 +223,19 @@ class Cluster:
         if self.client is None:
             return dask.delayed(value, traverse=False, pure=False)
         return self.client.scatter(value, broadcast=True, hash=False)
+
+
+class _Sealed:
+    """A function as an argument that Dask does not look into: a method may belong to an array."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function = function
+
+
+def _called(sealed: _Sealed, *args: Any) -> Any:
+    """Call a function with memory that is kept meanwhile."""
+    with keeping_memory():
+        return sealed.function(*args)
 
 
 def _is_loss(error: BaseException) -> bool:

@@ -18,7 +18,6 @@ from maxmargin.backends import cpu
 from maxmargin.backends.device import Placement
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.backends.views import Views
-from maxmargin.dask.allocation import keeping_memory
 from maxmargin.dask.kernel.candidates import Candidates, bytes_of
 from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved
 from maxmargin.dask.rows import Block, naming_partition
@@ -85,7 +84,6 @@ def _placing(form: Form, y: Any, place: np.ndarray) -> Iterator[None]:
 # -- a partition's own problem -------------------------------------------------------------------
 
 
-@keeping_memory()
 def begun(block: Block, offset: int, share: float, form: Form, order: Order) -> Candidates:
     """Solve a partition's own problem where it lies; returns its support vectors."""
     with naming_partition(block.number):
@@ -142,7 +140,6 @@ class Answer:
     device: Placement
 
 
-@keeping_memory()
 def solved(form: Form, parts: list[Candidates], before: Answer | None, order: Order) -> Answer:
     """Solve the problems of all candidates together."""
     given = parts if before is None else [before.candidates, *parts]
@@ -275,7 +272,6 @@ class Tested(NamedTuple):
     look: Any
 
 
-@keeping_memory()
 def tested(
     block: Block, offset: int, before: Tested | None, message: Message, form: Form
 ) -> Tested:
