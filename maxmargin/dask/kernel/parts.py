@@ -92,7 +92,14 @@ def begun(block: Block, offset: int, share: float, form: Form, order: Order) -> 
         with _placing(form, block.y, place):
             beta, extra = form.begin(gram, block.y, block.weight, share, errand)
     everything = Candidates(place, block.X, block.y, block.weight, beta, None)
-    return everything.take(form, np.union1d(everything.used(form), extra))
+    rows = np.union1d(everything.used(form), extra)
+    return everything.take(form, rows if len(rows) else _first_of_each(block.y))
+
+
+def _first_of_each(y: Any) -> np.ndarray:
+    """Return a row of each class, or the first: what a partition sends that was stopped at once."""
+    labels = np.ndim(y) == 1 and y.dtype.kind in "iu"
+    return np.unique(y, return_index=True)[1] if labels else np.zeros(1, dtype=np.intp)
 
 
 def known_rows(block: Block, offset: int, known: Known, form: Form) -> Candidates:
