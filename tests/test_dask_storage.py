@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from maxmargin import LogisticRegression
