@@ -222,20 +222,26 @@ class Cluster:
         self.distribution.bytes_to_workers += sizeof(value) * self.n_workers
         if self.client is None:
             return dask.delayed(value, traverse=False, pure=False)
-        return self.client.scatter(value, broadcast=True, hash=False)
+        # a task, and not scattered: what a worker loses of those, nobody can make again
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": 1 << 60}):
+            return self.client.submit(_opened, _Sealed(value), pure=False)
 
 
 class _Sealed:
-    """A function as an argument that Dask does not look into: a method may belong to an array."""
+    """Something as an argument that Dask does not look into."""
 
-    def __init__(self, function: Callable) -> None:
-        self.function = function
+    def __init__(self, inside: Any) -> None:
+        self.inside = inside
+
+
+def _opened(sealed: _Sealed) -> Any:
+    return sealed.inside
 
 
 def _called(sealed: _Sealed, *args: Any) -> Any:
     """Call a function with memory that is kept meanwhile."""
     with keeping_memory():
-        return sealed.function(*args)
+        return sealed.inside(*args)
 
 
 def _is_loss(error: BaseException) -> bool:

@@ -44,9 +44,6 @@ def fit(machine: Any, X: Any, y: Any = None, sample_weight: Any = None, **option
 
 def _fitted(machine: Any, X: Any, y: Any, sample_weight: Any, **options: Any) -> Any:
     vars(machine).pop("distribution_", None)
-    if getattr(machine, "approximation", None) is not None:  # a linear machine on features
-        features = import_module("maxmargin.dask.approximation")
-        return features.fit_on_features(machine, X, y, sample_weight, **options)
     return fit_partitions(machine, X, y, sample_weight, **options)
 
 

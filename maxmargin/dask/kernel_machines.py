@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.certificate import DualCertificate
+from maxmargin.dask.approximation import fit_on_features
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.kernel.candidates import Candidates
 from maxmargin.dask.kernel.chunking import Chunking, Outcome
@@ -15,12 +16,11 @@ from maxmargin.dask.kernel.direct_form import DirectForm
 from maxmargin.dask.kernel.dual_form import DualForm
 from maxmargin.dask.kernel.forms import Form
 from maxmargin.dask.kernel.machines import form_of
-from maxmargin.dask.kernel.parameters import resolved
 from maxmargin.dask.kernel.parts import Known
 from maxmargin.dask.kernel.saved import SavedFit, dealt
+from maxmargin.dask.kernel_parameters import resolve_kernel
 from maxmargin.dask.rows import Partitions, shell_of
 from maxmargin.evaluation import Evaluation
-from maxmargin.kernels import Input
 from maxmargin.progress import Monitor
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.classification import KernelClassifier
@@ -31,8 +31,8 @@ from maxmargin.svm.svr import KernelRegressor
 @fit_partitions.register
 def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: Any) -> Any:
     """Fit a kernel machine where its rows lie."""
-    if machine.approximation is not None:  # a linear machine on features: another road
-        return fit_partitions.dispatch(object)(machine, X, y, sample_weight)
+    if machine.approximation is not None:  # a linear machine on features
+        return fit_on_features(machine, X, y, sample_weight)
     kernel = machine._validated_kernel()
     _refuse(machine, kernel)
     with machine._watched() as monitor:
@@ -40,7 +40,7 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
         shell = shell_of(machine)
         if rows.cluster.client is not None and shell.cache_size == "auto":
             shell.cache_size = rows.cluster.budget() / (1 << 21)
-        machine.kernel_ = kernel = resolved(rows, kernel)
+        machine.kernel_ = kernel = resolve_kernel(machine, kernel, rows)
         form = form_of(machine, shell, kernel, rows)
         saved = None if machine.checkpoint is None else SavedFit(machine, rows)
         known = _begun(machine, rows, form, saved)
@@ -84,13 +84,6 @@ def _refuse(machine: Any, kernel: Any) -> None:
         raise ValueError(
             "A precomputed kernel is a matrix of all rows against all rows, which partitions of "
             "rows do not have: give the data and a kernel, or compute the matrix and fit in memory."
-        )
-    automatic = [
-        k for k, value in kernel.get_params().items() if k.endswith("shift") and value == "auto"
-    ]
-    if kernel.input is Input.SEQUENCES and automatic:
-        raise ValueError(
-            f"{automatic[0]}='auto' takes eigenvalues of the matrix of all rows: give a number."
         )
     if machine.norm_bound is not None:
         raise ValueError(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,12 @@ def check_gamma(gamma: Any, minimum: float | None = 0.0) -> None:
         raise ValueError(f'gamma must be "scale", "auto" or a number, got {gamma!r}.')
 
 
-# What knows the variance of all rows, where X has only some of them: they may be on many machines.
-VARIANCE: ContextVar[Callable[[Any], float]] = ContextVar("variance of all rows", default=variance)
-
-
 def resolve_gamma(gamma: float | str, X: Any) -> float:
     """Turn ``"scale"`` or ``"auto"`` into the number scikit-learn gives them."""
     if gamma == "auto":
         return 1.0 / X.shape[1]
     if gamma == "scale":
-        spread = VARIANCE.get()(X)
+        spread = variance(X)
         if not np.isfinite(spread):
             raise ValueError(
                 'gamma="scale" is 1 / (n_features * X.var()), and the variance of these data is '
