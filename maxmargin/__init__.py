@@ -88,7 +88,8 @@ _SUBMODULES = (
     "testing",
 )
 
-__all__ = [*_HOME, *_SUBMODULES, "__version__"]
+# not dask: a star would hide the library of this name, and needs it installed
+__all__ = [*_HOME, *(name for name in _SUBMODULES if name != "dask"), "__version__"]
 
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
