@@ -230,8 +230,9 @@ def test_stops_leave_a_model_with_an_honest_certificate():
         assert machine.certificate_.status is status
         assert machine.fit_status_ == 1
         found = machine.certificate_
-        assert found.dual <= whole.primal
-        assert found.primal >= whole.dual
+        doubt = found.rounding + whole.rounding
+        assert found.dual <= whole.primal + doubt
+        assert found.primal + doubt >= whole.dual
         assert set(machine.predict(X)) <= {"yes", "no"}
 
 
@@ -264,8 +265,8 @@ def test_warm_start_and_checkpoint(tmp_path):
     finished = SVC(C=10.0, checkpoint=path).fit(lazily(X, other), lazily(TWO, other))
     assert finished.certificate_.converged
     assert not path.exists()
-    assert finished.certificate_.dual <= first.primal
-    assert first.dual <= finished.certificate_.primal
+    assert finished.certificate_.dual <= first.primal + first.rounding
+    assert first.dual <= finished.certificate_.primal + first.rounding
 
 
 @pytest.fixture(scope="module")
