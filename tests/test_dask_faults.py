@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, LogisticRegression
 from maxmargin.dask import Cluster, ClusterError
+from maxmargin.dask.kernel import chunking
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(600, 4))
@@ -26,6 +27,12 @@ y = (X[:, 0] * X[:, 1] + 0.3 * RANDOM.normal(size=600) > 0).astype(int)
 def rows():
     """The rows as a graph that can be made again: what a cluster loses is not lost."""
     return da.from_array(X, chunks=(100, 4)), da.from_array(y, chunks=100)
+
+
+@pytest.fixture(autouse=True)
+def many(monkeypatch):
+    """Have kernel machines go about as with many rows."""
+    monkeypatch.setattr(chunking, "_FEW", 0)
 
 
 @pytest.fixture(scope="module")

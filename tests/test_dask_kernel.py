@@ -34,8 +34,9 @@ WEIGHT[::17] = 0.0
 
 
 @pytest.fixture(autouse=True)
-def here():
-    """Run tasks in this thread, unless there is a client."""
+def here(monkeypatch):
+    """Run tasks in this thread, unless there is a client, and as if rows were many."""
+    monkeypatch.setattr(chunking, "_FEW", 0)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -165,6 +166,18 @@ def test_classes_that_cannot_be_separated():
         assert side[1].sum() == pytest.approx(1.0)
     gap = error.positive[1] @ X[error.positive[0]] - error.negative[1] @ X[error.negative[0]]
     assert np.abs(gap).max() < 1e-6
+
+
+@pytest.mark.parametrize("machine", [SVC(), SVR(), NuSVC(nu=0.1), OneClassSVM()])
+def test_few_rows_are_solved_for_at_once(machine, monkeypatch):
+    monkeypatch.undo()
+    y = {SVR: ONE, OneClassSVM: None}.get(type(machine), THREE)
+    rounds = check_equal(machine, X, y)[1].distribution_.rounds
+    assert rounds == 5  # a look, gamma, a count, a solve with its test, the certificate
+    small = dask.config.set({"maxmargin.memory-per-worker": "9 kB"})
+    with small, pytest.raises(MemoryError, match="of 240 rows may become") as refusal:
+        fitted(machine, X, y)
+    assert not str(refusal.value).startswith("240")  # where they have no room, support vectors may
 
 
 def test_values_are_brought_along_between_rounds(monkeypatch):

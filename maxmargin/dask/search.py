@@ -28,6 +28,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
+from maxmargin.dask.allocation import keeping_memory
 from maxmargin.dask.answers import answered, scored
 from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
 from maxmargin.dask.collections import in_columns, joined, partitions_of, pieces_of
@@ -202,6 +203,7 @@ class Answer(NamedTuple):
     warnings: list[tuple[str, type[Warning]]]
 
 
+@keeping_memory()
 def score_piece(scoring: Scoring, X: Any, work: Work, until: float | None) -> Answer:
     """Score a kernel on a split; what there is when the time is over."""
     if scoring.manners.X is None:

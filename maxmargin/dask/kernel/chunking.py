@@ -7,6 +7,8 @@
         those that violate them most become candidates
     until nobody violates by more than tol
 
+Of few rows all are candidates from the beginning.
+
 A partition's own problem is that of all rows as it can know it: its costs are as many times as
 large as all rows weigh more than its own. Values on candidates come from who solved for them, in
 float64; on all others from the kernel expansion, in float64, and in later rounds from what has
@@ -39,6 +41,7 @@ _LOOSE = 100.0  # times tol, that a partition's own problem is solved to,
 _LOOSEST = 0.1  # but at most, in the units of a margin
 _INNER = 0.8  # of tol, that candidates are solved to: the others need some room, too
 _REACH = 0.03  # of the violation, by which rows may be right and still become candidates
+_FEW = 1 << 13  # rows that are candidates from the beginning: more solves would take longer
 _MOST = 4096  # rows that become candidates in a round, or as many as there are
 _LEAST = 2  # of a partition
 _IDLE = 3  # rounds without a new candidate
@@ -124,10 +127,12 @@ class Chunking:
         return self._outcome(last)
 
     def _first(self) -> list[Delayed]:
-        """Candidates to begin with: partitions' own support vectors, or rows that are known."""
+        """Candidates to begin with: partitions' own support vectors, or what is known, or all."""
         if self.known is not None:
             each = self.offsets, self.known
             new = self.rows.map(parts.known_rows, self.shared, each=each, name="known")
+        elif self.rows.n <= _FEW and _COPIES * self.rows.nbytes <= self.cluster.budget():
+            new = self.rows.map(parts.all_rows, self.shared, each=(self.offsets,), name="rows")
         else:
             total = sum(s.weight for s in self.rows.summaries)
             shares = [max(s.weight / total, 1e-12) for s in self.rows.summaries]

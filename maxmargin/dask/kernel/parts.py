@@ -102,17 +102,15 @@ def _first_of_each(y: Any) -> np.ndarray:
     return np.unique(y, return_index=True)[1] if labels else np.zeros(1, dtype=np.intp)
 
 
+def all_rows(block: Block, offset: int, form: Form) -> Candidates:
+    """Return the rows of a partition, with variables that are zero."""
+    place, nothing = offset + np.arange(block.n), form.nothing(block.y, block.n)
+    return Candidates(place, block.X, block.y, block.weight, nothing, None)
+
+
 def known_rows(block: Block, offset: int, known: Known, form: Form) -> Candidates:
     """Return the rows of a partition that are known to have variables, with these."""
-    local = known.place - offset
-    some = Candidates(
-        offset + np.arange(block.n),
-        block.X,
-        block.y,
-        block.weight,
-        form.nothing(block.y, block.n),
-        None,
-    ).take(form, local)
+    some = all_rows(block, offset, form).take(form, known.place - offset)
     first = 0
     for k, own in enumerate(form.own(some.y, some.n)):
         copies = len(some.beta[k])
