@@ -272,10 +272,20 @@ def test_svr_on_features(iris):
         assert not set(vars(here)) - set(vars(there))
 
 
+@pytest.mark.parametrize("machine", [SVC(C=10.0, multiclass="ovr"), SVC(lam=0.01)])
+def test_probabilities_on_features_are_those_of_memory(iris, machine):
+    X, y, weight = iris
+    rows = collection(X, "array")[1]
+    features = Nystroem(n_components=15, random_state=0)
+    machine.set_params(approximation=features, probability=True, tol=1e-4, random_state=0)
+    here, there = (clone(machine).fit(data, y, weight) for data in (X, rows))
+    said = computed(there.predict_proba(rows))
+    np.testing.assert_allclose(said, here.predict_proba(X), atol=0.01)
+    assert there.score(rows, y) > 0.9
+
+
 def test_what_features_refuse(iris):
     rows = collection(iris[0], "array")[1]
-    with pytest.raises(ValueError, match="LogisticRegression"):
-        SVC(approximation="nystroem", probability=True).fit(rows, iris[1])
     with pytest.raises(ValueError, match="leave norm_bound=None"):
         SVC(approximation="nystroem", norm_bound=1.0).fit(rows, iris[1])
 

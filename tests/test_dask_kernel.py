@@ -209,14 +209,47 @@ def test_sums_over_parts_are_those_of_the_whole():
     assert state.infeasibility == 0.0
 
 
+@pytest.mark.parametrize(
+    ("machine", "y"),
+    [
+        (SVC(C=10.0, class_weight="balanced", probability="sigmoid"), TWO),
+        (SVC(lam=0.01, probability="temperature"), THREE),
+        (SVC(multiclass="ovr", probability="consistent"), THREE),
+        (SVC(multiclass="crammer_singer", probability="sigmoid"), THREE),
+        (NuSVC(nu=0.1, probability="sigmoid"), THREE),
+    ],
+)
+def test_probabilities_are_those_of_memory(machine, y):
+    """The folds are the same, and each is solved to the same tolerance."""
+    machine.set_params(tol=1e-5, random_state=0)
+    here = clone(machine).fit(X, y, sample_weight=WEIGHT)
+    there = fitted(machine, X, y, WEIGHT)
+    np.testing.assert_allclose(there.predict_proba(X), here.predict_proba(X), atol=2e-3)
+    assert np.abs(here.predict_proba(X) - 1 / len(here.classes_)).max() > 0.3
+
+
+def test_probabilities_of_a_class_that_one_fold_has_alone():
+    y = np.where(np.arange(N) == 70, "rare", TWO)
+    machine = SVC(probability=True, random_state=0, tol=1e-5)
+    here, there = machine.fit(X, y).predict_proba(X), fitted(machine, X, y).predict_proba(X)
+    np.testing.assert_allclose(there, here, atol=1e-4)
+
+
+def test_probabilities_of_a_fit_without_time_say_so():
+    machine = SVC(probability=True, random_state=0, time_limit=1e-3)
+    folds = pytest.warns(ConvergenceWarning, match="^in the folds for probability=True")
+    with folds, pytest.warns(ConvergenceWarning, match=r"^Solver terminated early"):
+        there = fitted(machine, X, TWO)
+    assert not there.certificate_.converged
+    assert np.isfinite(there.predict_proba(X)).all()
+
+
 def test_refusals():
     lazy, y = lazily(X), lazily(TWO)
     with pytest.raises(ValueError, match="precomputed kernel is a matrix of all rows"):
         SVC(kernel="precomputed").fit(lazy, y)
     with pytest.raises(ValueError, match="norm_bound"):
         SVC(norm_bound=1.0).fit(lazy, y)
-    with pytest.raises(ValueError, match="probability='sigmoid'"):
-        SVC(probability="sigmoid").fit(lazy, y)
     with pytest.raises(ValueError, match="hard tube"):
         SVR(C=np.inf).fit(lazy, lazily(ONE))
     with pytest.raises(ValueError, match="specified nu is infeasible"):

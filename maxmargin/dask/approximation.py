@@ -7,11 +7,15 @@ fits, and where they have no room they are made again in every pass.
 
 from __future__ import annotations
 
+import warnings
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin.backends.device import place
 from maxmargin.certificate import RiskCertificate
@@ -20,17 +24,19 @@ from maxmargin.dask.classes import factors_of_classes
 from maxmargin.dask.cluster import Distribution
 from maxmargin.dask.feature_maps import fit_map
 from maxmargin.dask.kernel_parameters import resolve_kernel
+from maxmargin.dask.out_of_fold import Left, calibrate
 from maxmargin.dask.rows import Block, Partitions, naming_partition
 from maxmargin.estimators.data import is_table
 from maxmargin.feature_maps import FeatureMap
 from maxmargin.kernels import Kernel
 from maxmargin.linear import LinearSVC, LinearSVR
 from maxmargin.multiclass import OneVsRest, as_scheme
+from maxmargin.progress import Monitor
 from maxmargin.svm import SVC, SVR
 from maxmargin.svm.approximation import OF_DUAL, OF_EXPANSION, FeatureCertificate, Prepared
-from maxmargin.svm.probability import kind_of
 
 _SLACKS = 1 << 26  # numbers, of all rows and machines, up to which ``slack_`` is brought together
+_LEAST = 1e-3  # seconds: no limit is shorter
 
 
 def fit_on_features(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -79,6 +85,13 @@ class SpreadFeatures:
             linear._answers = known
         return linear.fit(self.phi, targets, sample_weight=weights)
 
+    def functions(self, fitted: LinearSVC) -> tuple[np.ndarray, np.ndarray]:
+        """Weights and biases of a classifier, on the sides that the machine's scheme has."""
+        code, turned = self.machine.scheme_.code, 1.0
+        if len(self.machine.classes_) == 2 and (code[0] != OneVsRest(2).code[0]).any():
+            turned = -1.0
+        return turned * fitted.coef_, turned * fitted.intercept_
+
     def keep(self, fitted: list[Any], coef: np.ndarray, intercept: np.ndarray) -> None:
         """Set what the machine says of linear machines that were fitted, one after the other."""
         machine = self.machine
@@ -121,13 +134,7 @@ class SpreadFeatures:
 
 def _fit_classes(machine: SVC, kernel: Kernel, X: Any, y: Any, sample_weight: Any) -> SVC:
     """Fit a classifier."""
-    if kind_of(machine.probability) is not None:
-        raise ValueError(
-            f"probability={machine.probability!r} is fitted to values of rows that were held out, "
-            "by folds over all rows, which lie in the partitions of a Dask collection: leave "
-            "probability=False, and fit LogisticRegression to the features of Nystroem for "
-            "probabilities."
-        )
+    monitor = Monitor(machine.time_limit)
     rows = Partitions.of(machine, X, y, sample_weight, kernel=kernel, classes=True)
     assert rows.classes is not None
     machine.classes_ = rows.classes
@@ -138,10 +145,8 @@ def _fit_classes(machine: SVC, kernel: Kernel, X: Any, y: Any, sample_weight: An
     known = getattr(machine, "_answers", None) if machine.warm_start else None
     labels = rows.map(_targets, name="labels")
     fitted = space.fit(labels, rows.map(_weights, machine.class_weight_, name="weights"), known)
-    turned = 1.0
-    if len(rows.classes) == 2 and (scheme.code[0] != OneVsRest(2).code[0]).any():
-        turned = -1.0
-    space.keep([fitted], turned * fitted.coef_, turned * fitted.intercept_)
+    answers, ended = fitted._answers, fitted.certificate_.status
+    space.keep([fitted], *space.functions(fitted))
     margins = space.margins()
     machine.margin_ = float(margins[0]) if len(margins) == 1 else margins
     machine.__dict__.pop("_slack", None)
@@ -149,8 +154,36 @@ def _fit_classes(machine: SVC, kernel: Kernel, X: Any, y: Any, sample_weight: An
     if values is not None:
         index = np.concatenate(rows.gathered(_targets))
         machine._slack = machine._slacks(index, values)
-    machine._calibrate(lambda number, everywhere: (None, []), np.empty(0), np.empty(0))
+    monitor.reason = ended if ended.stopped else None
+    calibrate(machine, rows, monitor, partial(_without_fold, space, labels, answers))
     return machine
+
+
+def _without_fold(
+    space: SpreadFeatures,
+    labels: list[Delayed],
+    answers: list,
+    rows: Partitions,
+    mass: np.ndarray,
+    tol: float,
+    monitor: Monitor,
+) -> Left:
+    """Fit a classifier to the rows without a fold, begun from what all of them gave."""
+    machine, linear = copy(space.machine), space.linear
+    left = None if monitor.time_limit is None else monitor.time_limit - monitor.seconds
+    linear.set_params(tol=tol, warm_start=True, callback=None, trace=False, verbose=False)
+    linear.time_limit = None if left is None else max(left, _LEAST)
+    if machine.lam is not None:  # the cost that all rows gave
+        linear.lam = machine.lam * space.rows.class_weights.sum() / mass.sum()
+    weights = rows.map(_weights, machine.class_weight_, name="weights")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of all folds
+        fitted = space.fit(labels, weights, answers)
+    machine.feature_coef_, machine.intercept_ = space.functions(fitted)
+    whole = space.machine
+    whole.distribution_ = _together([whole.distribution_, fitted.distribution_])
+    certificate = fitted.certificate_
+    return machine, certificate.status, certificate.relative_gap
 
 
 def _fit_numbers(machine: SVR, kernel: Kernel, X: Any, y: Any, sample_weight: Any) -> SVR:

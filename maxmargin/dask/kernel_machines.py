@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +17,11 @@ from maxmargin.dask.kernel.chunking import Chunking, Outcome
 from maxmargin.dask.kernel.direct_form import DirectForm
 from maxmargin.dask.kernel.dual_form import DualForm
 from maxmargin.dask.kernel.forms import Form
-from maxmargin.dask.kernel.machines import form_of
+from maxmargin.dask.kernel.machines import form_of, form_of_part
 from maxmargin.dask.kernel.parts import Known
 from maxmargin.dask.kernel.saved import SavedFit, dealt
 from maxmargin.dask.kernel_parameters import resolve_kernel
+from maxmargin.dask.out_of_fold import Left, calibrate
 from maxmargin.dask.rows import Partitions, shell_of
 from maxmargin.evaluation import Evaluation
 from maxmargin.progress import Monitor
@@ -44,8 +47,8 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
         form = form_of(machine, shell, kernel, rows)
         saved = None if machine.checkpoint is None else SavedFit(machine, rows)
         known = _begun(machine, rows, form, saved)
-        how = machine.tol, machine.max_iter, machine.n_jobs, monitor
-        outcome = Chunking(rows, form, *how, known, saved).run()
+        how = machine.max_iter, machine.n_jobs, monitor
+        outcome = Chunking(rows, form, machine.tol, *how, known, saved).run()
         certificates = [certificate for certificate, _ in outcome.judged]
         monitor.chosen = outcome.chosen
         machine._keep_certificate(
@@ -58,7 +61,27 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
             saved.write(outcome.known)
     _keep(machine, rows, form, outcome)
     machine._warn_unfinished(machine.certificate_)
+    if isinstance(machine, KernelClassifier):
+        calibrate(machine, rows, monitor, partial(_without_fold, machine, form, outcome.known))
     return machine
+
+
+def _without_fold(
+    machine: Any,
+    form: Form,
+    known: Known,
+    rows: Partitions,
+    mass: np.ndarray,
+    tol: float,
+    monitor: Monitor,
+) -> Left:
+    """Fit a classifier to the rows without a fold, begun from what all of them gave."""
+    form, fold = form_of_part(form, mass), copy(machine)
+    how = tol, machine.max_iter, machine.n_jobs, monitor
+    outcome = Chunking(rows, form, *how, dealt(known, rows)).run()
+    _keep_expansions(fold, form, outcome)
+    certificate = DualCertificate.worst([certificate for certificate, _ in outcome.judged])
+    return fold, certificate.status, certificate.kkt_violation
 
 
 def _begun(
@@ -89,13 +112,6 @@ def _refuse(machine: Any, kernel: Any) -> None:
         raise ValueError(
             f"{name}(norm_bound=...) is not fitted to Dask collections: use C or lam there, or "
             "LinearSVC, which has a bound for the features of Nystroem."
-        )
-    if getattr(machine, "probability", False) not in (False, "deprecated"):
-        raise ValueError(
-            f"{name}(probability={machine.probability!r}) takes five more fits, which are not made "
-            "on Dask collections: fit with probability=False, and calibrate the values of "
-            "decision_function on rows that were held out (scikit-learn's CalibratedClassifierCV "
-            "with FrozenEstimator), or take LogisticRegression on the features of Nystroem."
         )
     if machine.trace:
         raise ValueError(
@@ -128,34 +144,37 @@ def _looked_at(
 
 def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
     """Set what a fit in memory sets."""
-    support = outcome.support
     machine.device_ = outcome.summary.device
     for name in ("C_", "lam_", "_betas", "_slack", "_free_and_bounded", "_direct_start", "slack_"):
         vars(machine).pop(name, None)
-    if isinstance(form, DirectForm):
-        squared_norms = outcome.judged[0][1]
-        machine._keep_functions(support.X, support.y, support.beta[0].T, squared_norms)
-    else:
-        assert isinstance(form, DualForm)
-        evaluations = _evaluations(form, support, outcome)
-        if isinstance(machine, KernelClassifier):
-            machine._keep_machines(support.X, support.y, evaluations)
-        elif isinstance(machine, OneClassSVM):
-            machine._keep_region(support.X, evaluations[0])
-        else:
-            machine._keep_expansions(support.X, evaluations)
-            tubes = np.array([evaluation.levels.tube for evaluation in evaluations])
-            margins = np.array([evaluation.margin for evaluation in evaluations])
-            machine._keep_tubes(form.n_tasks == 1, tubes, margins)
+    _keep_expansions(machine, form, outcome)
+    support = outcome.support
     machine.support_ = support.place[machine.support_]
     if rows.n < 1 << 31:
         machine.support_ = machine.support_.astype(np.int32)
     machine.shape_fit_ = (rows.n, *getattr(support.X, "shape", (0,))[1:])
-    if isinstance(machine, KernelClassifier):
-        machine.calibration_ = None
-        machine.probA_, machine.probB_ = np.empty(0), np.empty(0)
     machine._known_rows = rows.n, form.sums, outcome.known
     machine.distribution_ = rows.cluster.distribution
+
+
+def _keep_expansions(machine: Any, form: Form, outcome: Outcome) -> None:
+    """Set the expansions, over the support vectors, that an outcome has found."""
+    support = outcome.support
+    if isinstance(form, DirectForm):
+        squared_norms = outcome.judged[0][1]
+        machine._keep_functions(support.X, support.y, support.beta[0].T, squared_norms)
+        return
+    assert isinstance(form, DualForm)
+    evaluations = _evaluations(form, support, outcome)
+    if isinstance(machine, KernelClassifier):
+        machine._keep_machines(support.X, support.y, evaluations)
+    elif isinstance(machine, OneClassSVM):
+        machine._keep_region(support.X, evaluations[0])
+    else:
+        machine._keep_expansions(support.X, evaluations)
+        tubes = np.array([evaluation.levels.tube for evaluation in evaluations])
+        margins = np.array([evaluation.margin for evaluation in evaluations])
+        machine._keep_tubes(form.n_tasks == 1, tubes, margins)
 
 
 def _evaluations(form: DualForm, support: Candidates, outcome: Outcome) -> list[Evaluation]:

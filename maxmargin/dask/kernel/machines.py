@@ -42,6 +42,11 @@ class Pairs(Tasks):
         """Rows of the classes that each task knows."""
         return [rows for rows, _ in self.scheme.tasks(y)]
 
+    def sides(self, k: int, mass: np.ndarray) -> np.ndarray:
+        """What the two sides of a task weigh, where the rows of each class have some mass."""
+        codes, weighed = self.scheme.sign * self.scheme.code[k], mass * self.factors[k]
+        return np.array([weighed[codes > 0].sum(), weighed[codes < 0].sum()])
+
     def problem(
         self, shell: Any, k: int, rows: np.ndarray, y: Any, weight: np.ndarray
     ) -> DualProblem:
@@ -68,7 +73,7 @@ def _(machine: KernelClassifier, shell: Any, kernel: Any, rows: Partitions) -> F
         shell._direct_problem(each, weights)  # refuses what it must
         cost = machine._direct_cost(weights) / np.where(weights > 0, weights, 1.0)
         return DirectForm(shell, kernel, scheme, cost * machine.class_weight_)
-    factors, totals, whole = [], [], []
+    factors, totals = [], []
     for codes in scheme.sign * scheme.code:
         seen = codes.nonzero()[0]
         weighed = np.zeros(len(each))
@@ -78,10 +83,27 @@ def _(machine: KernelClassifier, shell: Any, kernel: Any, rows: Partitions) -> F
             * np.divide(weighed, weights, where=weights > 0, out=np.ones(len(each)))
         )
         totals.append(weighed.sum())
-        sides = np.array([weighed[codes > 0].sum(), weighed[codes < 0].sum()])
-        whole.append(machine._problem(np.arange(2), np.array([1.0, -1.0]), sides))
     tasks = Pairs(scheme, np.array(factors), np.array(totals))
+    two = np.arange(2), np.array([1.0, -1.0])
+    whole = [machine._problem(*two, tasks.sides(k, mass)) for k in range(len(totals))]
     return DualForm(shell, kernel, whole, tasks)
+
+
+def form_of_part(form: Form, mass: np.ndarray) -> Form:
+    """Return the form of a classifier on part of its rows, of which the classes have some mass.
+
+    Costs are those that all rows gave; the sums of the variables are the part's.
+    """
+    if isinstance(form, DirectForm):
+        return form
+    assert isinstance(form, DualForm)
+    assert isinstance(form.tasks, Pairs)
+    shell, tasks, whole = form.shell, form.tasks, []
+    for k, total in enumerate(tasks.totals):
+        sides = tasks.sides(k, mass)
+        two = np.arange(2), np.array([1.0, -1.0]), sides, np.array([total])
+        whole.append(shell._part_of_problem(*two))
+    return DualForm(shell, form.kernel, whole, tasks)
 
 
 @dataclass(frozen=True)
