@@ -21,3 +21,25 @@ def heard():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+
+
+@pytest.fixture(scope="session")
+def _processes():
+    """Two Dask workers, processes with one thread each: slow to start, so tests share them."""
+    distributed = pytest.importorskip("distributed")
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
+    with (
+        distributed.LocalCluster(**how) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def processes(_processes):
+    """The client of two worker processes, active for one test."""
+    import dask
+
+    _processes.wait_for_workers(2)
+    with dask.config.set(scheduler=None), _processes.as_current():
+        yield _processes

@@ -356,16 +356,12 @@ def test_gathered_rows_without_room_are_refused_before_they_move():
         KernelRidge().fit(rows, da.zeros(10**8, chunks=10**6))
 
 
-def test_on_processes(iris):
-    from distributed import Client, LocalCluster
-
+def test_on_processes(iris, processes):
     X, y, _ = iris
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options) as cluster, Client(cluster):
-        rows = da.from_array(X, chunks=(50, 4))
-        there = Nystroem(RBF().after(lambda Z: Z + 1.0), n_components=10, random_state=0).fit(rows)
-        here = Nystroem(RBF().after(lambda Z: Z + 1.0), n_components=10, random_state=0).fit(X)
-        np.testing.assert_array_equal(there.component_indices_, here.component_indices_)
-        model = SVC(approximation=RandomFourier(n_components=20, random_state=0)).fit(rows, y)
-        assert model.certificate_.converged
-        assert KernelRidge().fit(rows, X[:, 0]).distribution_.workers == 2
+    rows = da.from_array(X, chunks=(50, 4))
+    there = Nystroem(RBF().after(lambda Z: Z + 1.0), n_components=10, random_state=0).fit(rows)
+    here = Nystroem(RBF().after(lambda Z: Z + 1.0), n_components=10, random_state=0).fit(X)
+    np.testing.assert_array_equal(there.component_indices_, here.component_indices_)
+    model = SVC(approximation=RandomFourier(n_components=20, random_state=0)).fit(rows, y)
+    assert model.certificate_.converged
+    assert KernelRidge().fit(rows, X[:, 0]).distribution_.workers == 2

@@ -315,21 +315,10 @@ def test_warm_start_and_checkpoint(tmp_path):
     assert first.dual <= finished.certificate_.primal + first.rounding
 
 
-@pytest.fixture(scope="module")
-def client():
-    """A cluster of two processes."""
-    from distributed import Client, LocalCluster
-
-    how = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
-    with LocalCluster(**how) as cluster, Client(cluster) as client:
-        yield client
-
-
-def test_on_a_cluster(client):
-    with dask.config.set(scheduler=None):
-        here, there = check_equal(SVC(C=10.0), X, THREE, WEIGHT)
-        assert there.distribution_.workers == 2
-        assert there.distribution_.bytes_between > 0
-        lazy = there.decision_function(lazily(X))
-        assert np.allclose(lazy.compute(), there.decision_function(X))
+def test_on_a_cluster(processes):
+    here, there = check_equal(SVC(C=10.0), X, THREE, WEIGHT)
+    assert there.distribution_.workers == 2
+    assert there.distribution_.bytes_between > 0
+    lazy = there.decision_function(lazily(X))
+    assert np.allclose(lazy.compute(), there.decision_function(X))
     assert here.device_.device == there.device_.device

@@ -264,22 +264,18 @@ def test_what_is_wrong_is_said_with_its_partition(data):
         LeastSquaresClassifier().fit(spread(X), labels, (labels != "x").astype(float))
 
 
-def test_on_processes(data):
-    from distributed import Client, LocalCluster
-
+def test_on_processes(data, processes):
     X, Y, weight, labels = data
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options) as cluster, Client(cluster):
-        rows = spread(X)
-        model = LinearRegression().fit(rows, Y, sample_weight=weight)
-        here = LinearRegression().fit(X, Y, sample_weight=weight)
-        np.testing.assert_allclose(model.coef_, here.coef_, atol=1e-10)
-        assert model.distribution_.workers == 2
-        ridge = Ridge().fit(rows, Y)
-        np.testing.assert_allclose(ridge.coef_, Ridge().fit(X, Y).coef_, atol=1e-10)
-        steps = Perceptron(order="cyclic", max_iter=3, tol=None)
-        with pytest.warns(ConvergenceWarning):
-            steps.fit(rows, labels)
-        with pytest.warns(ConvergenceWarning):
-            same = Perceptron(order="cyclic", max_iter=3, tol=None).fit(X, labels)
-        np.testing.assert_allclose(steps.coef_, same.coef_)
+    rows = spread(X)
+    model = LinearRegression().fit(rows, Y, sample_weight=weight)
+    here = LinearRegression().fit(X, Y, sample_weight=weight)
+    np.testing.assert_allclose(model.coef_, here.coef_, atol=1e-10)
+    assert model.distribution_.workers == 2
+    ridge = Ridge().fit(rows, Y)
+    np.testing.assert_allclose(ridge.coef_, Ridge().fit(X, Y).coef_, atol=1e-10)
+    steps = Perceptron(order="cyclic", max_iter=3, tol=None)
+    with pytest.warns(ConvergenceWarning):
+        steps.fit(rows, labels)
+    with pytest.warns(ConvergenceWarning):
+        same = Perceptron(order="cyclic", max_iter=3, tol=None).fit(X, labels)
+    np.testing.assert_allclose(steps.coef_, same.coef_)

@@ -238,19 +238,10 @@ def test_what_cannot_be():
     assert "gathered" in str(hard.distribution_)
 
 
-def test_on_a_cluster():
+def test_on_a_cluster(processes):
     """Two processes: blocks are put together where they lie, and the answer is the same."""
-    from distributed import Client, LocalCluster
-
     chunks = (200,) * 4 + (100,)
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster),
-        dask.config.set(scheduler="dask.distributed"),
-    ):
-        for machine in (LinearSVC(), LinearSVC(loss="hinge", C=0.1)):
-            _, there = both(machine, X, Y, HEAVY, chunks)
-            assert there.distribution_.workers == 2
-            assert there.distribution_.bytes_moved < X.nbytes * 10
+    for machine in (LinearSVC(), LinearSVC(loss="hinge", C=0.1)):
+        _, there = both(machine, X, Y, HEAVY, chunks)
+        assert there.distribution_.workers == 2
+        assert there.distribution_.bytes_moved < X.nbytes * 10

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.answers import sent
-from maxmargin.dask.rows import Block, Partitions
+from maxmargin.dask.rows import Block, Partitions, labels_and_weights
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.svm.out_of_fold import FOLDS, Found, fold_tolerance
@@ -39,7 +39,7 @@ def calibrate(
     if kind_of(machine.probability) is None:
         machine._calibrate(lambda number, everywhere: (None, []), _NOTHING, _NOTHING)
         return
-    found = rows.gathered(_classes_and_weights)
+    found = rows.gathered(labels_and_weights)
     index, weight = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     counts = np.where(machine.class_weight_[index] > 0, weight, 0.0)
 
@@ -111,10 +111,6 @@ class SpreadFolds:
             if len(sides) == 1 and not self.machine.scheme_.direct:
                 values[:, k] = sides[0]  # all that can be said
         return values
-
-
-def _classes_and_weights(block: Block) -> tuple[np.ndarray, np.ndarray]:
-    return np.asarray(block.y), block.weight
 
 
 def _without(block: Block, number: np.ndarray, fold: int) -> Block:

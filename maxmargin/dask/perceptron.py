@@ -18,7 +18,7 @@ from maxmargin.backends.cpu.linear.rows import rows_of
 from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.gathered import fit_gathered
-from maxmargin.dask.rows import Block, Partitions
+from maxmargin.dask.rows import Block, Partitions, labels_and_weights
 from maxmargin.linear.perceptron import Perceptron
 from maxmargin.multiclass import read_class_weights
 from maxmargin.solvers.perceptron.passes import order_of_rows
@@ -44,7 +44,7 @@ def _(machine: Perceptron, X: Any, y: Any, sample_weight: Any = None, **start: A
     rows = Partitions.of(machine, X, y, sample_weight, classes=True)
     assert rows.classes is not None
     machine.classes_, machine.scheme_ = rows.classes, machine._scheme_for(len(rows.classes))
-    found = rows.gathered(_labels_and_weights)
+    found = rows.gathered(labels_and_weights)
     index, weight = (np.concatenate(each) for each in zip(*found, strict=True))
     factors = read_class_weights(machine.class_weight, machine.classes_, index, weight)
     weights = machine._weights_of_machines(index, weight, factors)
@@ -67,10 +67,6 @@ def _refuse(machine: Perceptron) -> None:
             "and these lie in the partitions of a Dask collection: use penalty=None or 'l1', or "
             "LinearSVC(loss='hinge'), which has the l2 penalty and a certificate."
         )
-
-
-def _labels_and_weights(block: Block) -> tuple[np.ndarray, np.ndarray]:
-    return block.y, block.weight
 
 
 class SpreadRows:

@@ -208,6 +208,11 @@ def encoded(block: Block, classes: np.ndarray) -> Block:
     return block._replace(y=np.searchsorted(classes, column(block.y)))
 
 
+def labels_and_weights(block: Block) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a partition's rows are, and what they weigh."""
+    return np.asarray(block.y), block.weight
+
+
 @dataclass
 class Partitions:
     """The rows of a fit, in partitions, on a cluster.
