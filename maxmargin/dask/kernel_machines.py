@@ -73,7 +73,7 @@ def _begun(
     if known is None and machine.warm_start and last is not None:
         n, sums, variables = last
         same = len(sums) == len(form.sums) and all(map(np.array_equal, sums, form.sums))
-        known = variables if n == rows.n and same else None
+        known = Known(*variables) if n == rows.n and same else None
     return None if known is None else dealt(known, rows)
 
 
@@ -154,7 +154,7 @@ def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
     if isinstance(machine, KernelClassifier):
         machine.calibration_ = None
         machine.probA_, machine.probB_ = np.empty(0), np.empty(0)
-    machine._known_rows = rows.n, form.sums, outcome.known
+    machine._known_rows = rows.n, form.sums, tuple(outcome.known)  # arrays: loaded without Dask
     machine.distribution_ = rows.cluster.distribution
 
 
