@@ -241,6 +241,11 @@ def test_wrong_partitions_are_named():
         ),
         (as_parts(X), as_parts(names)[:3], "X has 4 partitions and y has 3"),
         (as_parts(X), names, "y is in memory .* sizes that Dask does not know"),
+        (
+            dask.delayed(X),
+            dask.delayed(names),
+            r"X is a Delayed.*, .*: give .*\[X\] where it is one",
+        ),
         (as_array(X), names[:-1], "inconsistent numbers of samples"),
         (as_array(X), da.from_array(names[:-1]), "inconsistent numbers of samples"),
         (as_parts(X), as_parts(np.full(50, "one")), "number of classes has to be greater than one"),
