@@ -244,7 +244,7 @@ def test_wrong_partitions_are_named():
         (
             dask.delayed(X),
             dask.delayed(names),
-            r"X is a Delayed.*, .*: give .*\[X\] where it is one",
+            r"X is a Delayed.*\[X\] where it is one",
         ),
         (as_array(X), names[:-1], "inconsistent numbers of samples"),
         (as_array(X), da.from_array(names[:-1]), "inconsistent numbers of samples"),

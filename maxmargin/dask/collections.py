@@ -141,8 +141,8 @@ def joined(parts: list[Any]) -> Any:
 def _refuse_single(data: Any, name: str) -> None:
     if not isinstance(data, list | tuple):
         raise TypeError(
-            f"{name} is a {type(data).__name__}, of which Dask does not say what partitions of rows "
-            "it has: give a Dask array, a dataframe, or a list of delayed partitions "
+            f"{name} is a {type(data).__name__}, of which Dask does not say what partitions of "
+            "rows it has: give a Dask array, a dataframe, or a list of delayed partitions "
             f"([{name}] where it is one, {name}.to_delayed() of a bag)."
         )
 
