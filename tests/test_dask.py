@@ -157,6 +157,11 @@ def test_several_answers_are_refused():
             model.predict(kind(X[:, :3]), return_std=True)
 
 
+def test_probabilities_of_an_svc_are_refused():
+    with pytest.raises(ValueError, match="probability=True.*five more fits.*LogisticRegression"):
+        maxmargin.SVC(probability=True).fit(as_array(X), as_array(names))
+
+
 def test_regression_scores_are_those_of_all_rows_with_weights():
     y, weight = X[:, 3], np.arange(50.0)
     model = maxmargin.SVR().fit(X[:, :3], y)
