@@ -130,6 +130,33 @@ def test_frames_come_back_with_their_index():
     np.testing.assert_array_equal(said.to_numpy(), model.predict(frame))
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_answers_are_columns_of_the_frame_they_are_for(known):
+    """Nothing is shuffled to bring them together, whether or not Dask knows the index."""
+    frame = pd.DataFrame(X, columns=COLUMNS).assign(label=names, row=range(50))
+    rows = dd.from_pandas(frame, npartitions=4)
+    rows = rows if known else rows.clear_divisions()
+    model = maxmargin.LinearSVC().fit(rows[COLUMNS], rows["label"])
+    said = model.predict(rows[COLUMNS])
+    assert said.divisions == rows.divisions
+    beside = rows.assign(said=said).compute()
+    assert beside["row"].tolist() == list(range(50))
+    np.testing.assert_array_equal(beside["said"], model.predict(frame[COLUMNS]))
+    assert (said == rows["label"]).mean().compute() == model.score(frame[COLUMNS], names)
+    some = rows[rows["row"] >= 20]  # of the first partition nothing is left
+    for points in (some[COLUMNS], some[COLUMNS].astype("Float64")):
+        parts = dask.compute(*model.predict(points).to_delayed())
+        assert {part.dtype for part in parts} == {said.dtype}  # as files of Parquet want it
+        np.testing.assert_array_equal(pd.concat(parts), model.predict(frame[COLUMNS][20:]))
+
+
+def test_several_answers_are_refused():
+    model = maxmargin.GaussianProcessRegressor().fit(X[:, :3], X[:, 3])
+    for kind in (as_array, lambda rows: dd.from_pandas(pd.DataFrame(rows), npartitions=2)):
+        with pytest.raises(ValueError, match=r"predict\(return_std=True\) has several answers"):
+            model.predict(kind(X[:, :3]), return_std=True)
+
+
 def test_regression_scores_are_those_of_all_rows_with_weights():
     y, weight = X[:, 3], np.arange(50.0)
     model = maxmargin.SVR().fit(X[:, :3], y)
@@ -148,21 +175,22 @@ def test_every_estimator_takes_collections():
                 assert hasattr(getattr(estimator, name), "_takes_collections"), (estimator, name)
 
 
-def test_a_model_needs_no_dask_where_it_goes(tmp_path):
+def test_models_need_no_dask_where_they_go(tmp_path):
     """And a later fit in memory forgets where an earlier one was made."""
-    model = maxmargin.LogisticRegression().fit(as_array(X), as_array(names))
-    assert model.distribution_.rows == 50
-    path = tmp_path / "model.pickle"
-    path.write_bytes(pickle.dumps(model))
+    machines = [maxmargin.LogisticRegression(), maxmargin.SVC(warm_start=True)]
+    models = [machine.fit(as_array(X), as_array(names)) for machine in machines]
+    path = tmp_path / "models.pickle"
+    path.write_bytes(pickle.dumps(models))
     code = f"""
 import pickle, sys
 sys.modules["dask"] = None
-model = pickle.load(open({str(path)!r}, "rb"))
-print(model.predict([[5.0, 3.0, 1.0, 0.2]])[0], model.distribution_.rows)
+for model in pickle.load(open({str(path)!r}, "rb")):
+    print(model.predict([[5.0, 3.0, 1.0, 0.2]])[0], model.distribution_.rows)
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.split() == ["setosa", "50"]
-    assert not hasattr(model.fit(X, names), "distribution_")
+    assert said.stdout.split() == ["setosa", "50"] * 2
+    for model in models:
+        assert not hasattr(model.fit(X, names), "distribution_")
 
 
 def test_streams_learn_partition_by_partition():
@@ -213,6 +241,11 @@ def test_wrong_partitions_are_named():
         ),
         (as_parts(X), as_parts(names)[:3], "X has 4 partitions and y has 3"),
         (as_parts(X), names, "y is in memory .* sizes that Dask does not know"),
+        (
+            dask.delayed(X),
+            dask.delayed(names),
+            r"X is a Delayed.*\[X\] where it is one",
+        ),
         (as_array(X), names[:-1], "inconsistent numbers of samples"),
         (as_array(X), da.from_array(names[:-1]), "inconsistent numbers of samples"),
         (as_parts(X), as_parts(np.full(50, "one")), "number of classes has to be greater than one"),

@@ -35,11 +35,9 @@ def many(monkeypatch):
     monkeypatch.setattr(chunking, "_FEW", 0)
 
 
-@pytest.fixture(scope="module")
-def client():
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(**options) as cluster, Client(cluster) as client:
-        yield client
+@pytest.fixture
+def client(processes):
+    return processes
 
 
 @pytest.fixture
@@ -124,9 +122,8 @@ def test_a_closed_client_is_said():
         LogisticRegression().fit(points, y)
 
 
-def test_a_lost_scheduler_is_said(tmp_path, at_round):
-    """And a fit that keeps a checkpoint goes on from it, on another cluster."""
-    where = tmp_path / "scheduler.json"
+def test_a_lost_scheduler_is_said_and_another_cluster_goes_on(client, tmp_path, at_round):
+    where, left = tmp_path / "scheduler.json", tmp_path / "fit"
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0"]
     command += ["--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", str(where)]
     scheduler = subprocess.Popen(command, stderr=subprocess.DEVNULL)
@@ -135,15 +132,23 @@ def test_a_lost_scheduler_is_said(tmp_path, at_round):
     command = [sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1"]
     command += ["--no-dashboard", "--scheduler-file", str(where)]
     worker = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    machine = SVC(C=10, checkpoint=left, checkpoint_interval=0)
     try:
-        with Client(scheduler_file=str(where)) as client:
-            client.wait_for_workers(1)
-            at_round(2, scheduler.kill)
+        with Client(scheduler_file=str(where)) as other, other.as_current():
+            other.wait_for_workers(1)
+            at_round(7, scheduler.kill)  # there is a checkpoint by then
             with pytest.raises(ClusterError, match="was lost after"):
-                SVC().fit(*rows())
-            client.close(timeout=1)
+                machine.fit(*rows())
+            other.close(timeout=1)
     finally:
         scheduler.kill()
         worker.kill()
         scheduler.wait()
         worker.wait()
+    assert left.exists()
+    machine.fit(*(part.rechunk({0: 150}) for part in rows()))
+    undisturbed = SVC(C=10).fit(*rows())
+    assert machine.distribution_.where == undisturbed.distribution_.where
+    same_answer(machine, undisturbed)
+    assert sum(machine.n_iter_) < 0.8 * sum(undisturbed.n_iter_)  # the first round was not in vain
+    assert not left.exists()

@@ -64,7 +64,10 @@ def assert_same_search(found, reference):
 
 def spread(search, X, y, **params):
     with joblib.parallel_config(backend="dask"):
-        return search.fit(X, y, **params)
+        search.fit(X, y, **params)
+    assert search.distribution_.rows == len(X)
+    assert search.distribution_.where.startswith(("tcp://", "inproc://"))
+    return search
 
 
 def searches():

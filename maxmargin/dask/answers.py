@@ -60,15 +60,21 @@ def answered(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
             name=f"{name}-{uuid.uuid4().hex}",
             **axes,
         )
-    answers = [
+    if is_frame(X):  # an expression of X: columns of the same frame go together, none is shuffled
+        return X.map_partitions(
+            _answer_to_partition,
+            model=dask.delayed(model, traverse=False),
+            name=name,
+            options=options,
+            empty=example[:0],
+            meta=example[:0],
+            enforce_metadata=False,
+            token=name,
+        )
+    return [
         _task(_answer, model, name, number, options, example[:0], part)
         for number, part in enumerate(partitions_of(X))
     ]
-    if not is_frame(X):
-        return answers
-    import dask.dataframe as dd
-
-    return dd.from_delayed(answers, meta=example[:0], verify_meta=False)
 
 
 def sent(cluster: Cluster, machine: Any) -> Any:
@@ -92,6 +98,15 @@ def _answer_to_block(
 ) -> Any:
     """Ask a model about the rows of a chunk."""
     return _answer(model, name, block_id[0], options, empty, X)
+
+
+def _answer_to_partition(
+    X: Any, model: Any, name: str, options: dict, empty: Any, partition_info: Any = None
+) -> Any:
+    """Ask a model about the rows of a dataframe's partition."""
+    if not len(X):
+        return empty.set_axis(X.index)
+    return _answer(model, name, partition_info["number"], options, empty, X)
 
 
 def _answer(model: Any, name: str, number: int, options: dict, empty: Any, X: Any) -> Any:
@@ -148,36 +163,40 @@ def _refuse_width(machine: Any, X: Any) -> None:
 def _example(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
     """Return an answer to a row like those of X: its type and columns are those of all answers.
 
-    Where no such row can be made up, of strings for example, the first partition has some.
+    Where no such row can be made up, of strings for example, the first partition with rows has one.
     """
     row = _row_like(machine, X)
     if row is None:
         if not is_array(X) and not is_frame(X):
             return np.empty(0)  # a list of answers says nothing beforehand
-        row = dask.compute(_task(_first_row, partitions_of(X)[0]))[0]
-    return _framed(getattr(machine, name)(row, **options), row)
+        for part in partitions_of(X):
+            (row,) = dask.compute(_task(_first_row, part))
+            if _num_samples(row):
+                break
+    answer = getattr(machine, name)(row, **options)
+    if isinstance(answer, tuple):
+        asked = ", ".join(f"{option}=True" for option, value in options.items() if value)
+        raise ValueError(
+            f"{type(machine).__name__}.{name}({asked}) has several answers, and a collection is "
+            "one: ask for one of them a partition at a time, of an array for example with "
+            f"X.map_blocks(lambda rows: model.{name}(rows, {asked})[1], drop_axis=1)."
+        )
+    return _framed(answer, row)
 
 
 def _row_like(machine: Any, X: Any) -> Any:
     known = getattr(machine, "n_features_in_", None)
     if is_frame(X):
-        import dask.dataframe as dd
-
-        return (
-            dd.utils.make_meta(X)._constructor(
-                np.ones((1, len(X.columns))), columns=X.columns, index=X._meta_nonempty.index[:1]
-            )
-            if X.ndim == 2 and all(t.kind in "fiub" for t in map(_plain, X.dtypes))
-            else None
+        if X.ndim == 1 or not is_numeric(X):
+            return None
+        row = X._meta_nonempty.iloc[:1]
+        return type(row)(np.ones(row.shape), columns=row.columns, index=row.index).astype(
+            row.dtypes
         )
     if not is_array(X) or X.dtype.kind not in "fiub" or X.ndim != 2 or known is None:
         return None
     row = np.ones((1, known), dtype=X.dtype)
     return sp.csr_matrix(row) if sp.issparse(X._meta) else row
-
-
-def _plain(dtype: Any) -> Any:
-    return dtype if isinstance(dtype, np.dtype) else np.dtype(object)
 
 
 def _first_row(part: Any) -> Any:

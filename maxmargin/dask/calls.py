@@ -22,7 +22,8 @@ def called(machine: Any, name: str, *args: Any, **options: Any) -> Any:
     if not is_collection(X):
         raise TypeError(
             f"{type(machine).__name__}.{name} was given X in memory ({type(X).__name__}), and a "
-            "Dask collection beside it: give all of them as collections, or compute them all."
+            "Dask collection beside it: give all of them as collections, or compute them all. (A "
+            "pipeline of scikit-learn's brings X into memory: preprocess lazily, or with dask-ml.)"
         )
     if name in ANSWERS:
         return answered(machine, name, X, others)

@@ -164,7 +164,8 @@ class Cluster:
             futures = self.client.compute(tasks)
             while True:
                 try:
-                    wait(futures, timeout=_INTERVAL)
+                    with self.client.as_current():  # also in threads of ours
+                        wait(futures, timeout=_INTERVAL)
                     break
                 except TimeoutError:
                     if stopped():

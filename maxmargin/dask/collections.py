@@ -30,6 +30,8 @@ def is_array(data: Any) -> bool:
 
 def is_frame(data: Any) -> bool:
     """Whether data are a Dask dataframe or series."""
+    if isinstance(data, Delayed):  # which has any attribute that it is asked for
+        return False
     return hasattr(data, "to_delayed") and hasattr(data, "divisions")
 
 
@@ -46,6 +48,7 @@ def sizes_of(data: Any) -> Sizes:
         return tuple(data.chunks[0])
     if is_frame(data):
         return (math.nan,) * data.npartitions
+    _refuse_single(data, "X")
     return (math.nan,) * len(data)
 
 
@@ -58,6 +61,7 @@ def partitions_of(data: Any, name: str = "X") -> list[Delayed]:
         return list(in_columns(data).to_delayed().ravel())
     if is_frame(data):
         return _frame_partitions(data)
+    _refuse_single(data, name)
     return [_as_delayed(part) for part in data]
 
 
@@ -98,8 +102,9 @@ def pieces_of(data: Any, sizes: Sizes, like: Any, name: str) -> list[Any]:
     if not known:
         raise ValueError(
             f"{name} is in memory ({type(data).__name__}), and X has partitions of sizes that Dask "
-            f"does not know: give {name} as a collection with the same partitions, or call "
-            "X.compute_chunk_sizes() first."
+            f"does not know: give {name} as a collection with the same partitions, or have them "
+            "counted first (X.compute_chunk_sizes() of an array, X.to_dask_array(lengths=True) of "
+            "a dataframe)."
         )
     rows = int(sum(sizes))
     if _num_samples(data) != rows:
@@ -131,6 +136,15 @@ def joined(parts: list[Any]) -> Any:
     if isinstance(first, list | tuple):
         return [row for part in parts for row in part]
     return np.concatenate([np.asarray(part) for part in parts])
+
+
+def _refuse_single(data: Any, name: str) -> None:
+    if not isinstance(data, list | tuple):
+        raise TypeError(
+            f"{name} is a {type(data).__name__}, of which Dask does not say what partitions of "
+            "rows it has: give a Dask array, a dataframe, or a list of delayed partitions "
+            f"([{name}] where it is one, {name}.to_delayed() of a bag)."
+        )
 
 
 def _as_delayed(part: Any) -> Delayed:

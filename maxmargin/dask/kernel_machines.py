@@ -96,7 +96,7 @@ def _begun(
     if known is None and machine.warm_start and last is not None:
         n, sums, variables = last
         same = len(sums) == len(form.sums) and all(map(np.array_equal, sums, form.sums))
-        known = variables if n == rows.n and same else None
+        known = Known(*variables) if n == rows.n and same else None
     return None if known is None else dealt(known, rows)
 
 
@@ -153,7 +153,7 @@ def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
     if rows.n < 1 << 31:
         machine.support_ = machine.support_.astype(np.int32)
     machine.shape_fit_ = (rows.n, *getattr(support.X, "shape", (0,))[1:])
-    machine._known_rows = rows.n, form.sums, outcome.known
+    machine._known_rows = rows.n, form.sums, tuple(outcome.known)  # arrays: loaded without Dask
     machine.distribution_ = rows.cluster.distribution
 
 

@@ -90,6 +90,7 @@ class WorkersPlace(Place):
 
     def __init__(self, cluster: Cluster, rows: Callable[[], Any] | None = None) -> None:
         self.cluster, self._rows = cluster, rows
+        self.distribution = cluster.distribution
         self.X: Any = None
 
     def results(self, scoring: Scoring, work: Work, watch: Watch) -> Iterator[Result]:
@@ -154,8 +155,11 @@ class WorkersPlace(Place):
                 client.cancel(list(futures))
 
     def _sent_rows(self, X: Any) -> Any:
-        if self.X is None:
-            self.X = self.cluster.share(X) if self._rows is None else self._rows()
+        if self.X is None and self._rows is not None:
+            self.X = self._rows()
+        elif self.X is None:
+            self.X = self.cluster.share(X)
+            self.distribution.partitions, self.distribution.rows = 1, _num_samples(X)
         return self.X
 
     def asked(self, function: Any, X: Any, y: Any) -> Any:

@@ -218,6 +218,8 @@ def _cut(group: list[Candidate]) -> list[list[Candidate]]:
 class Place:
     """Where the work of a search is done: here, in the threads of this process."""
 
+    distribution: Any = None  # what it took, where that is a cluster
+
     def results(self, scoring: Scoring, work: Work, watch: Watch) -> Iterator[Result]:
         """Yield the results of candidates on splits, in any order."""
         return scoring.results(work, watch)

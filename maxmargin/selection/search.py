@@ -131,7 +131,11 @@ class Search(TakesCollections, MetaEstimatorMixin, BaseEstimator):
         -------
         self : object
         """
-        return self._search(X, y, params, _active_place())
+        place = _active_place()
+        self._search(X, y, params, place)
+        if place.distribution is not None:
+            self.distribution_ = place.distribution
+        return self
 
     def _search(self, X: Any, y: Any, params: dict, place: Place) -> Search:
         """Search in a place: the work is done there."""
