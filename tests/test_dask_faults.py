@@ -90,6 +90,8 @@ def test_a_worker_that_comes_later_changes_nothing(client, at_round):
     same_answer(LogisticRegression().fit(*rows()), undisturbed)
     assert done
     client.cluster.scale(2)
+    while len(client.scheduler_info()["workers"]) > 2:
+        time.sleep(0.05)
 
 
 def test_a_cluster_and_one_machine_agree(client):
