@@ -146,6 +146,16 @@ class Evaluation:
         return np.abs(self.beta)
 
     @property
+    def unseen(self) -> np.ndarray:
+        """Places, among the rows, where ``recomputed`` is no more than the solver's word."""
+        own = self.solution.decision
+        if self.solution.exact or self.solution.account is not None:
+            return np.empty(0, dtype=np.int64)
+        if own is None:
+            return np.arange(0 if self.verified else len(self.recomputed))
+        return np.flatnonzero(self.recomputed == own)
+
+    @property
     def resolved(self) -> bool:
         """Whether a margin that is not fixed at one is larger than what is uncertain of it."""
         violation = self.certificate.kkt_violation

@@ -266,6 +266,31 @@ def test_wrong_partitions_are_named():
         maxmargin.LogisticRegression().fit(X, as_array(names))
 
 
+@pytest.mark.parametrize(
+    "machine",
+    [
+        maxmargin.KernelPCA(),
+        maxmargin.GridSearchCV(maxmargin.SVC(), {"C": [1.0]}, cv=2),
+    ],
+)
+def test_wrong_partitions_are_named_where_rows_come_together(machine):
+    for points, error, message in [
+        (changed(3, with_nan), ValueError, "Partition 3: Input X contains NaN"),
+        (changed(2, lambda r: r[:, :3]), ValueError, "Partition 2 has columns 3, and"),
+        (changed(3, sp.csr_matrix), ValueError, "Partition 3 has storage that is sparse"),
+        (as_parts(X + 1j), ValueError, r"Partition \d: Complex data not supported"),
+        ([*as_parts(X)[:3], dask.delayed(failing)()], PartitionError, "Partition 3 of 4 cannot be"),
+    ]:
+        with pytest.raises(error, match=message):
+            machine.fit(points, as_parts(names))
+
+
+@pytest.mark.parametrize("name", ["SVC", "SVR", "LogisticRegression", "Ridge", "Perceptron"])
+def test_targets_that_are_missing_are_said(name):
+    with pytest.raises(ValueError, match=f"{name} estimator requires y to be passed"):
+        getattr(maxmargin, name)().fit(as_array(X), None)
+
+
 def test_frames_in_another_order_are_refused():
     frame = pd.DataFrame(X, columns=COLUMNS)
     y = pd.Series(names)

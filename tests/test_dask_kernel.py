@@ -196,6 +196,29 @@ def test_values_are_brought_along_between_rounds(monkeypatch):
     assert primal == pytest.approx(there.certificate_.primal, rel=1e-9)
 
 
+def test_values_that_a_solve_has_not_looked_at_are_exact_in_the_next():
+    """A certificate leaves the solver's float32 on rows that do not matter: later they may."""
+    random = np.random.default_rng(1)
+    rows = random.standard_t(2, size=(1500, 3))
+    y = (rows[:, 0] * rows[:, 1] + 0.3 * random.normal(size=1500) > 0).astype(int)
+    there = fitted(SVC(C=1000.0, gamma=10.0, n_jobs=1), rows, y, None, (300,) * 5)
+    values = there.decision_function(rows)
+    squared = float(there.dual_coef_[0] @ (values - there.intercept_[0])[there.support_])
+    primal = 0.5 * squared + 1000.0 * np.maximum(0.0, 1.0 - (2 * y - 1) * values).sum()
+    assert primal == pytest.approx(there.certificate_.primal, rel=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("gamma", "nu"), [(0.001, 0.05), (1.0, 0.002), (0.3, 0.1)])
+def test_small_margins_of_nu_machines_are_known_or_not_as_in_memory(gamma, nu):
+    """Where tol is more than rho, neither a stall nor a claim follows from it."""
+    machine = NuSVC(nu=nu, gamma=gamma)
+    here, there = machine.fit(X, TWO), fitted(machine, X, TWO)
+    assert there.certificate_.converged == here.certificate_.converged
+    if here.certificate_.converged:
+        assert there.certificate_.primal == pytest.approx(here.certificate_.primal, rel=0.3)
+
+
 def test_sums_over_parts_are_those_of_the_whole():
     from maxmargin import Gram, duals
 

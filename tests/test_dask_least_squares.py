@@ -279,3 +279,13 @@ def test_on_processes(data, processes):
     with pytest.warns(ConvergenceWarning):
         same = Perceptron(order="cyclic", max_iter=3, tol=None).fit(X, labels)
     np.testing.assert_allclose(steps.coef_, same.coef_)
+
+
+@pytest.mark.parametrize("solver", ["qr", "conjugate_gradient"])
+def test_a_partition_whose_rows_weigh_nothing(data, solver):
+    X, Y, weight, _ = data
+    weight = np.where(np.arange(300) < 113, 0.0, weight)  # those of two partitions
+    y, machine = Y[:, 0], LinearRegression(solver=solver)
+    here = machine.fit(X[:, :4], y, sample_weight=weight).coef_
+    there = LinearRegression(solver=solver).fit(spread(X[:, :4]), y, sample_weight=weight)
+    np.testing.assert_allclose(there.coef_, here, rtol=1e-6)

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import dask
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
 from maxmargin.dask.collections import in_columns, partitions_of, pieces_of, sizes_of
@@ -34,6 +35,11 @@ _FAMILIES: dict[str, str] = {  # rooms or files of the package, and who fits the
 def fit(machine: Any, X: Any, y: Any = None, sample_weight: Any = None, **options: Any) -> Any:
     """Fit a machine to collections, as its family does."""
     machine._validate_params()
+    if y is None and get_tags(machine).target_tags.required:
+        raise ValueError(
+            f"This {type(machine).__name__} estimator requires y to be passed, but the target y is "
+            "None."
+        )
     for base in type(machine).__mro__:
         package, *room = base.__module__.split(".")
         for name in (".".join(room[:1]), ".".join(room[:2])):

@@ -14,6 +14,7 @@ from typing import Any
 import dask
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _num_samples
 
 from maxmargin import memory
@@ -28,7 +29,14 @@ from maxmargin.dask.collections import (
     sizes_of,
     width_of,
 )
-from maxmargin.dask.rows import Partitions, Summary, _names, _refuse_another_order, naming_partition
+from maxmargin.dask.rows import (
+    Partitions,
+    Summary,
+    _names,
+    _refuse_another_order,
+    naming_partition,
+    saying_which,
+)
 
 _ROOM = 0.4  # of the memory that is free here: pieces and the whole are here at the same time
 
@@ -43,14 +51,7 @@ def fit_gathered(machine: Any, X: Any, y: Any, sample_weight: Any, **options: An
     columns = {
         name: pieces_of(data, sizes, X, name) for name, data in given.items() if data is not None
     }
-    alone = [None] * len(parts)
-    looks = [
-        cluster.task(_look, number, *own, name="look")
-        for number, own in enumerate(
-            zip(parts, *(columns.get(name, alone) for name in given), strict=True)
-        )
-    ]
-    rows = Partitions(cluster, parts, cluster.run(looks))
+    rows = looked_at(cluster, parts, columns)
     rows._agree(machine)
     _refuse(machine, rows.nbytes, rows.n)
     some = [summary.number for summary in rows.summaries]
@@ -61,11 +62,31 @@ def fit_gathered(machine: Any, X: Any, y: Any, sample_weight: Any, **options: An
         name: joined(pieces[k * len(some) : (k + 1) * len(some)]) for k, name in enumerate(wanted)
     }
     del pieces
-    machine.fit(whole.pop("X"), **whole, **options)
+    try:
+        machine.fit(whole.pop("X"), **whole, **options)
+    except ValueError:
+        refuse_infinite(cluster, parts)  # with the partition's number, if it is one's fault
+        raise
     cluster.distribution.partitions, cluster.distribution.rows = len(some), rows.n
     cluster.distribution.notes.append("All rows were gathered, and the machine fitted in one place")
     machine.distribution_ = cluster.distribution
     return machine
+
+
+def looked_at(cluster: Cluster, parts: list[Any], columns: dict[str, list[Any]]) -> Partitions:
+    """Look at partitions of X, and of y and weights where they are given, where they lie."""
+    alone = [None] * len(parts)
+    pairs = zip(parts, *(columns.get(name, alone) for name in ("y", "sample_weight")), strict=True)
+    looks = [cluster.task(_look, number, *own, name="look") for number, own in enumerate(pairs)]
+    with saying_which(cluster, looks):
+        return Partitions(cluster, parts, cluster.run(looks))
+
+
+def refuse_infinite(cluster: Cluster, parts: list[Any]) -> None:
+    """Refuse partitions with numbers that are not finite, or no numbers."""
+    cluster.run(
+        [cluster.task(_refuse_infinite, k, part, name="finite") for k, part in enumerate(parts)]
+    )
 
 
 def _refuse(machine: Any, needed: int, rows: int) -> None:
@@ -102,6 +123,17 @@ def _look(number: int, X: Any, y: Any, weight: Any) -> Summary:
             weight=float(n if weight is None else np.sum(np.asarray(weight, dtype=np.float64))),
             outputs=outputs,
         )
+
+
+def _refuse_infinite(number: int, X: Any) -> None:
+    """Refuse a partition of floats that are not finite, or of complex numbers."""
+    with naming_partition(number):
+        dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", []))
+        kinds = {getattr(dtype, "kind", "") for dtype in dtypes}
+        if "c" in kinds:
+            raise ValueError("Complex data not supported")
+        if kinds == {"f"}:
+            assert_all_finite(X.data if sp.issparse(X) else X, input_name="X")
 
 
 def _nbytes(data: Any) -> int:

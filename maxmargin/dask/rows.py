@@ -272,6 +272,15 @@ class Partitions:
         return rows
 
     def _agree(self, machine: Any) -> None:
+        """Refuse partitions that do not go together; tells the machine what their columns are."""
+        self.refuse_unlike()
+        first = self.summaries[0]
+        machine.n_features_in_ = first.width
+        vars(machine).pop("feature_names_in_", None)
+        if first.names is not None:
+            machine.feature_names_in_ = np.asarray(first.names, dtype=object)
+
+    def refuse_unlike(self) -> None:
         """Refuse partitions that do not go together; leaves out those without rows."""
         whole = [s for s in self.summaries if s.n]
         if not whole:
@@ -296,10 +305,6 @@ class Partitions:
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         self.blocks = [b for b, s in zip(self.blocks, self.summaries, strict=True) if s.n]
         self.summaries, self.sizes = whole, [s.n for s in whole]
-        machine.n_features_in_ = first.width
-        vars(machine).pop("feature_names_in_", None)
-        if first.names is not None:
-            machine.feature_names_in_ = np.asarray(first.names, dtype=object)
 
     def _keep_what_fits(self) -> bool:
         """Keep as many partitions as have room beside those at work; whether that is all."""

@@ -22,8 +22,6 @@ from typing import Any, NamedTuple
 
 import dask
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin import memory
@@ -33,7 +31,7 @@ from maxmargin.dask.answers import answered, scored
 from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
 from maxmargin.dask.collections import in_columns, joined, partitions_of, pieces_of
 from maxmargin.dask.fits import fit_partitions
-from maxmargin.dask.rows import naming_partition
+from maxmargin.dask.gathered import looked_at, refuse_infinite
 from maxmargin.estimators.base import Estimator
 from maxmargin.estimators.collections import ANSWERS, is_collection
 from maxmargin.progress import Monitor
@@ -61,14 +59,6 @@ class RowsElsewhere:
             "scorer that looks at X itself needs them in memory: compute X, and search with "
             'joblib.parallel_config(backend="dask") if the client is to be used.'
         )
-
-
-class Look(NamedTuple):
-    """What a partition has."""
-
-    n: int
-    width: int
-    nbytes: int
 
 
 class WorkerMonitor(Monitor):
@@ -295,17 +285,18 @@ def _searched(search: Search, X: Any, y: Any, sample_weight: Any, **params: Any)
         params["sample_weight"] = sample_weight
     cluster, X = Cluster.active(), in_columns(X)
     parts = partitions_of(X)
-    ours = isinstance(search._searched(), Estimator)
-    looks = cluster.run([cluster.task(_look, part, k, ours) for k, part in enumerate(parts)])
-    _refuse_widths(looks)
-    _refuse_too_many(search, sum(look.nbytes for look in looks), cluster)
-    rows = [part for part, look in zip(parts, looks, strict=True) if look.n] or parts[:1]
-    sizes = tuple(look.n for look in looks)
+    looks = looked_at(cluster, parts, {})
+    sizes = tuple(summary.n for summary in looks.summaries)
+    looks.refuse_unlike()
+    if isinstance(search._searched(), Estimator):
+        refuse_infinite(cluster, parts)
+    _refuse_too_many(search, looks.nbytes, cluster)
+    rows = looks.blocks
     gathered = {name: _gathered(cluster, value, sizes, X, name) for name, value in params.items()}
     labels = _gathered(cluster, y, sizes, X, "y")
     if y is not None and not is_collection(y):
         y = pieces_of(y, sizes, X, "y")  # for the fit to all of the data
-    stand_in = RowsElsewhere(sum(sizes), looks[0].width)
+    stand_in = RowsElsewhere(looks.n, looks.n_features)
     cluster.distribution.partitions, cluster.distribution.rows = len(rows), len(stand_in)
 
     def together() -> Any:
@@ -377,35 +368,6 @@ class _Gathered(Place):
         if isinstance(estimator, Estimator):
             return _fitted_to(estimator, self.given, params)
         return super().fitted(estimator, X, y, params)
-
-
-def _look(part: Any, number: int, finite: bool) -> Look:
-    """Look at a partition, and refuse what no machine takes."""
-    with naming_partition(number):
-        if finite and _is_numeric(part):
-            assert_all_finite(part.data if sp.issparse(part) else part, input_name="X")
-        shape: tuple[int, ...] = getattr(part, "shape", (_num_samples(part),))
-        width = int(shape[1]) if len(shape) > 1 else 1
-        return Look(_num_samples(part), width, int(dask.sizeof.sizeof(part)))
-
-
-def _is_numeric(part: Any) -> bool:
-    dtypes = getattr(part, "dtypes", None)
-    found = [getattr(part, "dtype", None)] if dtypes is None else list(dtypes)
-    return all(getattr(dtype, "kind", "") == "f" for dtype in found)
-
-
-def _refuse_widths(looks: list[Look]) -> None:
-    whole = [(k, look.width) for k, look in enumerate(looks) if look.n]
-    if not whole:
-        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    first, width = whole[0]
-    for number, other in whole[1:]:
-        if other != width:
-            raise ValueError(
-                f"Partition {number} has {other} columns, and partition {first} has {width}: all "
-                "partitions of a collection must be alike."
-            )
 
 
 def _refuse_too_many(search: Search, nbytes: int, cluster: Cluster) -> None:

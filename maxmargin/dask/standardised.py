@@ -62,7 +62,8 @@ class Reading:
         """What is sought at each row, (n, m)."""
         if self.scheme is not None:
             return np.column_stack(self.scheme.signs(y))
-        return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        y = np.asarray(y, dtype=np.float64)
+        return y if y.ndim > 1 else y[:, None]
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from maxmargin.solution import Status
 _LOOSE = 100.0  # times tol, that a partition's own problem is solved to,
 _LOOSEST = 0.1  # but at most, in the units of a margin
 _INNER = 0.8  # of tol, that candidates are solved to: the others need some room, too
+_FINEST = 1e-3  # of tol, that they are solved to where a margin is to be known better than that
 _REACH = 0.03  # of the violation, by which rows may be right and still become candidates
 _FEW = 1 << 13  # rows that are candidates from the beginning: more solves would take longer
 _MOST = 4096  # rows that become candidates in a round, or as many as there are
@@ -102,8 +103,9 @@ class Chunking:
         """Solve, test and add candidates until nobody violates, or someone stops it."""
         new = self._first()
         last: Round | None = None
-        inner, idle = _INNER * self.tol, 0
+        goal, idle = self.tol, 0
         while True:
+            inner = _INNER * max(goal, _FINEST * self.tol) * 0.5**idle
             try:
                 last = self._round(new, last, inner)
             except StoppedError:
@@ -111,17 +113,18 @@ class Chunking:
                     last = self._round(new, None, inner, unstoppable=True)
                 break
             self._tell(last)
-            violation = self.form.violation(last.look)
-            if (violation <= self._goals(last)).all() or self._ended(last):
+            violation, goals = self._judged(last)
+            if (violation <= goals).all() or self._ended(last):
                 break
+            goal = float(goals[violation > goals].min())
             if self.saved is not None and self.saved.due(self.monitor.seconds):
                 self.saved.write(self._known(last))
             try:
-                new, count = self._pick(last, float(violation.max()))
+                new, count = self._pick(last, goal, float(violation.max()))
             except StoppedError:
                 break
             if not count:
-                idle, inner = idle + 1, 0.5 * inner
+                idle += 1
                 if idle == _IDLE or Status.STALLED in last.summary.solved.status:
                     break
         return self._outcome(last)
@@ -175,9 +178,9 @@ class Chunking:
         cluster.distribution.bytes_between += known.message_bytes * cluster.n_workers
         return Round(answer, message, tests, known, seen)
 
-    def _goals(self, last: Round) -> np.ndarray:
-        """Violation that each task may have."""
-        return self.form.goals(last.look, last.summary.solved.status, self.tol)
+    def _judged(self, last: Round) -> tuple[np.ndarray, np.ndarray]:
+        """Violation that each task has, and may have."""
+        return self.form.violation(last.look), self.form.goals(last.look, self.tol)
 
     def _ended(self, last: Round) -> bool:
         """Whether there is no more to be had: no time, no steps."""
@@ -186,7 +189,7 @@ class Chunking:
         statuses = last.summary.solved.status
         return any(status.stopped or status is Status.MAX_ITER for status in statuses)
 
-    def _pick(self, last: Round, violation: float) -> tuple[list[Delayed], int]:
+    def _pick(self, last: Round, goal: float, violation: float) -> tuple[list[Delayed], int]:
         """Let partitions choose new candidates; returns them and their number."""
         count = len(self.offsets)
         most = max(_MOST, last.summary.n)
@@ -200,7 +203,7 @@ class Chunking:
                 test,
                 levels,
                 last.message,
-                0.5 * self.tol - _REACH * min(violation, 1e300),
+                0.5 * goal - _REACH * min(violation, 1e300),
                 limit,
                 self.shared,
                 name="pick",
@@ -282,12 +285,7 @@ class Chunking:
             Status.CONVERGED
             if own <= goal
             else reason or (Status.STALLED if left is Status.CONVERGED else left)
-            for own, goal, left in zip(
-                self.form.violation(last.look),
-                self._goals(last),
-                summary.solved.status,
-                strict=True,
-            )
+            for own, goal, left in zip(*self._judged(last), summary.solved.status, strict=True)
         ]
         judged = self.form.judged(last.look, found, status, self.tol, summary.spectrum)
         return Outcome(support, variables, judged, summary, self.steps, self.chosen)

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from maxmargin.backends.cpu import spread_out
 from maxmargin.backends.cpu.dual.certificate import (
     Account,
-    KKTSums,
     accounted,
     errors,
     gap,
     kkt_state,
     kkt_sums,
     lengths,
-    noise_of,
     widen,
 )
-from maxmargin.backends.cpu.dual.kkt import Extremes
 from maxmargin.certificate import DualCertificate
 from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved
+from maxmargin.dask.kernel.looks import Gaps, Look, merged, noise
 from maxmargin.dask.kernel.updated import Updated
 from maxmargin.duals import DualProblem
 from maxmargin.duals.machines import _filled
@@ -48,23 +46,6 @@ _SEEN = 8  # rows of a partition that has nothing to solve, that become candidat
 _UPDATED = 1000  # rows from which known values are brought along, and not computed anew
 _KNOWN = 0.1  # violation, as a share of rho, up to which rho counts as known
 _SAME = 1e-9  # of the costs, by which a start may be moved and its values still be taken
-
-
-class Look(NamedTuple):
-    """What one look at the rows of a task tells: see KKTSums, and lengths of the certificate."""
-
-    sums: KKTSums
-    total: float
-    longest: float
-    common: float
-
-
-class Gaps(NamedTuple):
-    """Sums over the rows of a task: its gap, the doubt of it, and margins of the hard margin."""
-
-    between: float
-    doubt: float
-    margins: HardMargins
 
 
 class Tasks(ABC):
@@ -221,13 +202,17 @@ class DualForm(Form):
         for k, (rows, part) in enumerate(posed):
             problem = self._started(k, part, beta[k], e.near or decision is not None)
             if known and decision is not None:
-                moved = float(np.abs(problem.start - beta[k].ravel()).max(initial=0.0))
-                near = moved <= _SAME * float(np.abs(problem.start).max(initial=0.0))
-                if near:
+                moved = problem.start - beta[k].ravel()
+                size = float(np.abs(beta[k]).max(initial=0.0))
+                known = float(np.abs(moved).max(initial=0.0)) <= _SAME * size
+                if known:
                     values = np.zeros(gram.n)
                     values[rows] = decision[k][0]
+                    if moved.any():
+                        change = np.zeros(gram.n)
+                        change[rows] = problem.on_rows(moved, len(rows))
+                        values += gram.matvec(change, workers=e.workers)
                     problem = problem.started_from(problem.start, values)
-                known = known and near
             problems.append(replace(problem, gram_row=rows[problem.gram_row]))
         known = known and gram.n >= _UPDATED
         found, steps = solve_certified(gram, problems, self._solver(e, known), e.tol, e.workers)
@@ -241,13 +226,28 @@ class DualForm(Form):
         return Solved(
             beta=[own.beta.reshape(self.copies, -1) for own in found],
             decision=[
-                (own.decision if self.hard else own.recomputed).reshape(1, -1) for own in found
+                self._values(gram, problem, own, e).reshape(1, -1)
+                for problem, own in zip(problems, found, strict=True)
             ],
             steps=steps,
             status=[own.certificate.status for own in found],
             violation=max(own.certificate.kkt_violation for own in found),
             chosen=[own for own in e.monitor.chosen if not isinstance(own.method, Updated)],
         )
+
+    def _values(self, gram: Gram, problem: DualProblem, own: Evaluation, e: Errand) -> np.ndarray:
+        """Values of a task on all its rows, in float64.
+
+        A certificate needs no better than the solver's on some; the next round begins with all.
+        """
+        if self.hard:
+            return own.decision
+        values, rows = own.recomputed, own.unseen
+        if len(rows):
+            values = values.copy()
+            coef = problem.on_rows(own.solution.beta, gram.n)
+            values[rows] = gram.matvec(coef, own.rows[rows], e.workers)
+        return values
 
     def _started(self, k: int, part: DualProblem, beta: np.ndarray, known: bool) -> DualProblem:
         """Return a problem of candidates, begun where they are, with the sums of the whole."""
@@ -333,7 +333,7 @@ class DualForm(Form):
 
     def merged(self, looks: list[list[Look]]) -> list[Look]:
         """Add sums, and take extremes of extremes."""
-        return [_merged(list(of_task)) for of_task in zip(*looks, strict=True)]
+        return [merged(list(of_task)) for of_task in zip(*looks, strict=True)]
 
     def _state(self, k: int, look: Look) -> Any:
         """State of a task, whose sums must be those of the whole problem."""
@@ -350,13 +350,14 @@ class DualForm(Form):
         """Violation of each task."""
         return np.array([self._state(k, own).violation for k, own in enumerate(look)])
 
-    def goals(self, look: list[Look], status: list[Status], tol: float) -> np.ndarray:
-        """Have a margin that is not fixed known to a tenth, where it is not trivial."""
+    def goals(self, look: list[Look], tol: float) -> np.ndarray:
+        """Have a margin that is not fixed known to a tenth, where it is not zero to rounding."""
         goals = np.full(self.n_tasks, tol)
         for k, own in enumerate(look):
-            weights = self._readings(k).margin_weights
-            if weights.size and status[k] is Status.CONVERGED:
-                goals[k] = min(tol, _KNOWN * abs(float(weights @ self._state(k, own).levels)))
+            weights, known = self._readings(k).margin_weights, self._state(k, own)
+            margin = abs(float(weights @ known.levels)) if weights.size else 0.0
+            if margin > noise(own, known):
+                goals[k] = min(tol, _KNOWN * margin)
         return goals
 
     def levels(self, look: list[Look]) -> Arrays:
@@ -456,34 +457,6 @@ class DualForm(Form):
     def account(self, k: int, look: Look, gaps: Gaps) -> Account:
         """Put the account of a task together, from sums over all rows."""
         known, readings = self._state(k, look), self._readings(k)
-        noise = 0.0
-        if readings.margin_weights.size:
-            noise = noise_of(look.total, look.longest, look.common, known.size)
-        account = Account(*accounted(known, readings, gaps.between, gaps.doubt, noise))
+        doubt = noise(look, known) if readings.margin_weights.size else 0.0
+        account = Account(*accounted(known, readings, gaps.between, gaps.doubt, doubt))
         return account_of_hard_margin(account, gaps.margins) if self.hard else account
-
-
-def _merged(looks: list[Look]) -> Look:
-    sums = [look.sums for look in looks]
-    seen = [own.seen for own in sums]
-    return Look(
-        KKTSums(
-            Extremes(
-                np.max([own.highest for own in seen], axis=0),
-                np.min([own.lowest for own in seen], axis=0),
-                np.max([own.top for own in seen], axis=0),
-                np.max([own.bottom for own in seen], axis=0),
-                np.sum([own.total for own in seen], axis=0),
-                np.sum([own.free for own in seen], axis=0),
-            ),
-            np.sum([own.drift for own in sums], axis=0),
-            np.sum([own.amount for own in sums], axis=0),
-            float(sum(own.squared_norm for own in sums)),
-            float(sum(own.linear for own in sums)),
-            float(max(own.outside for own in sums)),
-            float(sum(own.size for own in sums)),
-        ),
-        float(sum(look.total for look in looks)),
-        max(look.longest for look in looks),
-        max(look.common for look in looks),
-    )

@@ -139,8 +139,8 @@ class Form(ABC):
     def violation(self, look: Any) -> np.ndarray:
         """Violation of each task's KKT conditions, from the look at all rows."""
 
-    def goals(self, look: Any, status: list[Status], tol: float) -> np.ndarray:
-        """Violation that each task's answer may have, given how its candidates were left."""
+    def goals(self, look: Any, tol: float) -> np.ndarray:
+        """Violation that each task's answer may have, from the look at all rows."""
         return np.full(self.n_tasks, tol)
 
     @abstractmethod
