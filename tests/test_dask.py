@@ -131,10 +131,11 @@ def test_frames_come_back_with_their_index():
 
 
 def test_regression_scores_are_those_of_all_rows_with_weights():
-    y, weight = X[:, 3], np.arange(50.0)
+    y = X[:, 3]
     model = maxmargin.SVR().fit(X[:, :3], y)
-    found = model.score(as_array(X[:, :3]), as_array(y), as_array(weight))
-    assert found == pytest.approx(model.score(X[:, :3], y, weight), rel=1e-12)
+    for weight in (np.arange(50.0), np.full(50, 0.01)):  # also where all weigh less than one row
+        found = model.score(as_array(X[:, :3]), as_array(y), as_array(weight))
+        assert found == pytest.approx(model.score(X[:, :3], y, weight), rel=1e-12)
 
 
 def test_every_estimator_takes_collections():

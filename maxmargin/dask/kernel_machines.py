@@ -21,7 +21,6 @@ from maxmargin.dask.kernel.saved import SavedFit, dealt
 from maxmargin.dask.kernel_parameters import resolve_kernel
 from maxmargin.dask.rows import Partitions, shell_of
 from maxmargin.evaluation import Evaluation
-from maxmargin.progress import Monitor
 from maxmargin.svm.base import KernelMachine
 from maxmargin.svm.classification import KernelClassifier
 from maxmargin.svm.one_class import OneClassSVM
@@ -36,7 +35,7 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
     kernel = machine._validated_kernel()
     _refuse(machine, kernel)
     with machine._watched() as monitor:
-        rows = _looked_at(machine, X, y, sample_weight, kernel, monitor)
+        rows = _looked_at(machine, X, y, sample_weight, kernel)
         shell = shell_of(machine)
         if rows.cluster.client is not None and shell.cache_size == "auto":
             shell.cache_size = rows.cluster.budget() / (1 << 21)
@@ -109,11 +108,9 @@ def _refuse(machine: Any, kernel: Any) -> None:
         )
 
 
-def _looked_at(
-    machine: Any, X: Any, y: Any, sample_weight: Any, kernel: Any, monitor: Monitor
-) -> Partitions:
+def _looked_at(machine: Any, X: Any, y: Any, sample_weight: Any, kernel: Any) -> Partitions:
     """Check the collections where they lie."""
-    options: dict[str, Any] = {"kernel": kernel, "stopped": lambda: None}
+    options: dict[str, Any] = {"kernel": kernel}
     if isinstance(machine, KernelClassifier):
         return Partitions.of(machine, X, y, sample_weight, classes=True, **options)
     if isinstance(machine, KernelRegressor):

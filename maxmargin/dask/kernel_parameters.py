@@ -8,7 +8,6 @@ moments, again with the answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,9 +46,7 @@ class Moments(NamedTuple):
             return cls(size, float(mean), float(sum(about)))
 
 
-def resolve_kernel(
-    machine: Any, kernel: Kernel, rows: Partitions, stopped: Callable[[], Any] = lambda: None
-) -> Kernel:
+def resolve_kernel(machine: Any, kernel: Kernel, rows: Partitions) -> Kernel:
     """Return a kernel in which what depends on the rows of all partitions is a number.
 
     Parameters
@@ -58,8 +55,6 @@ def resolve_kernel(
         Knows the names of the columns.
     kernel : Kernel
     rows : Partitions
-    stopped : callable
-        Says whether to stop.
 
     Returns
     -------
@@ -72,13 +67,13 @@ def resolve_kernel(
     if kernel.input is Input.VECTORS and not any(isinstance(k, Mapped) for k in inside):
         first = np.ones((1, rows.n_features), dtype=rows.summaries[0].dtype)
     else:
-        (first,) = rows.cluster.run([rows.map(_first_row)[0]], stopped)
+        (first,) = rows.cluster.run([rows.map(_first_row)[0]])
     asked = _Asked()
     seen = _DescribedViews(first, rows.n, asked)
     resolved = kernel.resolve(seen, names)
     if not asked.views:
         return resolved
-    asked.answers = rows.reduced(_moments, asked.views, combine=_together, stopped=stopped)
+    asked.answers = rows.reduced(_moments, asked.views, combine=_together)
     return kernel.resolve(seen, names)
 
 

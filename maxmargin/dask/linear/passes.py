@@ -19,6 +19,7 @@ from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.threads import ALONE, StoppedError, Workers, on_one_blas_thread
 from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.linear.vectors import Held, Place, RowVector
+from maxmargin.dask.reductions import added
 from maxmargin.dask.rows import Block, Group
 from maxmargin.risk import Penalty, RegularisedRisk, SoftmaxRisk
 
@@ -179,14 +180,3 @@ def _made(
     """Return a vector's numbers for each block of a group."""
     places = _places(blocks, firsts, sealed, names, held)
     return [place.value(sealed.args[0]) if place.risk.n else np.empty(0) for place in places]
-
-
-def added(parts: list[tuple]) -> tuple:
-    """Sum of tuples, entry by entry; those that are empty say nothing."""
-    parts = [part for part in parts if part]
-    if not parts:
-        return ()
-    total = list(parts[0])
-    for part in parts[1:]:
-        total = [a + b for a, b in zip(total, part, strict=True)]
-    return tuple(total)
