@@ -134,6 +134,13 @@ class Cluster:
             return list(self.client.persist(list(tasks)))
         return list(dask.persist(*tasks))
 
+    def give_up(self, tasks: Sequence[Delayed]) -> None:
+        """Cancel tasks that were to be kept: nobody waits for them any more."""
+        if self.client is not None:
+            from distributed import futures_of
+
+            self.client.cancel(futures_of(list(tasks)))
+
     def places(self, tasks: Sequence[Delayed]) -> tuple[list[int], list[int]]:
         """Return which worker has the result of each task that is kept, and threads of workers."""
         if self.client is None:

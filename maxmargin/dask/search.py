@@ -33,14 +33,13 @@ from maxmargin.dask.answers import answered, scored
 from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
 from maxmargin.dask.collections import in_columns, joined, partitions_of, pieces_of
 from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.monitors import TaskMonitor
 from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.base import Estimator
 from maxmargin.estimators.collections import ANSWERS, is_collection
-from maxmargin.progress import Monitor
 from maxmargin.selection.plan import Sharing
 from maxmargin.selection.scoring import Place, Result, Scoring, Watch, Work
 from maxmargin.selection.search import Search
-from maxmargin.solution import Status
 
 _ATTEMPTS = 3  # to send rows again that all workers have lost
 _LEAST = 1e-3  # seconds: no limit is shorter
@@ -69,16 +68,6 @@ class Look(NamedTuple):
     n: int
     width: int
     nbytes: int
-
-
-class WorkerMonitor(Monitor):
-    """Ends a piece of work when its time is over, or when nobody waits for it any more."""
-
-    def stopped(self) -> Status | None:
-        """Why to stop now, or None to go on."""
-        if self.reason is None and _cancelled():
-            self.reason = Status.INTERRUPTED
-        return super().stopped()
 
 
 class WorkersPlace(Place):
@@ -210,7 +199,7 @@ def score_piece(scoring: Scoring, X: Any, work: Work, until: float | None) -> An
         scoring.manners.X = X
     limit = None if until is None else max(until - time.time(), _LEAST)
     sharing = Sharing(len(scoring.splits))
-    watch = Watch.of(1, WorkerMonitor(limit), sharing)
+    watch = Watch.of(1, TaskMonitor(limit), sharing)
     results: list[Result] = []
     with _hearing() as said:
         try:
@@ -267,18 +256,6 @@ def _without_rows(scoring: Scoring) -> Scoring:
     sent.manners = copy.copy(scoring.manners)
     sent.manners.X = None
     return sent
-
-
-def _cancelled() -> bool:
-    """Whether the task of this thread was cancelled; its worker knows."""
-    from distributed import get_worker
-    from distributed.utils import thread_state
-
-    key = getattr(thread_state, "key", None)
-    if key is None:
-        return False
-    task = get_worker().state.tasks.get(key)
-    return task is None or task.state == "cancelled"
 
 
 # -- collections -------------------------------------------------------------------------------

@@ -20,12 +20,12 @@ from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.backends.views import Views
 from maxmargin.dask.kernel.candidates import Candidates, bytes_of
 from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved
+from maxmargin.dask.monitors import Caller, TaskMonitor
 from maxmargin.dask.rows import Block, naming_partition
 from maxmargin.estimators.expansion import KernelExpansion
 from maxmargin.evaluation import InseparableError
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.kernels import Validity
-from maxmargin.progress import Monitor
 
 _ANEW = 0.7  # of the support vectors, that may change before values are computed anew
 _WORST = 0.1  # share of the rows sent that are the worst, where not all violators are
@@ -46,11 +46,12 @@ class Order(NamedTuple):
     seconds: float | None  # that are left
     n_jobs: int | None
     near: bool = False  # whether to begin at the variables that candidates come with
+    caller: Caller | None = None  # who may want to stop
 
 
 def errand_of(order: Order, alone: bool = False) -> Errand:
     """Return what is asked, with the threads that there are here."""
-    monitor = Monitor(None if order.seconds is None else max(order.seconds, 1e-9))
+    monitor = TaskMonitor(None if order.seconds is None else max(order.seconds, 1e-9), order.caller)
     workers = Workers(1 if alone else _threads(order.n_jobs))
     return Errand(order.tol, order.max_iter, monitor, workers, order.near)
 
