@@ -16,12 +16,11 @@ import dask
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed
-from dask.sizeof import sizeof
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.dask.cluster import Cluster
+from maxmargin.dask.cluster import Cluster, size_of
 from maxmargin.dask.collections import (
     in_columns,
     is_array,
@@ -75,14 +74,9 @@ def answered(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
 
 def sent(cluster: Cluster, machine: Any) -> Any:
     """Return a fitted machine as an argument of many tasks: sent to every worker once."""
-    if cluster.client is not None and _size(machine) >= _LARGE:
+    if cluster.client is not None and size_of(machine) >= _LARGE:
         return cluster.share(machine)
     return dask.delayed(machine, traverse=False, pure=False)
-
-
-def _size(machine: Any) -> int:
-    """Bytes of a model's arrays."""
-    return sum(map(sizeof, vars(machine).values()))
 
 
 def _task(function: Any, *args: Any) -> Delayed:
@@ -196,7 +190,7 @@ def scored(machine: Any, X: Any, y: Any = None, sample_weight: Any = None) -> fl
     _refuse_width(machine, X)
     sizes, parts = sizes_of(X), partitions_of(X)
     columns = [
-        [None] * len(parts) if data is None else pieces_of(data, sizes, X, name)
+        [None] * len(parts) if data is None else pieces_of(data, sizes, name)
         for name, data in (("y", y), ("sample_weight", sample_weight))
     ]
     usual = _USUAL.get(unwrap(type(machine).score))

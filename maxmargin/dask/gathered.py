@@ -14,6 +14,7 @@ from typing import Any
 import dask
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _num_samples
 
 from maxmargin import memory
@@ -41,11 +42,11 @@ def fit_gathered(machine: Any, X: Any, y: Any, sample_weight: Any, **options: An
     sizes, parts = sizes_of(X), partitions_of(X)
     given = {"y": y, "sample_weight": sample_weight}
     columns = {
-        name: pieces_of(data, sizes, X, name) for name, data in given.items() if data is not None
+        name: pieces_of(data, sizes, name) for name, data in given.items() if data is not None
     }
     alone = [None] * len(parts)
     looks = [
-        cluster.task(_look, number, *own, name="look")
+        cluster.task(look_at, number, *own, name="look")
         for number, own in enumerate(
             zip(parts, *(columns.get(name, alone) for name in given), strict=True)
         )
@@ -81,10 +82,14 @@ def _refuse(machine: Any, needed: int, rows: int) -> None:
         )
 
 
-def _look(number: int, X: Any, y: Any, weight: Any) -> Summary:
-    """Say what a partition is."""
+def look_at(
+    number: int, X: Any, y: Any = None, weight: Any = None, finite: bool = False
+) -> Summary:
+    """Say what a partition is; where it has to be ``finite``, other numbers are refused."""
     with naming_partition(number):
         n = _num_samples(X)
+        if finite and is_numeric(X):
+            assert_all_finite(X.data if sp.issparse(X) else X, input_name="X")
         for name, other in (("y", y), ("sample_weight", weight)):
             if other is not None and _num_samples(other) != n:
                 raise ValueError(f"X has {n} rows and {name} has {_num_samples(other)}.")

@@ -15,33 +15,31 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
 import dask
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.allocation import keeping_memory
 from maxmargin.dask.answers import answered, scored
-from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
+from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.collections import in_columns, joined, partitions_of, pieces_of
 from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.gathered import look_at
 from maxmargin.dask.monitors import TaskMonitor
-from maxmargin.dask.rows import naming_partition
+from maxmargin.dask.rows import agreeing
 from maxmargin.estimators.base import Estimator
 from maxmargin.estimators.collections import ANSWERS, is_collection
 from maxmargin.selection.plan import Sharing
 from maxmargin.selection.scoring import Place, Result, Scoring, Watch, Work
 from maxmargin.selection.search import Search
 
-_ATTEMPTS = 3  # to send rows again that all workers have lost
 _LEAST = 1e-3  # seconds: no limit is shorter
 
 
@@ -62,14 +60,6 @@ class RowsElsewhere:
         )
 
 
-class Look(NamedTuple):
-    """What a partition has."""
-
-    n: int
-    width: int
-    nbytes: int
-
-
 class WorkersPlace(Place):
     """The workers of a client, for one search.
 
@@ -82,37 +72,23 @@ class WorkersPlace(Place):
         self.X: Any = None
 
     def results(self, scoring: Scoring, work: Work, watch: Watch) -> Iterator[Result]:
-        """Yield the results of the pieces as they come; what is lost on the way is done again."""
+        """Yield the results of the pieces as they come."""
         cluster = self.cluster
         scoring.keeps = True
         scoring.budget = cluster.budget() // max(cluster.n_threads // cluster.n_workers, 1)
-        left = dict(enumerate(scoring.pieces(work, cluster.n_threads)))
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                for number, answer in self._answers(scoring, left, watch):
-                    del left[number]
-                    yield from _told(answer, watch.sharing)
-                break
-            except Exception as error:
-                if not _is_loss(error):
-                    raise
-                if attempt == _ATTEMPTS:
-                    raise cluster._lost() from error
-                self.X = None
+        with cluster.telling_losses():
+            for answer in self._answers(scoring, scoring.pieces(work, cluster.n_threads), watch):
+                yield from _told(answer, watch.sharing)
         watch.workers.check()
 
-    def _answers(
-        self, scoring: Scoring, pieces: dict[int, Work], watch: Watch
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield the answers of the workers to pieces of work, with their numbers."""
-        from distributed import wait
-
+    def _answers(self, scoring: Scoring, pieces: Iterable[Work], watch: Watch) -> Iterator[Answer]:
+        """Yield the answers of the workers to pieces of work, as they come."""
         client, monitor = self.cluster.client, watch.monitor
         X, shared = self._sent_rows(scoring.manners.X), self.cluster.share(_without_rows(scoring))
         limit = monitor.time_limit
         until = None if limit is None else time.time() + limit - monitor.seconds
         search = uuid.uuid4().hex
-        futures = {
+        futures = [
             client.submit(
                 score_piece,
                 shared,
@@ -122,25 +98,20 @@ class WorkersPlace(Place):
                 key=f"maxmargin-search-{search}-{number}",
                 priority=-number,
                 pure=False,
-            ): number
-            for number, piece in pieces.items()
-        }
+            )
+            for number, piece in enumerate(pieces)
+        ]
         self.cluster.distribution.rounds += 1
         try:
             while futures:
-                done: set = set()
-                with suppress(TimeoutError):
-                    done = wait(list(futures), _INTERVAL, return_when="FIRST_COMPLETED").done
-                for future in done:
-                    answer = future.result()
-                    yield futures.pop(future), answer
+                for future in self.cluster.wait(futures, monitor.stopped, "FIRST_COMPLETED"):
+                    futures.remove(future)
+                    yield future.result()
                 if futures and monitor.stopped():
                     raise StoppedError
-                if client.status not in ("running", "connecting"):
-                    raise self.cluster._lost()
         finally:
             if futures:
-                client.cancel(list(futures))
+                client.cancel(futures)
 
     def _sent_rows(self, X: Any) -> Any:
         if self.X is None:
@@ -269,16 +240,21 @@ def _searched(search: Search, X: Any, y: Any, sample_weight: Any, **params: Any)
     cluster, X = Cluster.active(), in_columns(X)
     parts = partitions_of(X)
     ours = isinstance(search._searched(), Estimator)
-    looks = cluster.run([cluster.task(_look, part, k, ours) for k, part in enumerate(parts)])
-    _refuse_widths(looks)
+    looks = cluster.run(
+        [
+            cluster.task(look_at, k, part, None, None, ours, name="look")
+            for k, part in enumerate(parts)
+        ]
+    )
+    whole = agreeing(looks)
     _refuse_too_many(search, sum(look.nbytes for look in looks), cluster)
-    rows = [part for part, look in zip(parts, looks, strict=True) if look.n] or parts[:1]
+    rows = [parts[look.number] for look in whole]
     sizes = tuple(look.n for look in looks)
-    gathered = {name: _gathered(cluster, value, sizes, X, name) for name, value in params.items()}
-    labels = _gathered(cluster, y, sizes, X, "y")
+    gathered = {name: _gathered(cluster, value, sizes, name) for name, value in params.items()}
+    labels = _gathered(cluster, y, sizes, "y")
     if y is not None and not is_collection(y):
-        y = pieces_of(y, sizes, X, "y")  # for the fit to all of the data
-    stand_in = RowsElsewhere(sum(sizes), looks[0].width)
+        y = pieces_of(y, sizes, "y")  # for the fit to all of the data
+    stand_in = RowsElsewhere(sum(sizes), whole[0].width)
     cluster.distribution.partitions, cluster.distribution.rows = len(rows), len(stand_in)
 
     def together() -> Any:
@@ -352,35 +328,6 @@ class _Gathered(Place):
         return super().fitted(estimator, X, y, params)
 
 
-def _look(part: Any, number: int, finite: bool) -> Look:
-    """Look at a partition, and refuse what no machine takes."""
-    with naming_partition(number):
-        if finite and _is_numeric(part):
-            assert_all_finite(part.data if sp.issparse(part) else part, input_name="X")
-        shape: tuple[int, ...] = getattr(part, "shape", (_num_samples(part),))
-        width = int(shape[1]) if len(shape) > 1 else 1
-        return Look(_num_samples(part), width, int(dask.sizeof.sizeof(part)))
-
-
-def _is_numeric(part: Any) -> bool:
-    dtypes = getattr(part, "dtypes", None)
-    found = [getattr(part, "dtype", None)] if dtypes is None else list(dtypes)
-    return all(getattr(dtype, "kind", "") == "f" for dtype in found)
-
-
-def _refuse_widths(looks: list[Look]) -> None:
-    whole = [(k, look.width) for k, look in enumerate(looks) if look.n]
-    if not whole:
-        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-    first, width = whole[0]
-    for number, other in whole[1:]:
-        if other != width:
-            raise ValueError(
-                f"Partition {number} has {other} columns, and partition {first} has {width}: all "
-                "partitions of a collection must be alike."
-            )
-
-
 def _refuse_too_many(search: Search, nbytes: int, cluster: Cluster) -> None:
     room = cluster.budget()
     if nbytes > room:
@@ -393,11 +340,11 @@ def _refuse_too_many(search: Search, nbytes: int, cluster: Cluster) -> None:
         )
 
 
-def _gathered(cluster: Cluster, data: Any, sizes: tuple, X: Any, name: str) -> Any:
+def _gathered(cluster: Cluster, data: Any, sizes: tuple, name: str) -> Any:
     """Return targets, weights or groups in memory; what is no collection as it is."""
     if not is_collection(data):
         return data
-    parts = cluster.run([cluster.task(list, pieces_of(data, sizes, X, name), name="gather")])[0]
+    parts = cluster.run([cluster.task(list, pieces_of(data, sizes, name), name="gather")])[0]
     whole = joined([part for part in parts if _num_samples(part)] or parts[:1])
     return whole if hasattr(whole, "iloc") else np.asarray(whole)
 
