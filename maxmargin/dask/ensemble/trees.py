@@ -263,16 +263,13 @@ class Growing:
             getattr(forest, "class_weight", None) == "balanced_subsample",
         )
 
-    def trees(self, first: int) -> tuple[list, bool]:
+    def trees(self, first: int) -> list[Any]:
         """Grow the trees from a number on, as many as there is time for, one at least."""
         grown: list[Any] = []
         wanted, whole = self.forest.n_estimators, self._whole()
         at_once = _TOGETHER if self.forest.time_limit is None else self.cluster.n_threads
         most = 4 * self.cluster.n_threads if whole is not None else _TOGETHER
-        while first + len(grown) < wanted and not (grown and self.monitor.stopped()):
-            begin = first + len(grown)
-            if begin and self.monitor.stopped():
-                break
+        while (begin := first + len(grown)) < wanted and not (begin and self.monitor.stopped()):
             numbers = list(range(begin, min(begin + max(min(at_once, most), 1), wanted)))
             stopped = self.monitor.stopped if begin else lambda: None
             try:
@@ -284,8 +281,7 @@ class Growing:
                 break
             self.monitor.report_parts("ExtraTrees", first + len(grown), wanted, "trees")
             at_once *= 2
-        machines = [keep_tree(self.forest._tree(), tree, self.goal) for tree in grown]
-        return machines, False
+        return [keep_tree(self.forest._tree(), tree, self.goal) for tree in grown]
 
     def _whole(self) -> Delayed | None:
         """All rows on one worker, and from there on others, if they have room."""
@@ -382,8 +378,7 @@ def fit_forest(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         machine._refuse(data.rows.n, data.rows.n_features, known, before)
         count_of_features(machine.max_features, data.rows.n_features)
         growing = Growing(machine, data, monitor)
-        grown, cut_short = growing.trees(len(known))
-        machine._keep(known + grown, cut_short, monitor)
+        machine._keep(known + growing.trees(len(known)), False, monitor)
     if machine.oob_score:
         growing.score_out_of_bag(machine.estimators_)
     machine.distribution_ = growing.cluster.distribution
