@@ -18,7 +18,7 @@ from maxmargin.dask.kernel.forms import Form
 from maxmargin.dask.kernel.machines import form_of
 from maxmargin.dask.kernel.parts import Known
 from maxmargin.dask.kernel.saved import SavedFit, dealt
-from maxmargin.dask.kernel_parameters import resolve_kernel
+from maxmargin.dask.kernel_parameters import refuse_pairs, resolve_kernel
 from maxmargin.dask.rows import Partitions, shell_of
 from maxmargin.evaluation import Evaluation
 from maxmargin.svm.base import KernelMachine
@@ -79,11 +79,7 @@ def _begun(
 def _refuse(machine: Any, kernel: Any) -> None:
     """Refuse what needs all rows in one place."""
     name = type(machine).__name__
-    if kernel.pairwise:
-        raise ValueError(
-            "A precomputed kernel is a matrix of all rows against all rows, which partitions of "
-            "rows do not have: give the data and a kernel, or compute the matrix and fit in memory."
-        )
+    refuse_pairs(kernel)
     if machine.norm_bound is not None:
         raise ValueError(
             f"{name}(norm_bound=...) is not fitted to Dask collections: use C or lam there, or "
