@@ -101,6 +101,7 @@ class Chunking:
         self.offsets = [int(offset) for offset in self.rows.offsets]
         self.steps = np.zeros(self.form.n_tasks, dtype=np.int64)
         self.shared = self.cluster.share(self.form)
+        self.monitor.interval = 0.0  # rounds are few: who listens is told of each
 
     # -- the loop ------------------------------------------------------------------------------
 
