@@ -21,6 +21,7 @@ dd = pytest.importorskip("dask.dataframe")
 pytest.importorskip("distributed")
 
 from maxmargin.dask import PartitionError, Partitions  # noqa: E402
+from maxmargin.dask.cluster import size_of  # noqa: E402
 
 X, index = load_iris(return_X_y=True)
 X, index = X[::3], index[::3]  # sorted by class: the first partitions have one class each
@@ -158,10 +159,19 @@ def test_several_answers_are_refused():
 
 
 def test_regression_scores_are_those_of_all_rows_with_weights():
-    y, weight = X[:, 3], np.arange(50.0)
+    y = X[:, 3]
     model = maxmargin.SVR().fit(X[:, :3], y)
-    found = model.score(as_array(X[:, :3]), as_array(y), as_array(weight))
-    assert found == pytest.approx(model.score(X[:, :3], y, weight), rel=1e-12)
+    for weight in (np.arange(50.0), np.full(50, 0.01)):  # also where all weigh less than one row
+        found = model.score(as_array(X[:, :3]), as_array(y), as_array(weight))
+        assert found == pytest.approx(model.score(X[:, :3], y, weight), rel=1e-12)
+
+
+def test_bytes_moved_are_those_of_all_that_is_inside():
+    model = maxmargin.SVC().fit(as_array(X), as_array(names))
+    assert model.distribution_.bytes_to_client > model.support_vectors_.nbytes
+    forest = maxmargin.ExtraTreesClassifier(n_estimators=3).fit(X, names)
+    nodes = sum(tree.tree_.nodes.tests.nbytes for tree in forest.estimators_)
+    assert nodes < size_of([forest, forest]) < 100 * nodes
 
 
 def test_every_estimator_takes_collections():

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -112,6 +113,20 @@ def test_interrupts_leave_a_model_and_are_raised(client, at_round, heard):
     with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="interrupted"):
         model.fit(*rows())
     assert model.predict(X).shape == (600,)
+
+
+def test_an_interrupt_in_the_middle_of_a_solve_ends_it(client, monkeypatch, heard):
+    """The model is there at once, and no worker goes on with what nobody waits for."""
+    monkeypatch.setattr(chunking, "_FEW", 1 << 20)
+    points, labels = RANDOM.normal(size=(6000, 4)), RANDOM.integers(0, 2, size=6000)
+    model = SVC(C=1e6, tol=1e-10)  # takes minutes
+    began = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
+    began.start()
+    with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit(da.from_array(points, chunks=(3000, 4)), da.from_array(labels, chunks=3000))
+    assert model.predict(X).shape == (600,)
+    for worker in client.scheduler_info(n_workers=-1)["workers"]:
+        client.submit(int, workers=[worker], pure=False).result(timeout=20)
 
 
 def test_a_closed_client_is_said():

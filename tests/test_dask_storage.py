@@ -330,3 +330,13 @@ def test_zarr(tmp_path):
     model.decision_function(dX).to_zarr(str(tmp_path / "values.zarr"))
     written = da.from_zarr(str(tmp_path / "values.zarr")).compute()
     np.testing.assert_allclose(written, reference.decision_function(X), rtol=1e-3, atol=1e-3)
+
+
+def test_blocks_of_no_rows_and_records_with_names_are_refused(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="rows must be 1 at least"):
+        read_npy(tmp_path / "X.npy", rows=0)
+    with pytest.warns(UserWarning, match="format 3.0"):
+        np.save(tmp_path / "records.npy", np.zeros(3, dtype=[("\u03b1", float)]))
+    with pytest.raises(ValueError, match=r"records.npy is no .npy file \(its version is \(3, 0\)"):
+        read_npy(tmp_path / "records.npy")

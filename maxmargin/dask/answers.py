@@ -8,19 +8,19 @@ list of delayed objects for a list.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from inspect import unwrap
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed
-from dask.sizeof import sizeof
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from maxmargin.dask.cluster import Cluster
+from maxmargin.dask.cluster import Cluster, size_of
 from maxmargin.dask.collections import (
     in_columns,
     is_array,
@@ -31,6 +31,7 @@ from maxmargin.dask.collections import (
     pieces_of,
     sizes_of,
 )
+from maxmargin.dask.reductions import summed
 from maxmargin.dask.rows import naming_partition
 from maxmargin.estimators.warn import warn
 
@@ -79,14 +80,9 @@ def answered(machine: Any, name: str, X: Any, options: dict[str, Any]) -> Any:
 
 def sent(cluster: Cluster, machine: Any) -> Any:
     """Return a fitted machine as an argument of many tasks: sent to every worker once."""
-    if cluster.client is not None and _size(machine) >= _LARGE:
+    if cluster.client is not None and size_of(machine) >= _LARGE:
         return cluster.share(machine)
     return dask.delayed(machine, traverse=False, pure=False)
-
-
-def _size(machine: Any) -> int:
-    """Bytes of a model's arrays."""
-    return sum(map(sizeof, vars(machine).values()))
 
 
 def _task(function: Any, *args: Any) -> Delayed:
@@ -213,24 +209,19 @@ def scored(machine: Any, X: Any, y: Any = None, sample_weight: Any = None) -> fl
     _refuse_width(machine, X)
     sizes, parts = sizes_of(X), partitions_of(X)
     columns = [
-        [None] * len(parts) if data is None else pieces_of(data, sizes, X, name)
+        [None] * len(parts) if data is None else pieces_of(data, sizes, name)
         for name, data in (("y", y), ("sample_weight", sample_weight))
     ]
-    usual, model = unwrap(type(machine).score), sent(cluster, machine)
-    if usual is ClassifierMixin.score:
-        look: Any = _right
-    elif usual is RegressorMixin.score:
-        look = _moments
-    else:
+    usual = _USUAL.get(unwrap(type(machine).score))
+    if usual is None:
         return _scored_together(machine, parts, *columns)
+    (look, combine, said), model = usual, sent(cluster, machine)
     tasks = [
         cluster.task(look, model, number, *own, name="score")
         for number, own in enumerate(zip(parts, *columns, strict=True))
     ]
-    (sums,) = cluster.run([cluster.total(tasks, _merged)])
-    if usual is ClassifierMixin.score:
-        return float(sums[1] / sums[0])
-    return _explained(sums)
+    (sums,) = cluster.run([cluster.total(tasks, combine)])
+    return said(sums)
 
 
 def _scored_together(machine: Any, parts: list, *columns: list) -> float:
@@ -242,47 +233,67 @@ def _scored_together(machine: Any, parts: list, *columns: list) -> float:
 
 
 def _right(model: Any, number: int, X: Any, y: Any, weight: Any) -> np.ndarray:
-    """Sum of the weights of a partition's rows, and of those with the right class, for a merge."""
+    """Weight of a partition's rows, and of those that get the right class."""
     if not _num_samples(X):
-        return np.zeros((1, 2))
+        return np.zeros(2)
     with naming_partition(number):
         right = np.asarray(model.predict(X)) == np.asarray(y).ravel()
         w = np.ones(len(right)) if weight is None else np.asarray(weight, float).ravel()
-        return np.array([[w.sum(), float(w @ right)]])
+        return np.array([w.sum(), w @ right])
 
 
-def _moments(model: Any, number: int, X: Any, y: Any, weight: Any) -> np.ndarray:
-    """Weight, mean, sum of squares about it and of residuals, for each output of a partition."""
+def _accuracy(sums: np.ndarray) -> float:
+    """Weight of the rows that get the right class, as a share."""
+    return float(sums[1] / sums[0])
+
+
+class _Moments(NamedTuple):
+    """Rows and their weight; for each output the mean, squares about it and of residuals."""
+
+    n: int
+    weight: float
+    mean: np.ndarray
+    about: np.ndarray
+    left: np.ndarray
+
+
+def _moments(model: Any, number: int, X: Any, y: Any, weight: Any) -> _Moments:
+    """Moments of a partition's targets and residuals."""
     true = np.asarray(y, dtype=np.float64)
     true = true[:, None] if true.ndim == 1 else true
+    nothing = np.zeros(true.shape[1])
     if not len(true):
-        return np.zeros((true.shape[1], 4))
+        return _Moments(0, 0.0, nothing, nothing, nothing)
     with naming_partition(number):
         said = np.asarray(model.predict(X), dtype=np.float64).reshape(true.shape)
         w = np.ones(len(true)) if weight is None else np.asarray(weight, float).ravel()
-        total = w.sum()
-        mean = (w @ true) / total if total else np.zeros(true.shape[1])
-        about, left = w @ (true - mean) ** 2, w @ (true - said) ** 2
-        return np.array([np.full(len(mean), total), mean, about, left]).T
+        total = float(w.sum())
+        mean = (w @ true) / total if total else nothing
+        return _Moments(len(w), total, mean, w @ (true - mean) ** 2, w @ (true - said) ** 2)
 
 
-def _merged(parts: list[np.ndarray]) -> np.ndarray:
-    """Put sums, or means and squares about them (Chan, Golub and LeVeque, 1983), together."""
-    if parts[0].ndim == 1 or parts[0].shape[1] == 2:
-        return np.sum([np.atleast_2d(part) for part in parts], axis=0)[0]
-    stacked = np.array([part for part in parts if part[0, 0] > 0] or parts[:1])
-    w = stacked[:, :, 0]
-    total = w.sum(axis=0)
-    mean = (w * stacked[:, :, 1]).sum(axis=0) / np.where(total > 0, total, 1.0)
-    about = (stacked[:, :, 2] + w * (stacked[:, :, 1] - mean) ** 2).sum(axis=0)
-    return np.array([total, mean, about, stacked[:, :, 3].sum(axis=0)]).T
+def _merged(parts: list[_Moments]) -> _Moments:
+    """Moments of all parts (Chan, Golub and LeVeque, 1983)."""
+    some = [part for part in parts if part.weight > 0] or parts[:1]
+    w, mean = np.array([part.weight for part in some]), np.array([part.mean for part in some])
+    total = float(w.sum())
+    middle = w @ mean / (total or 1.0)
+    about = np.sum([part.about for part in some], axis=0) + w @ (mean - middle) ** 2
+    left = np.sum([part.left for part in some], axis=0)
+    return _Moments(sum(part.n for part in parts), total, middle, about, left)
 
 
-def _explained(sums: np.ndarray) -> float:
+def _explained(sums: _Moments) -> float:
     """The coefficient of determination, mean over the outputs, as scikit-learn has it."""
-    if not sums[0, 0] > 1:
+    if sums.n < 2:
         warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning)
         return float("nan")
-    _, _, about, left = sums.T
+    about, left = sums.about, sums.left
     exact = np.where(left > 0, 0.0, 1.0)
     return float(np.mean(np.where(about > 0, 1.0 - left / np.where(about > 0, about, 1.0), exact)))
+
+
+_USUAL: dict[Any, tuple[Callable, Callable, Callable]] = {  # looks, what combines them, the score
+    ClassifierMixin.score: (_right, summed, _accuracy),
+    RegressorMixin.score: (_moments, _merged, _explained),
+}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import dask
@@ -134,6 +135,13 @@ class Cluster:
             return list(self.client.persist(list(tasks)))
         return list(dask.persist(*tasks))
 
+    def give_up(self, tasks: Sequence[Delayed]) -> None:
+        """Cancel tasks that were to be kept: nobody waits for them any more."""
+        if self.client is not None:
+            from distributed import futures_of
+
+            self.client.cancel(futures_of(list(tasks)))
+
     def places(self, tasks: Sequence[Delayed]) -> tuple[list[int], list[int]]:
         """Return which worker has the result of each task that is kept, and threads of workers."""
         if self.client is None:
@@ -143,6 +151,8 @@ class Cluster:
         futures = futures_of(list(tasks))
         wait(futures)
         owners, workers = self.client.who_has(futures), self._workers()
+        if not workers:  # until others come
+            return [0] * len(tasks), [1]
         order = {address: k for k, address in enumerate(workers)}
         has = {key: [order[w] for w in there if w in order] for key, there in owners.items()}
         where = [(has.get(task.key) or [k % len(order)])[0] for k, task in enumerate(tasks)]
@@ -153,30 +163,20 @@ class Cluster:
         tasks = list(tasks)
         self.distribution.rounds += 1
         results = self._run_on_client(tasks, stopped) if self.client else _run_here(tasks, stopped)
-        self.distribution.bytes_to_client += sum(map(sizeof, results))
+        self.distribution.bytes_to_client += size_of(results)
         return results
 
     def _run_on_client(self, tasks: list[Delayed], stopped: Callable[[], Any]) -> list[Any]:
-        from distributed import wait
-
-        began, said = time.monotonic(), False
-        try:
+        with self.telling_losses():
             futures = self.client.compute(tasks)
-            while True:
-                try:
-                    with self.client.as_current():  # also in threads of ours
-                        wait(futures, timeout=_INTERVAL)
-                    break
-                except TimeoutError:
-                    if stopped():
-                        self.client.cancel(futures)
-                        raise StoppedError from None
-                    if self.client.status not in ("running", "connecting"):
-                        raise self._lost() from None
-                    if not said and time.monotonic() - began > _PATIENCE:
-                        said = True
-                        self._say_if_deserted()
+            self.wait(futures, stopped)
             return self.client.gather(futures)
+
+    @contextmanager
+    def telling_losses(self) -> Iterator[None]:
+        """Say in a sentence that the cluster is lost, or its workers, one after the other."""
+        try:
+            yield
         except Exception as error:
             if _is_loss(error):
                 raise self._lost() from error
@@ -186,6 +186,30 @@ class Cluster:
                     "memory: make partitions smaller, or give workers a higher memory_limit."
                 ) from error
             raise
+
+    def wait(
+        self, futures: list[Any], stopped: Callable[[], Any], until: str = "ALL_COMPLETED"
+    ) -> set[Any]:
+        """Wait for futures, or ``until="FIRST_COMPLETED"``; returns those that are done.
+
+        Where somebody says stop they are cancelled, and ``StoppedError`` is raised.
+        """
+        from distributed import wait
+
+        began, said = time.monotonic(), False
+        while True:
+            try:
+                with self.client.as_current():  # also in threads of ours
+                    return wait(futures, _INTERVAL, until).done
+            except TimeoutError:
+                if stopped():
+                    self.client.cancel(futures)
+                    raise StoppedError from None
+                if self.client.status not in ("running", "connecting"):
+                    raise self._lost() from None
+                if not said and time.monotonic() - began > _PATIENCE:
+                    said = True
+                    self._say_if_deserted()
 
     def _say_if_deserted(self) -> None:
         if not self._workers():
@@ -199,7 +223,10 @@ class Cluster:
         """Return which of some tasks fails, tried one after the other; None where none does."""
         for k, task in enumerate(tasks):
             try:
-                self.client.compute(task).result() if self.client else dask.compute(task)
+                with self.telling_losses():
+                    self.client.compute(task).result() if self.client else dask.compute(task)
+            except ClusterError:
+                raise
             except Exception:
                 return k
         return None
@@ -213,14 +240,16 @@ class Cluster:
         )
 
     def once(self, value: Any) -> Any:
-        """Return a value as an argument of many tasks: a large one is in their graph once."""
-        size = sizeof(value)
+        """Return a value as an argument of the tasks of a pass; a large one is shared by them."""
+        size = size_of(value)
+        if size >= _LARGE:
+            return self.share(value)
         self.distribution.bytes_to_workers += size * self.n_workers
-        return value if size < _LARGE else dask.delayed(value, traverse=False, pure=False)
+        return value
 
     def share(self, value: Any) -> Any:
-        """Send a value to the workers once, for many tasks to use."""
-        self.distribution.bytes_to_workers += sizeof(value) * self.n_workers
+        """Send a value to the workers once, for the tasks of many passes to use."""
+        self.distribution.bytes_to_workers += size_of(value) * self.n_workers
         if self.client is None:
             return dask.delayed(value, traverse=False, pure=False)
         # a task, and not scattered: what a worker loses of those, nobody can make again
@@ -233,6 +262,25 @@ class _Sealed:
 
     def __init__(self, inside: Any) -> None:
         self.inside = inside
+
+
+def size_of(value: Any) -> int:
+    """Bytes of a value with all that is inside of it; Dask's own measure stops at classes."""
+    found, waiting, seen = 0, [value], set()
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, list | tuple | set):
+            waiting += one
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif type(one).__module__.startswith(("maxmargin", "sklearn")) and hasattr(one, "__dict__"):
+            waiting += vars(one).values()
+        else:
+            found += sizeof(one)
+    return found
 
 
 def _opened(sealed: _Sealed) -> Any:

@@ -77,7 +77,7 @@ def _frame_partitions(data: Any) -> list[Delayed]:
     return parts
 
 
-def pieces_of(data: Any, sizes: Sizes, like: Any, name: str) -> list[Any]:
+def pieces_of(data: Any, sizes: Sizes, name: str) -> list[Any]:
     """Return the partitions of y or of weights that belong to those of X.
 
     They may be a collection with as many partitions, an array whose chunks can be cut as X's are,

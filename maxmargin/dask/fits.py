@@ -65,7 +65,7 @@ def learn(machine: Any, X: Any, y: Any = None, **options: Any) -> Any:
     sizes, parts = sizes_of(X), partitions_of(X)
     pieces = {"y": y, "sample_weight": options.pop("sample_weight", None)}
     columns = {
-        name: pieces_of(data, sizes, X, name) for name, data in pieces.items() if data is not None
+        name: pieces_of(data, sizes, name) for name, data in pieces.items() if data is not None
     }
     for number, part in enumerate(parts):
         own = [columns[name][number] for name in columns]

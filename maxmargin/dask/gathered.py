@@ -49,7 +49,7 @@ def fit_gathered(machine: Any, X: Any, y: Any, sample_weight: Any, **options: An
     sizes, parts = sizes_of(X), partitions_of(X)
     given = {"y": y, "sample_weight": sample_weight}
     columns = {
-        name: pieces_of(data, sizes, X, name) for name, data in given.items() if data is not None
+        name: pieces_of(data, sizes, name) for name, data in given.items() if data is not None
     }
     rows = looked_at(cluster, parts, columns)
     rows._agree(machine)

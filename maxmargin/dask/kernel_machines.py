@@ -20,7 +20,7 @@ from maxmargin.dask.kernel.forms import Form
 from maxmargin.dask.kernel.machines import form_of, form_of_part
 from maxmargin.dask.kernel.parts import Known
 from maxmargin.dask.kernel.saved import SavedFit, dealt
-from maxmargin.dask.kernel_parameters import resolve_kernel
+from maxmargin.dask.kernel_parameters import refuse_pairs, resolve_kernel
 from maxmargin.dask.out_of_fold import Left, calibrate
 from maxmargin.dask.rows import Partitions, shell_of
 from maxmargin.evaluation import Evaluation
@@ -39,7 +39,7 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
     kernel = machine._validated_kernel()
     _refuse(machine, kernel)
     with machine._watched() as monitor:
-        rows = _looked_at(machine, X, y, sample_weight, kernel, monitor)
+        rows = _looked_at(machine, X, y, sample_weight, kernel)
         shell = shell_of(machine)
         if rows.cluster.client is not None and shell.cache_size == "auto":
             shell.cache_size = rows.cluster.budget() / (1 << 21)
@@ -103,11 +103,7 @@ def _begun(
 def _refuse(machine: Any, kernel: Any) -> None:
     """Refuse what needs all rows in one place."""
     name = type(machine).__name__
-    if kernel.pairwise:
-        raise ValueError(
-            "A precomputed kernel is a matrix of all rows against all rows, which partitions of "
-            "rows do not have: give the data and a kernel, or compute the matrix and fit in memory."
-        )
+    refuse_pairs(kernel)
     if machine.norm_bound is not None:
         raise ValueError(
             f"{name}(norm_bound=...) is not fitted to Dask collections: use C or lam there, or "
@@ -125,11 +121,9 @@ def _refuse(machine: Any, kernel: Any) -> None:
         )
 
 
-def _looked_at(
-    machine: Any, X: Any, y: Any, sample_weight: Any, kernel: Any, monitor: Monitor
-) -> Partitions:
+def _looked_at(machine: Any, X: Any, y: Any, sample_weight: Any, kernel: Any) -> Partitions:
     """Check the collections where they lie."""
-    options: dict[str, Any] = {"kernel": kernel, "stopped": lambda: None}
+    options: dict[str, Any] = {"kernel": kernel}
     if isinstance(machine, KernelClassifier):
         return Partitions.of(machine, X, y, sample_weight, classes=True, **options)
     if isinstance(machine, KernelRegressor):

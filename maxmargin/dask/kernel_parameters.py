@@ -8,7 +8,6 @@ moments, again with the answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,9 +46,7 @@ class Moments(NamedTuple):
             return cls(size, float(mean), float(sum(about)))
 
 
-def resolve_kernel(
-    machine: Any, kernel: Kernel, rows: Partitions, stopped: Callable[[], Any] = lambda: None
-) -> Kernel:
+def resolve_kernel(machine: Any, kernel: Kernel, rows: Partitions) -> Kernel:
     """Return a kernel in which what depends on the rows of all partitions is a number.
 
     Parameters
@@ -58,27 +55,24 @@ def resolve_kernel(
         Knows the names of the columns.
     kernel : Kernel
     rows : Partitions
-    stopped : callable
-        Says whether to stop.
 
     Returns
     -------
     kernel : Kernel
         The same as :meth:`maxmargin.kernels.Kernel.resolve` makes of all rows in one place.
     """
-    inside = _inside(kernel)
-    _refuse_pairs(inside)
+    refuse_pairs(kernel)
     names = vars(machine).get("feature_names_in_")
-    if kernel.input is Input.VECTORS and not any(isinstance(k, Mapped) for k in inside):
+    if kernel.input is Input.VECTORS and not any(isinstance(k, Mapped) for k in _inside(kernel)):
         first = np.ones((1, rows.n_features), dtype=rows.summaries[0].dtype)
     else:
-        (first,) = rows.cluster.run([rows.map(_first_row)[0]], stopped)
+        (first,) = rows.cluster.run([rows.map(_first_row)[0]])
     asked = _Asked()
     seen = _DescribedViews(first, rows.n, asked)
     resolved = kernel.resolve(seen, names)
     if not asked.views:
         return resolved
-    asked.answers = rows.reduced(_moments, asked.views, combine=_together, stopped=stopped)
+    asked.answers = rows.reduced(_moments, asked.views, combine=_together)
     return kernel.resolve(seen, names)
 
 
@@ -155,9 +149,9 @@ def _inside(kernel: Kernel) -> list[Kernel]:
     return [kernel, *(one for part in own for one in _inside(part))]
 
 
-def _refuse_pairs(kernels: list[Kernel]) -> None:
-    """Refuse a parameter that is made of the values of all pairs of rows."""
-    for kernel in kernels:
+def refuse_pairs(whole: Kernel) -> None:
+    """Refuse a kernel that has, or whose parameters are made of, values of all pairs of rows."""
+    for kernel in _inside(whole):
         if isinstance(kernel, LocalAlignment) and kernel.logarithm and kernel.shift == "auto":
             raise ValueError(
                 f"{kernel!r} has shift='auto', which is made of the kernel's values between all "
@@ -167,8 +161,9 @@ def _refuse_pairs(kernels: list[Kernel]) -> None:
             )
         if kernel.pairwise:
             raise ValueError(
-                f"{kernel!r} is a matrix of the values between all rows, which has no partitions "
-                "of rows alone: compute it, and give it in memory."
+                "A precomputed kernel is a matrix of all rows against all rows, which partitions "
+                "of rows do not have: give the data and a kernel, or compute the matrix and fit in "
+                "memory."
             )
 
 

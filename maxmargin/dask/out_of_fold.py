@@ -8,6 +8,7 @@ row and machine. A fold is fitted where the rows lie, with weights of zero for t
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,10 @@ class SpreadFolds:
             raise StoppedError
         rows, code = self.rows, self.machine.scheme_.code
         pieces = np.split(number, rows.offsets[1:])
-        part = rows.with_blocks(rows.map(_without, fold, each=(pieces,), name="fold"))
+        blocks = rows.map(_without, fold, each=(pieces,), name="fold")
+        if rows.cluster.distribution.kept:
+            blocks = rows.cluster.keep(blocks)
+        part = replace(rows, blocks=blocks)
         mass = np.bincount(self.index, self.weight * (number != fold), len(self.machine.classes_))
         found, status, violation = self.without(part, mass, self.tol, self.monitor)
         if status is not Status.TRIVIAL:

@@ -16,6 +16,7 @@ import numpy as np
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.dask.collections import sizes_of
 from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.reductions import added
 from maxmargin.dask.rows import Block, Partitions
 from maxmargin.dask.standardised import Look, Reading, account_of
 from maxmargin.kernel_methods.ridge import Ridge
@@ -98,7 +99,7 @@ class SpreadCentredRows(CentredRows):
         """Some rows of ``Z'Z``."""
         return self._summed(("square_rows", some))[0]
 
-    def _summed(self, *questions: Any, workers: Workers = ALONE) -> list[np.ndarray]:
+    def _summed(self, *questions: Any, workers: Workers = ALONE) -> tuple[np.ndarray, ...]:
         """Sums over all partitions, in one pass."""
         asked = [one if isinstance(one, tuple) else (one,) for one in questions]
         means, stopped = (self.mean, self.target_mean), workers.stopped or (lambda: None)
@@ -106,19 +107,15 @@ class SpreadCentredRows(CentredRows):
             _answers,
             self.reading,
             *map(self.rows.cluster.once, (means, asked)),
-            combine=_added,
+            combine=added,
             stopped=stopped,
         )
 
 
-def _answers(block: Block, reading: Reading, means: tuple, asked: list[tuple]) -> list:
+def _answers(block: Block, reading: Reading, means: tuple, asked: list[tuple]) -> tuple:
     """What a partition's rows, less the means of all, answer to some questions."""
     X, weight, y = reading.rows(block)
     if not len(weight):
-        return [0.0] * len(asked)
+        return ()
     data = CentredRows(X, reading.targets(y), weight, reading.intercept, means)
-    return [getattr(data, name)(*args) for name, *args in asked]
-
-
-def _added(parts: list[list]) -> list:
-    return [sum(each[1:], each[0]) for each in zip(*parts, strict=True)]
+    return tuple(getattr(data, name)(*args) for name, *args in asked)

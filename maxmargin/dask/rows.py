@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -250,7 +250,7 @@ class Partitions:
         sizes, shell = sizes_of(X), shell_of(machine)
         columns: list[list[Any]] = [partitions_of(X)]
         for name, data in (("y", y), ("sample_weight", sample_weight)):
-            columns.append([None] * len(sizes) if data is None else pieces_of(data, sizes, X, name))
+            columns.append([None] * len(sizes) if data is None else pieces_of(data, sizes, name))
         blocks = [
             cluster.task(checked, shell, k, kernel, y_options, *parts, name="check")
             for k, parts in enumerate(zip(*columns, strict=True))
@@ -282,27 +282,7 @@ class Partitions:
 
     def refuse_unlike(self) -> None:
         """Refuse partitions that do not go together; leaves out those without rows."""
-        whole = [s for s in self.summaries if s.n]
-        if not whole:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-        first = whole[0]
-        for other in whole[1:]:
-            for what, mine, theirs in (
-                ("columns", first.width, other.width),
-                ("entries of type", first.dtype, other.dtype),
-                ("columns named", first.names, other.names),
-                ("storage that is sparse:", first.sparse, other.sparse),
-                ("targets of shape", first.outputs, other.outputs),
-            ):
-                if mine != theirs:
-                    raise ValueError(
-                        f"Partition {other.number} has {what} {_said(theirs)}, and partition "
-                        f"{first.number} {_said(mine)}: all partitions of a collection must be "
-                        "alike. Convert them when they are read, for example with "
-                        "X.astype('float64')."
-                    )
-        if not sum(s.weight for s in whole) > 0:
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        whole = agreeing(self.summaries)
         self.blocks = [b for b, s in zip(self.blocks, self.summaries, strict=True) if s.n]
         self.summaries, self.sizes = whole, [s.n for s in whole]
 
@@ -437,11 +417,6 @@ class Partitions:
             Group(task, [offsets[k] for k in own]) for task, own in zip(tasks, members, strict=True)
         ]
 
-    def with_blocks(self, blocks: list[Delayed]) -> Partitions:
-        """Return the same rows with other blocks, kept where rows are kept."""
-        blocks = self.cluster.keep(blocks) if self.cluster.distribution.kept else blocks
-        return replace(self, blocks=blocks)
-
 
 class Group(NamedTuple):
     """Some blocks as one argument of a task, and the place of each one's first row among all."""
@@ -481,6 +456,31 @@ def grouped(sizes: Sequence[int], where: Sequence[int], threads: Sequence[int]) 
         members[best].append(k)
         loads[best] += sizes[k]
     return [sorted(own) for own in members if own]
+
+
+def agreeing(summaries: list[Summary]) -> list[Summary]:
+    """Return the summaries of partitions that have rows; refuses those that are not alike."""
+    whole = [s for s in summaries if s.n]
+    if not whole:
+        raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+    first = whole[0]
+    for other in whole[1:]:
+        for what, mine, theirs in (
+            ("columns", first.width, other.width),
+            ("entries of type", first.dtype, other.dtype),
+            ("columns named", first.names, other.names),
+            ("storage that is sparse:", first.sparse, other.sparse),
+            ("targets of shape", first.outputs, other.outputs),
+        ):
+            if mine != theirs:
+                raise ValueError(
+                    f"Partition {other.number} has {what} {_said(theirs)}, and partition "
+                    f"{first.number} {_said(mine)}: all partitions of a collection must be alike. "
+                    "Convert them when they are read, for example with X.astype('float64')."
+                )
+    if not sum(s.weight for s in whole) > 0:
+        raise ValueError("Invalid input - all samples have zero or negative weights.")
+    return whole
 
 
 def _said(value: Any) -> str:

@@ -15,8 +15,8 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,19 +28,17 @@ from maxmargin import memory
 from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.allocation import keeping_memory
 from maxmargin.dask.answers import answered, scored
-from maxmargin.dask.cluster import _INTERVAL, Cluster, _is_loss
+from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.collections import in_columns, joined, partitions_of, pieces_of
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.gathered import looked_at, refuse_infinite
+from maxmargin.dask.monitors import TaskMonitor
 from maxmargin.estimators.base import Estimator
 from maxmargin.estimators.collections import ANSWERS, is_collection
-from maxmargin.progress import Monitor
 from maxmargin.selection.plan import Sharing
 from maxmargin.selection.scoring import Place, Result, Scoring, Watch, Work
 from maxmargin.selection.search import Search
-from maxmargin.solution import Status
 
-_ATTEMPTS = 3  # to send rows again that all workers have lost
 _LEAST = 1e-3  # seconds: no limit is shorter
 
 
@@ -61,16 +59,6 @@ class RowsElsewhere:
         )
 
 
-class WorkerMonitor(Monitor):
-    """Ends a piece of work when its time is over, or when nobody waits for it any more."""
-
-    def stopped(self) -> Status | None:
-        """Why to stop now, or None to go on."""
-        if self.reason is None and _cancelled():
-            self.reason = Status.INTERRUPTED
-        return super().stopped()
-
-
 class WorkersPlace(Place):
     """The workers of a client, for one search.
 
@@ -84,37 +72,23 @@ class WorkersPlace(Place):
         self.X: Any = None
 
     def results(self, scoring: Scoring, work: Work, watch: Watch) -> Iterator[Result]:
-        """Yield the results of the pieces as they come; what is lost on the way is done again."""
+        """Yield the results of the pieces as they come."""
         cluster = self.cluster
         scoring.keeps = True
         scoring.budget = cluster.budget() // max(cluster.n_threads // cluster.n_workers, 1)
-        left = dict(enumerate(scoring.pieces(work, cluster.n_threads)))
-        for attempt in range(1, _ATTEMPTS + 1):
-            try:
-                for number, answer in self._answers(scoring, left, watch):
-                    del left[number]
-                    yield from _told(answer, watch.sharing)
-                break
-            except Exception as error:
-                if not _is_loss(error):
-                    raise
-                if attempt == _ATTEMPTS:
-                    raise cluster._lost() from error
-                self.X = None
+        with cluster.telling_losses():
+            for answer in self._answers(scoring, scoring.pieces(work, cluster.n_threads), watch):
+                yield from _told(answer, watch.sharing)
         watch.workers.check()
 
-    def _answers(
-        self, scoring: Scoring, pieces: dict[int, Work], watch: Watch
-    ) -> Iterator[tuple[int, Answer]]:
-        """Yield the answers of the workers to pieces of work, with their numbers."""
-        from distributed import wait
-
+    def _answers(self, scoring: Scoring, pieces: Iterable[Work], watch: Watch) -> Iterator[Answer]:
+        """Yield the answers of the workers to pieces of work, as they come."""
         client, monitor = self.cluster.client, watch.monitor
         X, shared = self._sent_rows(scoring.manners.X), self.cluster.share(_without_rows(scoring))
         limit = monitor.time_limit
         until = None if limit is None else time.time() + limit - monitor.seconds
         search = uuid.uuid4().hex
-        futures = {
+        futures = [
             client.submit(
                 score_piece,
                 shared,
@@ -124,25 +98,20 @@ class WorkersPlace(Place):
                 key=f"maxmargin-search-{search}-{number}",
                 priority=-number,
                 pure=False,
-            ): number
-            for number, piece in pieces.items()
-        }
+            )
+            for number, piece in enumerate(pieces)
+        ]
         self.cluster.distribution.rounds += 1
         try:
             while futures:
-                done: set = set()
-                with suppress(TimeoutError):
-                    done = wait(list(futures), _INTERVAL, return_when="FIRST_COMPLETED").done
-                for future in done:
-                    answer = future.result()
-                    yield futures.pop(future), answer
+                for future in self.cluster.wait(futures, monitor.stopped, "FIRST_COMPLETED"):
+                    futures.remove(future)
+                    yield future.result()
                 if futures and monitor.stopped():
                     raise StoppedError
-                if client.status not in ("running", "connecting"):
-                    raise self.cluster._lost()
         finally:
             if futures:
-                client.cancel(list(futures))
+                client.cancel(futures)
 
     def _sent_rows(self, X: Any) -> Any:
         if self.X is None and self._rows is not None:
@@ -204,7 +173,7 @@ def score_piece(scoring: Scoring, X: Any, work: Work, until: float | None) -> An
         scoring.manners.X = X
     limit = None if until is None else max(until - time.time(), _LEAST)
     sharing = Sharing(len(scoring.splits))
-    watch = Watch.of(1, WorkerMonitor(limit), sharing)
+    watch = Watch.of(1, TaskMonitor(limit), sharing)
     results: list[Result] = []
     with _hearing() as said:
         try:
@@ -263,18 +232,6 @@ def _without_rows(scoring: Scoring) -> Scoring:
     return sent
 
 
-def _cancelled() -> bool:
-    """Whether the task of this thread was cancelled; its worker knows."""
-    from distributed import get_worker
-    from distributed.utils import thread_state
-
-    key = getattr(thread_state, "key", None)
-    if key is None:
-        return False
-    task = get_worker().state.tasks.get(key)
-    return task is None or task.state == "cancelled"
-
-
 # -- collections -------------------------------------------------------------------------------
 
 
@@ -292,10 +249,10 @@ def _searched(search: Search, X: Any, y: Any, sample_weight: Any, **params: Any)
         refuse_infinite(cluster, parts)
     _refuse_too_many(search, looks.nbytes, cluster)
     rows = looks.blocks
-    gathered = {name: _gathered(cluster, value, sizes, X, name) for name, value in params.items()}
-    labels = _gathered(cluster, y, sizes, X, "y")
+    gathered = {name: _gathered(cluster, value, sizes, name) for name, value in params.items()}
+    labels = _gathered(cluster, y, sizes, "y")
     if y is not None and not is_collection(y):
-        y = pieces_of(y, sizes, X, "y")  # for the fit to all of the data
+        y = pieces_of(y, sizes, "y")  # for the fit to all of the data
     stand_in = RowsElsewhere(looks.n, looks.n_features)
     cluster.distribution.partitions, cluster.distribution.rows = len(rows), len(stand_in)
 
@@ -382,11 +339,11 @@ def _refuse_too_many(search: Search, nbytes: int, cluster: Cluster) -> None:
         )
 
 
-def _gathered(cluster: Cluster, data: Any, sizes: tuple, X: Any, name: str) -> Any:
+def _gathered(cluster: Cluster, data: Any, sizes: tuple, name: str) -> Any:
     """Return targets, weights or groups in memory; what is no collection as it is."""
     if not is_collection(data):
         return data
-    parts = cluster.run([cluster.task(list, pieces_of(data, sizes, X, name), name="gather")])[0]
+    parts = cluster.run([cluster.task(list, pieces_of(data, sizes, name), name="gather")])[0]
     whole = joined([part for part in parts if _num_samples(part)] or parts[:1])
     return whole if hasattr(whole, "iloc") else np.asarray(whole)
 

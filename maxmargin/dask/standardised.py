@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends.threads import StoppedError
+from maxmargin.dask.reductions import added
 from maxmargin.dask.rows import Block, Partitions, naming_partition
 from maxmargin.linear.base import with_weight
 from maxmargin.linear.mce import SmoothedError
@@ -163,13 +164,13 @@ class SpreadColumns(Standardisation):
         """Mean logarithms of the standardised sizes that are stored, and the weight of those."""
         return self.summed(_log_sizes)
 
-    def summed(self, function: Callable, *args: Any, combine: Callable | None = None) -> Any:
+    def summed(self, function: Callable, *args: Any, combine: Callable = added) -> Any:
         """Sum of what a function makes of each partition's columns and classes or targets.
 
         Who wants to stop waits for the end of the pass, so that there is an answer.
         """
         return self.rows.reduced(
-            function, self.seen, *map(self.rows.cluster.once, args), combine=combine or _added
+            function, self.seen, *map(self.rows.cluster.once, args), combine=combine
         )
 
     @property
@@ -195,10 +196,6 @@ class _Seen:
     def of(self, block: Block) -> tuple[Columns, np.ndarray]:
         X, weight, y = self.reading.rows(block)
         return Columns(X, weight, True, self.standardised, self.moments), y
-
-
-def _added(parts: list[tuple]) -> tuple:
-    return tuple(sum(each[1:], each[0]) for each in zip(*parts, strict=True))
 
 
 def _log_sizes(block: Block, seen: _Seen) -> tuple[np.ndarray, np.ndarray]:

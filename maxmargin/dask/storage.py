@@ -59,7 +59,9 @@ def read_npy(paths: Paths, *, rows: int | None = None, blocksize: int | str = _B
     >>> X.chunks, float(X.sum().compute())
     (((4, 2), (2,)), 66.0)
     """
-    headers = [_npy_header(name) for name in _files(paths, ".npy")]
+    if rows is not None and rows < 1:
+        raise ValueError(f"rows must be 1 at least, the rows of a block, got {rows!r}.")
+    headers = [_npy_header(name) for name in _files(paths)]
     first = headers[0]
     for other in headers[1:]:
         if (other.shape[1:], other.dtype) != (first.shape[1:], first.dtype):
@@ -97,7 +99,9 @@ def _npy_header(name: str) -> _Npy:
         try:
             version = np.lib.format.read_magic(file)
             read = getattr(np.lib.format, f"read_array_header_{version[0]}_{version[1]}", None)
-            shape, fortran, dtype = (read or np.lib.format._read_array_header)(file)  # type: ignore
+            if read is None:  # version 3.0: fields whose names are not ASCII
+                raise ValueError(f"its version is {version}, of records and not of numbers")
+            shape, fortran, dtype = read(file)
         except (ValueError, EOFError) as error:
             raise ValueError(
                 f"{name} is no .npy file ({error}): save the array with numpy.save. Of a .npz, "
@@ -186,7 +190,7 @@ def read_svmlight(
     """
     if zero_based not in (True, False, "auto"):
         raise ValueError(f"zero_based is True, False or 'auto', got {zero_based!r}.")
-    names = _files(paths, "svmlight")
+    names = _files(paths)
     step = int(parse_bytes(blocksize))
     if step < 1:
         raise ValueError(f"blocksize must be some bytes, as '64 MB', got {blocksize!r}.")
@@ -277,7 +281,7 @@ def _look_at_lines(name: str, start: int, stop: int) -> _Look:
     text = _lines(name, start, stop)
     if not text.strip():
         return _Look(0, -1, -1)
-    X, y = _parsed(name, text, n_features=None)
+    X, y = _parsed(name, text)
     if not X.nnz:
         return _Look(len(y), -1, -1)
     return _Look(len(y), int(X.indices.min()), int(X.indices.max()))
@@ -291,7 +295,7 @@ def _svmlight_rows(
     shift = 0 if zero_based else 1
     if not text.strip():
         return sp.csr_matrix((0, n_features), dtype=dtype), np.empty(0)
-    X, y = _parsed(name, text, n_features=None)
+    X, y = _parsed(name, text)
     indices = X.indices - shift
     if X.nnz and (indices.min() < 0 or indices.max() >= n_features):
         raise ValueError(
@@ -302,9 +306,9 @@ def _svmlight_rows(
     return rows, y
 
 
-def _parsed(name: str, text: bytes, n_features: int | None) -> tuple[sp.csr_matrix, np.ndarray]:
+def _parsed(name: str, text: bytes) -> tuple[sp.csr_matrix, np.ndarray]:
     try:
-        return load_svmlight_file(io.BytesIO(text), n_features=n_features, zero_based=True)
+        return load_svmlight_file(io.BytesIO(text), zero_based=True)
     except ValueError as error:
         raise ValueError(
             f"{name} is no svmlight file: {error}. A line is a number, then index:value with "
@@ -312,7 +316,7 @@ def _parsed(name: str, text: bytes, n_features: int | None) -> tuple[sp.csr_matr
         ) from error
 
 
-def _files(paths: Paths, kind: str) -> list[str]:
+def _files(paths: Paths) -> list[str]:
     """Return the names of files; what is none, is empty or is compressed is refused."""
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     if not given:

@@ -84,7 +84,7 @@ def members_of(
     return Members(estimator, *rows, replicates, Workers(1)).fit(seeds, k)
 
 
-def share_of(block: Block, replicates: Replicates, seed: int, begin: int) -> tuple:
+def share_of(block: Block, begin: int, replicates: Replicates, seed: int) -> tuple:
     """Rows of a partition that a replicate has, each once: their places, X and y."""
     own = np.unique(Among(replicates, np.arange(begin, begin + block.n)).drawn(seed)[1])
     return own + begin, _safe_indexing(block.X, own), _safe_indexing(np.asarray(block.y), own)
@@ -179,15 +179,11 @@ class SpreadMembers:
         shared, tasks = self.cluster.share(self.replicates), []
         for k, seed in enumerate(seeds.tolist()):
             each = [[int(begin) for begin in self.rows.offsets]]
-            shares = self.rows.map(_share, shared, seed, each=each, name="replicate")
+            shares = self.rows.map(share_of, shared, seed, each=each, name="replicate")
             how = self.machine.estimator_, shared, seed, first + k, self.rows.classes
             tasks.append(self.cluster.task(member_of_shares, shares, *how, name="member"))
             self.cluster.distribution.bytes_between += self.needed
         return tasks
-
-
-def _share(block: Block, begin: int, replicates: Replicates, seed: int) -> tuple:
-    return share_of(block, replicates, seed, begin)
 
 
 # -- estimators ----------------------------------------------------------------------------------

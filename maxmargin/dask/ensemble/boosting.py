@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
-from maxmargin.dask.ensemble.reading import gathered, read_classes
+from maxmargin.dask.ensemble.reading import read_classes
 from maxmargin.dask.ensemble.weak import (
     Facts,
     Found,
@@ -25,10 +25,11 @@ from maxmargin.dask.ensemble.weak import (
     Trees,
     facts_of,
     mistakes,
-    sum_of,
     together,
 )
 from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.gathered import fit_gathered
+from maxmargin.dask.reductions import summed
 from maxmargin.dask.rows import Partitions
 from maxmargin.ensemble.boosting.adaboost import AdaBoostClassifier
 from maxmargin.ensemble.boosting.rounds import OTHER_ROWS, Rounds, Votes
@@ -210,7 +211,7 @@ def _distribution(weight: np.ndarray, u: np.ndarray) -> np.ndarray:
 @fit_partitions.register(DecisionStump)
 def fit_stump(machine: DecisionStump, X: Any, y: Any, sample_weight: Any = None) -> DecisionStump:
     """Find the best test from tables of all rows."""
-    rows = read_classes(machine, X, y, sample_weight, lambda: None)
+    rows = read_classes(machine, X, y, sample_weight)
     coded = CodedRows.of(rows, machine.max_bins, weighed=True)
     whole = float(rows.class_weights.sum())
     votes = coded.cluster.keep(coded.map(begun, len(rows.classes), whole))  # type: ignore[arg-type]
@@ -221,7 +222,7 @@ def fit_stump(machine: DecisionStump, X: Any, y: Any, sample_weight: Any = None)
     if names is not None:
         machine.feature_names_in_ = names
     each = [(v, found.on_codes) for v in votes]
-    (sums,) = coded.cluster.run([coded.cluster.total(coded.map(mistakes, 0.0, each=each), sum_of)])
+    (sums,) = coded.cluster.run([coded.cluster.total(coded.map(mistakes, 0.0, each=each), summed)])
     machine.error_ = float(sums[0] / sums[2])
     machine.distribution_ = coded.cluster.distribution
     return machine
@@ -235,10 +236,10 @@ def fit_adaboost(
     prototype = DecisionStump() if machine.estimator is None else machine.estimator
     own = any(getattr(prototype, name, None) is not None for name in OWN_LIMITS)
     if type(prototype) not in OWN or own:
-        return gathered(machine, X, y, sample_weight)
+        return fit_gathered(machine, X, y, sample_weight)
     prototype._validate_params()
     with machine._watched() as monitor:
-        rows = read_classes(machine, X, y, sample_weight, lambda: None)
+        rows = read_classes(machine, X, y, sample_weight)
         classes, everything = rows.classes, slice(None)
         assert classes is not None
         known = machine._known(classes, everything, rows.n)

@@ -114,7 +114,6 @@ class CodedRows:
         lists: bool = True,
         weighed: bool = False,
         numbers: bool = False,
-        stopped: Callable[[], Any] = lambda: None,
     ) -> CodedRows:
         """Code the columns of all partitions.
 
@@ -130,18 +129,15 @@ class CodedRows:
             Whether rows of weight zero are no rows: their values make no codes.
         numbers : bool
             Whether targets are real numbers, and not classes.
-        stopped : callable
         """
         cluster = rows.cluster
-        found = rows.reduced(values_of, weighed, combine=merged, stopped=stopped, name="values")
+        found = rows.reduced(values_of, weighed, combine=merged, name="values")
         most = _most_bins(found, max_bins) if tables else max_bins
         ends = [bins_of(own.different, own.counts, most) for own in found]
         inexact = [f for f, own in enumerate(found) if not own.exact]
         fewer = sum(len(own.different) > (most or VALUES) for own in found) if most else 0
         if inexact:
-            seen = rows.reduced(
-                spans_of, inexact, [ends[f][1] for f in inexact], combine=widest, stopped=stopped
-            )
+            seen = rows.reduced(spans_of, inexact, [ends[f][1] for f in inexact], combine=widest)
             for f, own in zip(inexact, seen, strict=True):
                 ends[f] = own
         if inexact or (most != max_bins and fewer):
@@ -154,7 +150,7 @@ class CodedRows:
         tasks = rows.map(coded, shared, lists, numbers, name="code")
         _refuse_too_many(cluster, rows.n, ends)
         tasks = cluster.keep(tasks)
-        sizes = cluster.run([cluster.task(_size, task) for task in tasks], stopped)
+        sizes = cluster.run([cluster.task(_size, task) for task in tasks])
         groups = grouped([own.n for own in sizes], *cluster.places(tasks))
         joined = [
             tasks[own[0]]

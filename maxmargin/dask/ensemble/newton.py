@@ -19,10 +19,12 @@ from sklearn.utils import check_random_state
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
 from maxmargin.dask.ensemble.levels import LevelGrowth
 from maxmargin.dask.ensemble.nodes import Material
-from maxmargin.dask.ensemble.reading import gathered, read_classes
+from maxmargin.dask.ensemble.reading import read_classes
 from maxmargin.dask.ensemble.trees import goal_of, keep_tree
-from maxmargin.dask.ensemble.weak import TreeOnCodes, on_codes, sum_of
+from maxmargin.dask.ensemble.weak import TreeOnCodes, on_codes
 from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.gathered import fit_gathered
+from maxmargin.dask.reductions import summed
 from maxmargin.ensemble.boosting.logitboost import LogitBoostClassifier, is_own_tree
 from maxmargin.ensemble.boosting.newton import Additive, NewtonBoosting
 from maxmargin.ensemble.trees.tree import Tree
@@ -129,7 +131,7 @@ class SpreadSteps:
         tasks = coded.map(targets_of, each=[(a,) for a in self.at], name="targets")
         materials = cluster.keep(tasks)
         sums = coded.map(sums_of, each=[(m,) for m in materials], name="sums")
-        (total,) = cluster.run([cluster.total(sums, sum_of)], stopped)
+        (total,) = cluster.run([cluster.total(sums, summed)], stopped)
         n, factors = total[-1], total[-1] / total[:-1]
         materials = cluster.keep(coded.map(scaled, factors, each=[(m,) for m in materials]))
         seeds = [seed + k for k in range(len(factors))]
@@ -153,7 +155,7 @@ class SpreadSteps:
         self.size = size
         each = list(zip(self.at, self.change, strict=True))
         tasks = self.coded.map(looked, size, each=each, name="loss")
-        ((loss, error),) = self.cluster.run([self.cluster.total(tasks, sum_of)])
+        ((loss, error),) = self.cluster.run([self.cluster.total(tasks, summed)])
         return float(loss), float(error)
 
     def take(self, loss: float) -> None:
@@ -185,9 +187,9 @@ def fit_logitboost(
     """Make the rounds over partitions; regressors other than trees get all rows in one place."""
     prototype = machine._prototype()
     if not is_own_tree(prototype):
-        return gathered(machine, X, y, sample_weight)
+        return fit_gathered(machine, X, y, sample_weight)
     with machine._watched() as monitor:
-        rows = read_classes(machine, X, y, sample_weight, lambda: None)
+        rows = read_classes(machine, X, y, sample_weight)
         classes = rows.classes
         assert classes is not None
         known = machine._known(classes, rows.n_features)

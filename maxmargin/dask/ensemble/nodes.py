@@ -53,15 +53,26 @@ def placed(rows: Coded, material: Material, partial: Partial) -> np.ndarray:
     return at
 
 
-def _entries(
-    material: Material, partial: Partial, at: np.ndarray, goal: Goal
-) -> tuple[np.ndarray, np.ndarray]:
+def _entries(material: Material, partial: Partial, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weight, targets about the centre of a row's node times it, and squares; and the weights."""
     weight = material.weights[partial.tree]
     w = np.ones(len(at)) if weight is None else weight
     apart = material.target(partial.tree) - partial.centres[at].T  # rows of no node have any centre
     squares = w * np.sum(apart**2, axis=0)
     return np.column_stack([w, (w * apart).T, squares]), np.empty(0) if weight is None else weight
+
+
+def _no_ends(nodes: int, outputs: int) -> np.ndarray:
+    """Spans of the targets of nodes that have no rows: (2, nodes, outputs)."""
+    return np.stack([np.full((nodes, outputs), np.inf), np.full((nodes, outputs), -np.inf)])
+
+
+def _widen(ends: np.ndarray, at: np.ndarray, targets: np.ndarray) -> None:
+    """Widen spans, in place, by the targets (outputs, n) of rows that are in nodes ``at``."""
+    there = at >= 0
+    for o, values in enumerate(targets[:, there]):
+        np.minimum.at(ends[0, :, o], at[there], values)
+        np.maximum.at(ends[1, :, o], at[there], values)
 
 
 class Tables(NamedTuple):
@@ -86,7 +97,7 @@ def tabled(
     counts = np.zeros((total if weighted else 0, codes), np.int32)
     sums, sizes = np.zeros((total, numbers)), np.zeros(total, np.int64)
     outputs = 0 if goal.n_classes else goal.n_outputs
-    ends = np.stack([np.full((total, outputs), np.inf), np.full((total, outputs), -np.inf)])
+    ends = _no_ends(total, outputs)
     store, begin = rows.columns.store, 0
     if not with_codes:  # columns without codes
         store = store._replace(kind=store.kind[:0])
@@ -99,13 +110,9 @@ def tabled(
         if goal.n_classes:
             add_labels(store, at, material.y, np.empty(0) if weight is None else weight, *some)
             continue
-        entries, weight = _entries(material, partial, at, goal)
+        entries, weight = _entries(material, partial, at)
         add_codes(store, at, entries, len(weight) > 0, *some)
-        there = at >= 0
-        for o in range(outputs):
-            values = material.target(partial.tree)[o, there]
-            np.minimum.at(ends[0, own, o], at[there], values)
-            np.maximum.at(ends[1, own, o], at[there], values)
+        _widen(ends[:, own], at, material.target(partial.tree))
     return Tables(tables, counts, sums, sizes, ends)
 
 
@@ -118,10 +125,7 @@ def added(parts: list[Tables]) -> Tables:
         counts += part.counts
         sums += part.sums
         sizes += part.sizes
-    ends = np.stack(
-        [np.min([p.ends[0] for p in parts], axis=0), np.max([p.ends[1] for p in parts], axis=0)]
-    )
-    return Tables(tables, counts, sums, sizes, ends)
+    return Tables(tables, counts, sums, sizes, widest([part.ends for part in parts]))
 
 
 def spanned(rows: Coded, material: Material, partials: list[Partial]) -> np.ndarray:
@@ -136,7 +140,7 @@ def spanned(rows: Coded, material: Material, partials: list[Partial]) -> np.ndar
 
 
 def widest(parts: list[np.ndarray]) -> np.ndarray:
-    """Spans over several workers."""
+    """Spans over several workers, least ends first."""
     return np.stack([np.min([p[0] for p in parts], axis=0), np.max([p[1] for p in parts], axis=0)])
 
 
@@ -163,7 +167,7 @@ def parted(
     sums, sizes = np.zeros((total, tests, 2, numbers)), np.zeros((total, tests, 2), np.int64)
     nearest = np.empty((total, tests, 2), np.int32)
     outputs = 0 if goal.n_classes else goal.n_outputs
-    ends = np.stack([np.full((total, outputs), np.inf), np.full((total, outputs), -np.inf)])
+    ends = _no_ends(total, outputs)
     labels = material.y if goal.n_classes else np.empty(0, np.int32)
     begin = 0
     for partial in partials:
@@ -174,12 +178,8 @@ def parted(
         weight = np.empty(0) if weight is None else weight
         entries = np.empty((0, 0))
         if not goal.n_classes:
-            entries, weight = _entries(material, partial, at, goal)
-            there = at >= 0
-            for o in range(outputs):
-                values = material.target(partial.tree)[o, there]
-                np.minimum.at(ends[0, own, o], at[there], values)
-                np.maximum.at(ends[1, own, o], at[there], values)
+            entries, weight = _entries(material, partial, at)
+            _widen(ends[:, own], at, material.target(partial.tree))
         some = sums[own], sizes[own], nearest[own]
         store = rows.columns.store
         sides(store, at, features[own], cuts[own], labels, entries, weight, *some)
@@ -195,14 +195,11 @@ def added_sides(parts: list[Sides]) -> Sides:
         ],
         axis=-1,
     )
-    ends = np.stack(
-        [np.min([p.ends[0] for p in parts], axis=0), np.max([p.ends[1] for p in parts], axis=0)]
-    )
     return Sides(
         np.sum([p.sums for p in parts], axis=0),
         np.sum([p.sizes for p in parts], axis=0),
         nearest,
-        ends,
+        widest([p.ends for p in parts]),
     )
 
 

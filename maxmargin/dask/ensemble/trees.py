@@ -17,9 +17,11 @@ from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.ensemble.columns import Coded, CodedRows
 from maxmargin.dask.ensemble.levels import LevelGrowth
 from maxmargin.dask.ensemble.nodes import Material
-from maxmargin.dask.ensemble.reading import gathered, several_outputs
+from maxmargin.dask.ensemble.reading import several_outputs
 from maxmargin.dask.ensemble.sprouts import Goal
 from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.gathered import fit_gathered
+from maxmargin.dask.reductions import summed
 from maxmargin.dask.rows import Block, Partitions, shell_of
 from maxmargin.ensemble.out_of_bag import warn_never_left_out
 from maxmargin.ensemble.trees import (
@@ -56,11 +58,10 @@ class Read(NamedTuple):
     centre: np.ndarray | None
 
 
-def read(machine: Any, X: Any, y: Any, sample_weight: Any, stopped: Any = lambda: None) -> Read:
+def read(machine: Any, X: Any, y: Any, sample_weight: Any) -> Read:
     """Check rows and targets, and set what a fit knows of them."""
-    several = several_outputs(y)
     if isinstance(machine, ClassLearner):
-        rows = Partitions.of(machine, X, y, sample_weight, classes=True, stopped=stopped)
+        rows = Partitions.of(machine, X, y, sample_weight, classes=True)
         classes = rows.classes
         assert classes is not None
         machine._keep_classes([classes])
@@ -71,16 +72,8 @@ def read(machine: Any, X: Any, y: Any, sample_weight: Any, stopped: Any = lambda
         plain = bool((factors == 1.0).all())
         weighted = sample_weight is not None or not plain
         return Read(rows, None if plain else factors, float(weighed.sum()), weighted, None)
-    rows = Partitions.of(
-        machine,
-        X,
-        y,
-        sample_weight,
-        extra=moments_of,
-        stopped=stopped,
-        y_numeric=True,
-        **({"multi_output": True} if several else {}),
-    )
+    options = {"y_numeric": True, "multi_output": several_outputs(y)}
+    rows = Partitions.of(machine, X, y, sample_weight, extra=moments_of, **options)  # type: ignore
     weight = sum(s.extra[0] for s in rows.summaries)
     centre = np.atleast_1d(sum(s.extra[1] for s in rows.summaries) / weight)
     machine.n_outputs_ = len(centre)
@@ -111,7 +104,7 @@ def material(rows: Coded, factors: np.ndarray | None, weighted: bool) -> Materia
 def fit_tree(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Grow a tree over partitions; classes of several outputs need all rows in one place."""
     if isinstance(machine, ClassLearner) and several_outputs(y):
-        return gathered(machine, X, y, sample_weight)
+        return fit_gathered(machine, X, y, sample_weight)
     with machine._watched() as monitor:
         data = read(machine, X, y, sample_weight)
         n, d = data.rows.n, data.rows.n_features
@@ -247,11 +240,6 @@ def balanced(rows: Coded, own: Material, sums: np.ndarray) -> Material:
     return Material(own.y, weights)
 
 
-def added(parts: list[np.ndarray]) -> np.ndarray:
-    """Sum of arrays."""
-    return np.sum(parts, axis=0)
-
-
 class Growing:
     """A forest at work over partitions."""
 
@@ -275,16 +263,13 @@ class Growing:
             getattr(forest, "class_weight", None) == "balanced_subsample",
         )
 
-    def trees(self, first: int) -> tuple[list, bool]:
+    def trees(self, first: int) -> list[Any]:
         """Grow the trees from a number on, as many as there is time for, one at least."""
         grown: list[Any] = []
         wanted, whole = self.forest.n_estimators, self._whole()
         at_once = _TOGETHER if self.forest.time_limit is None else self.cluster.n_threads
         most = 4 * self.cluster.n_threads if whole is not None else _TOGETHER
-        while first + len(grown) < wanted and not (grown and self.monitor.stopped()):
-            begin = first + len(grown)
-            if begin and self.monitor.stopped():
-                break
+        while (begin := first + len(grown)) < wanted and not (begin and self.monitor.stopped()):
             numbers = list(range(begin, min(begin + max(min(at_once, most), 1), wanted)))
             stopped = self.monitor.stopped if begin else lambda: None
             try:
@@ -296,8 +281,7 @@ class Growing:
                 break
             self.monitor.report_parts("ExtraTrees", first + len(grown), wanted, "trees")
             at_once *= 2
-        machines = [keep_tree(self.forest._tree(), tree, self.goal) for tree in grown]
-        return machines, False
+        return [keep_tree(self.forest._tree(), tree, self.goal) for tree in grown]
 
     def _whole(self) -> Delayed | None:
         """All rows on one worker, and from there on others, if they have room."""
@@ -326,7 +310,7 @@ class Growing:
         if draws.balanced or (of_weight and draws.bootstrap):
             each = [(m,) for m in materials]
             tasks = coded.map(class_sums, self.goal.n_classes, each=each)
-            (sums,) = cluster.run([cluster.total(tasks, added)], stopped)
+            (sums,) = cluster.run([cluster.total(tasks, summed)], stopped)
             if draws.balanced:
                 materials = cluster.keep(coded.map(balanced, sums, each=each))
             goals = [
@@ -386,7 +370,7 @@ def asked_out_of_bag(
 def fit_forest(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Grow a forest over partitions; classes of several outputs need all rows in one place."""
     if isinstance(machine, ClassLearner) and several_outputs(y):
-        return gathered(machine, X, y, sample_weight)
+        return fit_gathered(machine, X, y, sample_weight)
     known = getattr(machine, "estimators_", []) if machine.warm_start else []
     before = machine._shape() if known else None
     with machine._watched() as monitor:
@@ -394,8 +378,7 @@ def fit_forest(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         machine._refuse(data.rows.n, data.rows.n_features, known, before)
         count_of_features(machine.max_features, data.rows.n_features)
         growing = Growing(machine, data, monitor)
-        grown, cut_short = growing.trees(len(known))
-        machine._keep(known + grown, cut_short, monitor)
+        machine._keep(known + growing.trees(len(known)), False, monitor)
     if machine.oob_score:
         growing.score_out_of_bag(machine.estimators_)
     machine.distribution_ = growing.cluster.distribution

@@ -15,6 +15,7 @@ from maxmargin.dask.ensemble.columns import Coded, CodedRows
 from maxmargin.dask.ensemble.levels import LevelGrowth
 from maxmargin.dask.ensemble.nodes import Material
 from maxmargin.dask.ensemble.trees import goal_of, keep_tree
+from maxmargin.dask.reductions import summed
 from maxmargin.ensemble.boosting.rounds import Votes
 from maxmargin.ensemble.boosting.stump import DecisionStump, threshold_at
 from maxmargin.ensemble.boosting.weak import classes_of_nodes
@@ -190,13 +191,8 @@ def judged(
     cluster = rows.cluster
     each = [(v, found.on_codes) for v in votes]
     tasks = rows.map(mistakes, shift, each=each, name="mistakes")
-    (sums,) = cluster.run([cluster.total(tasks, sum_of)], stopped)
+    (sums,) = cluster.run([cluster.total(tasks, summed)], stopped)
     return found._replace(error=float(sums[0] / sums[2]), flawed=bool(sums[1] > 0))
-
-
-def sum_of(parts: list[np.ndarray]) -> np.ndarray:
-    """Sum of arrays."""
-    return np.sum(parts, axis=0)
 
 
 @dataclass

@@ -71,9 +71,9 @@ class Candidates:
             return parts[0]
         place = np.concatenate([part.place for part in parts])
         order = np.argsort(place, kind="stable")
+        seen = [form.own(part.y, part.n) for part in parts]
         places = [
             np.concatenate([part.place[own[k]] for part, own in zip(parts, seen, strict=True)])
-            for seen in [[form.own(part.y, part.n) for part in parts]]
             for k in range(form.n_tasks)
         ]
         known = all(part.decision is not None for part in parts)

@@ -20,6 +20,7 @@ Parallel support vector machines: the cascade SVM, NIPS 17, 2005.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ from maxmargin.dask.kernel import parts
 from maxmargin.dask.kernel.candidates import Candidates
 from maxmargin.dask.kernel.forms import Form
 from maxmargin.dask.kernel.saved import SavedFit
+from maxmargin.dask.monitors import Caller
 from maxmargin.dask.rows import Partitions
 from maxmargin.progress import Monitor, Progress
 from maxmargin.solution import Status
@@ -47,6 +49,10 @@ _MOST = 4096  # rows that become candidates in a round, or as many as there are
 _LEAST = 2  # of a partition
 _IDLE = 3  # rounds without a new candidate
 _COPIES = 3.0  # of the candidates, that a worker has while it solves for them
+
+
+def _never() -> None:
+    """Nobody stops it."""
 
 
 @dataclass
@@ -96,6 +102,7 @@ class Chunking:
         self.offsets = [int(offset) for offset in self.rows.offsets]
         self.steps = np.zeros(self.form.n_tasks, dtype=np.int64)
         self.shared = self.cluster.share(self.form)
+        self.monitor.interval = 0.0  # rounds are few: who listens is told of each
 
     # -- the loop ------------------------------------------------------------------------------
 
@@ -110,7 +117,7 @@ class Chunking:
                 last = self._round(new, last, inner)
             except StoppedError:
                 if last is None:
-                    last = self._round(new, None, inner, unstoppable=True)
+                    last = self._round(new, None, inner)
                 break
             self._tell(last)
             violation, goals = self._judged(last)
@@ -130,7 +137,18 @@ class Chunking:
         return self._outcome(last)
 
     def _first(self) -> list[Delayed]:
-        """Candidates to begin with: partitions' own support vectors, or what is known, or all."""
+        """Candidates to begin with; where someone stops that, those that are found at once."""
+        new = self._begun()
+        try:
+            self._weigh(new)
+        except StoppedError:
+            self.cluster.give_up(new)
+            new = self._begun()
+            self._weigh(new)
+        return new
+
+    def _begun(self) -> list[Delayed]:
+        """Partitions' own support vectors, or what is known, or all rows."""
         if self.known is not None:
             each = self.offsets, self.known
             new = self.rows.map(parts.known_rows, self.shared, each=each, name="known")
@@ -143,23 +161,26 @@ class Chunking:
             new = self.rows.map(
                 parts.begun, self.shared, order, each=(self.offsets, shares), name="own"
             )
-        new = self.cluster.keep(new)
-        self._weigh(new)
-        return new
+        return self.cluster.keep(new)
 
     def _order(self, tol: float) -> parts.Order:
-        limit, steps = self.max_iter, int(self.steps.max(initial=0))
-        left = limit if limit < 0 else max(limit - steps, 0)
-        seconds = self.monitor.time_limit
-        seconds = None if seconds is None else seconds - self.monitor.seconds
-        return parts.Order(tol, left, seconds, self.n_jobs, self.known is not None)
+        most, steps = self.max_iter, int(self.steps.max(initial=0))
+        left = most if most < 0 else max(most - steps, 0)
+        limit, stopped = self.monitor.time_limit, self._heeded()
+        seconds = None if limit is None else limit - self.monitor.seconds
+        if stopped is None:
+            seconds = 0.0
+        near = self.known is not None
+        return parts.Order(tol, left, seconds, self.n_jobs, near, Caller(stopped))
 
-    def _round(
-        self, new: list[Delayed], last: Round | None, inner: float, unstoppable: bool = False
-    ) -> Round:
+    def _heeded(self) -> Callable[[], Any] | None:
+        """Who is asked whether to stop; nobody once it was said, so that it comes to an end."""
+        return self.monitor.stopped if self.monitor.stopped() is None else None
+
+    def _round(self, new: list[Delayed], last: Round | None, inner: float) -> Round:
         """Solve for the candidates, and test all rows."""
         cluster, before = self.cluster, None if last is None else last.answer
-        stopped = (lambda: None) if unstoppable else self.monitor.stopped
+        stopped = self._heeded()
         answer = cluster.task(
             parts.solved, self.shared, new, before, self._order(inner), name="solve"
         )
@@ -172,7 +193,11 @@ class Chunking:
         answer, message, summary, *tests = cluster.keep([answer, message, summary, *tests])
         looks = [cluster.task(parts.look_of, test, name="look") for test in tests]
         look = cluster.total(looks, self.form.merged)
-        known, seen = cluster.run([summary, look], stopped)
+        try:
+            known, seen = cluster.run([summary, look], stopped or _never)
+        except StoppedError:
+            cluster.give_up([answer, message, *tests])
+            raise
         self.steps = self.steps + np.array(known.solved.steps)
         self.chosen += known.solved.chosen
         cluster.distribution.bytes_between += known.message_bytes * cluster.n_workers
@@ -217,7 +242,7 @@ class Chunking:
         """Count new candidates, and refuse more of them than a worker has room for."""
         sizes = self.cluster.run(
             [self.cluster.task(parts.size_of, part, name="count") for part in new],
-            (lambda: None) if last is None else self.monitor.stopped,
+            self._heeded() or _never,
         )
         count, nbytes = (int(sum(column)) for column in zip(*sizes, strict=True))
         self.cluster.distribution.bytes_between += nbytes

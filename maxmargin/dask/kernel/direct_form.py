@@ -13,7 +13,7 @@ import numpy as np
 
 from maxmargin.backends.cpu.dual.direct import violations
 from maxmargin.certificate import DualCertificate
-from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved
+from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved, Stretch
 from maxmargin.duals.direct import DirectProblem
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.progress import ProblemMonitor
@@ -65,9 +65,8 @@ class DirectForm(Form):
         self, gram: Gram, y: Any, weight: np.ndarray, share: float, errand: Errand
     ) -> tuple[Arrays, np.ndarray]:
         """Solve with costs as large as if these rows were all, and take the share of that."""
-        found = self._solved(
-            gram, replace(p := self.problem(y, weight), cost=p.cost / share), errand
-        )
+        problem = self.problem(y, weight)
+        found = self._solved(gram, replace(problem, cost=problem.cost / share), errand)
         return [np.ascontiguousarray(found.b.T) * share], np.empty(0, dtype=np.int64)
 
     def _solved(self, gram: Gram, problem: DirectProblem, errand: Errand) -> Any:
@@ -112,19 +111,11 @@ class DirectForm(Form):
         """Bias of each function."""
         return beta[0].sum(axis=1) * float(self.shell.fit_intercept)
 
-    def look(
-        self,
-        y: Any,
-        weight: np.ndarray,
-        beta: Arrays,
-        decision: Arrays,
-        diagonal: np.ndarray,
-        shift: Any,
-    ) -> Seen:
+    def look(self, at: Stretch, shift: Any) -> Seen:
         """Sums of everything that the certificate has."""
-        b, values = beta[0].T, decision[0].T + shift
-        sums = DirectSums.of(self.problem(y, weight), b, values, diagonal)
-        return Seen(sums, (beta[0] * decision[0]).sum(axis=1))
+        b, values = at.beta[0].T, at.decision[0].T + shift
+        sums = DirectSums.of(self.problem(at.y, at.weight), b, values, at.diagonal)
+        return Seen(sums, (at.beta[0] * at.decision[0]).sum(axis=1))
 
     def merged(self, looks: list[Seen]) -> Seen:
         """Add all of them up."""
@@ -139,25 +130,13 @@ class DirectForm(Form):
         """There are none."""
         return None
 
-    def excess(
-        self, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays, levels: Any, shift: Any
-    ) -> np.ndarray:
+    def excess(self, at: Stretch, levels: Any, shift: Any) -> np.ndarray:
         """Violation of each row."""
-        own = self.problem(y, weight)
-        values = np.ascontiguousarray(decision[0].T + shift)
-        return violations(values, np.ascontiguousarray(beta[0].T), own.y, own.cost, own.most)
+        own = self.problem(at.y, at.weight)
+        values, b = (np.ascontiguousarray(a) for a in (at.decision[0].T + shift, at.beta[0].T))
+        return violations(values, b, own.y, own.cost, own.most)
 
-    def gaps(
-        self,
-        y: Any,
-        weight: np.ndarray,
-        beta: Arrays,
-        decision: Arrays,
-        diagonal: np.ndarray,
-        levels: Any,
-        accuracy: Accuracy,
-        shift: Any,
-    ) -> Accuracy:
+    def gaps(self, at: Stretch, levels: Any, accuracy: Accuracy, shift: Any) -> Accuracy:
         """Nothing that the look did not see; how exact the values are."""
         return accuracy
 

@@ -25,7 +25,7 @@ from maxmargin.backends.cpu.dual.certificate import (
     widen,
 )
 from maxmargin.certificate import DualCertificate
-from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved
+from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved, Stretch
 from maxmargin.dask.kernel.looks import Gaps, Look, merged, noise
 from maxmargin.dask.kernel.updated import Updated
 from maxmargin.duals import DualProblem
@@ -306,29 +306,20 @@ class DualForm(Form):
     def _n_groups(self) -> list[int]:
         return [own.normalised(1.0).n_groups if self.hard else own.n_groups for own in self.whole]
 
-    def look(
-        self,
-        y: Any,
-        weight: np.ndarray,
-        beta: Arrays,
-        decision: Arrays,
-        diagonal: np.ndarray,
-        shift: Any,
-    ) -> list[Look]:
+    def look(self, at: Stretch, shift: Any) -> list[Look]:
         """Sums and extremes of each task's KKT conditions on these rows."""
         looks = []
-        posed = self._in_units(self.posed(y, weight))
-        for k, (rows, part) in enumerate(posed):
-            own = diagonal[rows]
+        for k, (rows, part) in enumerate(self._in_units(self.posed(at.y, at.weight))):
+            beta, own = at.beta[k].ravel(), at.diagonal[rows]
             sums = kkt_sums(
                 part.variables,
                 self._n_groups[k],
-                beta[k].ravel(),
+                beta,
                 np.zeros(len(part)),
-                decision[k][0],
+                at.decision[k][0],
                 own,
             )
-            looks.append(Look(sums, *lengths(part.variables, beta[k].ravel(), own)))
+            looks.append(Look(sums, *lengths(part.variables, beta, own)))
         return looks
 
     def merged(self, looks: list[list[Look]]) -> list[Look]:
@@ -364,49 +355,37 @@ class DualForm(Form):
         """Levels of each task's groups."""
         return [self._state(k, own).levels for k, own in enumerate(look)]
 
-    def excess(
-        self, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays, levels: Any, shift: Any
-    ) -> np.ndarray:
+    def excess(self, at: Stretch, levels: Any, shift: Any) -> np.ndarray:
         """Largest excess of a row's variables over the level of their group, in any task."""
-        found = np.full(len(weight), -np.inf)
-        for k, (rows, part) in enumerate(self._in_units(self.posed(y, weight))):
-            v = part.scores(decision[k][0])
+        found = np.full(len(at.weight), -np.inf)
+        for k, (rows, part) in enumerate(self._in_units(self.posed(at.y, at.weight))):
+            v = part.scores(at.decision[k][0])
             v = v - (levels[k][part.group] if len(levels[k]) else 0.0)
-            own = beta[k].ravel()
+            own = at.beta[k].ravel()
             rise = np.where(own < part.upper, v, -np.inf)
             fall = np.where(own > part.lower, -v, -np.inf)
             of_row = np.maximum(rise, fall).reshape(self.copies, -1).max(axis=0, initial=-np.inf)
             found[rows] = np.maximum(found[rows], of_row)
         return found
 
-    def gaps(
-        self,
-        y: Any,
-        weight: np.ndarray,
-        beta: Arrays,
-        decision: Arrays,
-        diagonal: np.ndarray,
-        levels: Any,
-        accuracy: Accuracy,
-        shift: Any,
-    ) -> list[Gaps]:
+    def gaps(self, at: Stretch, levels: Any, accuracy: Accuracy, shift: Any) -> list[Gaps]:
         """Gap of each task on these rows."""
         found = []
-        for k, (rows, part) in enumerate(self._in_units(self.posed(y, weight))):
+        for k, (rows, part) in enumerate(self._in_units(self.posed(at.y, at.weight))):
+            own, decision = at.beta[k].ravel(), at.decision[k][0]
             error = errors(
                 float(accuracy.terms[k]),
-                decision[k][0],
-                diagonal[rows],
+                decision,
+                at.diagonal[rows],
                 float(accuracy.size[k]),
                 accuracy.rounding,
             )
-            own, margins = beta[k].ravel(), HardMargins(np.inf, np.inf, 0.0)
-            between, doubt = 0.0, 0.0
+            between, doubt, margins = 0.0, 0.0, HardMargins(np.inf, np.inf, 0.0)
             if self.hard:
                 bias = float(levels[k][0]) if len(levels[k]) else 0.0
-                margins = hard_margins(part, own, decision[k][0], bias, error)
+                margins = hard_margins(part, own, decision, bias, error)
             else:
-                between, doubt = gap(part.variables, own, decision[k][0], levels[k], error)
+                between, doubt = gap(part.variables, own, decision, levels[k], error)
             found.append(Gaps(between, doubt, margins))
         return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,16 @@ class Errand:
     monitor: Monitor
     workers: Workers
     near: bool = False  # whether to begin at the variables that rows come with
+
+
+class Stretch(NamedTuple):
+    """A stretch of rows: targets and weights, variables and values of each task, ``K_ii``."""
+
+    y: Any
+    weight: np.ndarray
+    beta: Arrays
+    decision: Arrays
+    diagonal: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -116,15 +126,7 @@ class Form(ABC):
         """Values of all expansions on rows (n, n_values), for each task those that it reads."""
 
     @abstractmethod
-    def look(
-        self,
-        y: Any,
-        weight: np.ndarray,
-        beta: Arrays,
-        decision: Arrays,
-        diagonal: np.ndarray,
-        shift: Any,
-    ) -> Any:
+    def look(self, at: Stretch, shift: Any) -> Any:
         """Sums and extremes over rows, which :meth:`merged` puts together."""
 
     @abstractmethod
@@ -148,23 +150,11 @@ class Form(ABC):
         """Levels of each task, to measure excesses from."""
 
     @abstractmethod
-    def excess(
-        self, y: Any, weight: np.ndarray, beta: Arrays, decision: Arrays, levels: Any, shift: Any
-    ) -> np.ndarray:
+    def excess(self, at: Stretch, levels: Any, shift: Any) -> np.ndarray:
         """By how much each row is on the wrong side of its level; negative where it is not."""
 
     @abstractmethod
-    def gaps(
-        self,
-        y: Any,
-        weight: np.ndarray,
-        beta: Arrays,
-        decision: Arrays,
-        diagonal: np.ndarray,
-        levels: Any,
-        accuracy: Accuracy,
-        shift: Any,
-    ) -> Any:
+    def gaps(self, at: Stretch, levels: Any, accuracy: Accuracy, shift: Any) -> Any:
         """Parts of the duality gaps that rows have, to be added up by :meth:`added`."""
 
     @abstractmethod

@@ -19,13 +19,13 @@ from maxmargin.backends.device import Placement
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.backends.views import Views
 from maxmargin.dask.kernel.candidates import Candidates, bytes_of
-from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved
+from maxmargin.dask.kernel.forms import Accuracy, Arrays, Errand, Form, Solved, Stretch
+from maxmargin.dask.monitors import Caller, TaskMonitor
 from maxmargin.dask.rows import Block, naming_partition
 from maxmargin.estimators.expansion import KernelExpansion
 from maxmargin.evaluation import InseparableError
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.kernels import Validity
-from maxmargin.progress import Monitor
 
 _ANEW = 0.7  # of the support vectors, that may change before values are computed anew
 _WORST = 0.1  # share of the rows sent that are the worst, where not all violators are
@@ -46,11 +46,12 @@ class Order(NamedTuple):
     seconds: float | None  # that are left
     n_jobs: int | None
     near: bool = False  # whether to begin at the variables that candidates come with
+    caller: Caller | None = None  # who may want to stop
 
 
 def errand_of(order: Order, alone: bool = False) -> Errand:
     """Return what is asked, with the threads that there are here."""
-    monitor = Monitor(None if order.seconds is None else max(order.seconds, 1e-9))
+    monitor = TaskMonitor(None if order.seconds is None else max(order.seconds, 1e-9), order.caller)
     workers = Workers(1 if alone else _threads(order.n_jobs))
     return Errand(order.tol, order.max_iter, monitor, workers, order.near)
 
@@ -276,6 +277,10 @@ class Tested(NamedTuple):
     candidate: np.ndarray
     look: Any
 
+    def of(self, block: Block) -> Stretch:
+        """Return the rows of the partition with these."""
+        return Stretch(block.y, block.weight, self.beta, self.decision, self.diagonal)
+
 
 def tested(
     block: Block, offset: int, before: Tested | None, message: Message, form: Form
@@ -306,7 +311,7 @@ def tested(
         there = (message.own[k] >= first) & (message.own[k] < last)
         decision[k][:, here] = message.decision[k][:, there]
         beta[k][:, here] = message.beta[k][:, there]
-    look = form.look(block.y, block.weight, beta, decision, diagonal, message.shift)
+    look = form.look(Stretch(block.y, block.weight, beta, decision, diagonal), message.shift)
     return Tested(beta, decision, diagonal, rounding, candidate, look)
 
 
@@ -320,7 +325,7 @@ def picked(
     offset: int,
     result: Tested,
     levels: Any,
-    shift: Message,
+    message: Message,
     least: float,
     most: int,
     form: Form,
@@ -330,8 +335,7 @@ def picked(
     Where they are more than ``most``, a tenth of these are the worst, the others any: the worst are
     often neighbours, and what is done for a few of them is done for all.
     """
-    given = block.y, block.weight, result.beta, result.decision
-    excess = form.excess(*given, levels, shift.shift)
+    excess = form.excess(result.of(block), levels, message.shift)
     excess[result.candidate] = -np.inf
     rows = np.flatnonzero(excess > least)
     if len(rows) > most:
@@ -354,5 +358,4 @@ def gaps_of(
 ) -> Any:
     """Return the parts of the duality gaps that a partition's rows have."""
     exact = replace(accuracy, rounding=max(accuracy.rounding, result.rounding))
-    given = block.y, block.weight, result.beta, result.decision, result.diagonal
-    return form.gaps(*given, levels, exact, message.shift)
+    return form.gaps(result.of(block), levels, exact, message.shift)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.dask.collections import partitions_of
 from maxmargin.dask.fits import fit_partitions
+from maxmargin.dask.gathered import fit_gathered
 from maxmargin.dask.linear.passes import Passes, Pose
 from maxmargin.dask.linear.risk import PartitionedRisk, PartitionedSoftmax
 from maxmargin.dask.linear.sample import Few, Sample
@@ -53,8 +54,8 @@ class Look:
 def fit_risk(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     """Fit a machine of a regularised risk where the rows lie."""
     machine._refuse_contradictions()
-    if getattr(machine, "_hard", False):
-        return _gathered(machine, X, y, sample_weight)
+    if getattr(machine, "_hard", False):  # its method visits rows one by one
+        return fit_gathered(machine, X, y, sample_weight)
     few = Few(len(partitions_of(X))) if _by_part(machine) else None
     classes = isinstance(machine, RiskClassifier)
     options: dict[str, Any] = {} if classes else {"y_numeric": True}
@@ -68,7 +69,7 @@ def fit_risk(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         machine.classes_ = rows.classes
         machine.scheme_ = machine._scheme_for(len(machine.classes_))
         if machine.scheme_.direct:
-            return _gathered(machine, X, y, sample_weight)
+            return fit_gathered(machine, X, y, sample_weight)
     problems = _of_classes(machine, rows) if classes else _of_numbers(machine, rows)
     for risk in problems:
         machine._choice(risk)  # refuses what cannot be, before anything is done
@@ -77,11 +78,6 @@ def fit_risk(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     machine.distribution_ = rows.cluster.distribution
     machine._warn_unfinished()
     return machine
-
-
-def _gathered(machine: Any, X: Any, y: Any, sample_weight: Any) -> Any:
-    """Fit a machine in one place, whose method visits rows one by one."""
-    return fit_partitions.dispatch(object)(machine, X, y, sample_weight)
 
 
 def _by_part(machine: Any) -> bool:

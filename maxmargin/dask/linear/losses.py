@@ -25,7 +25,6 @@ class PartitionedModel:
         self,
         risk: Any,
         model: RowVector,
-        f: Any,
         gradient: np.ndarray,
         matrix: np.ndarray | None,
     ) -> None:
@@ -81,7 +80,7 @@ class PartitionedLosses(Losses):
 
     def model(self, f: Any) -> Any:
         """Quadratic model of the losses at values f."""
-        return PartitionedModel(self.risk, self._model(f), f, *self._at(f.theta))
+        return PartitionedModel(self.risk, self._model(f), *self._at(f.theta))
 
     def reach(self, f: Any, along: Any, *others: float) -> tuple[float, float]:
         """How far to go along a step, and the slope there.

@@ -13,12 +13,12 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-from dask.sizeof import sizeof
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.threads import ALONE, StoppedError, Workers, on_one_blas_thread
-from maxmargin.dask.cluster import Cluster
+from maxmargin.dask.cluster import Cluster, size_of
 from maxmargin.dask.linear.vectors import Held, Place, RowVector
+from maxmargin.dask.reductions import added
 from maxmargin.dask.rows import Block, Group
 from maxmargin.risk import Penalty, RegularisedRisk, SoftmaxRisk
 
@@ -111,30 +111,30 @@ class Passes:
         """
         if self._stopped():
             raise StoppedError
-        cluster, sealed = self.cluster, _Sealed(pose, function, args)
-        tasks = [cluster.task(_looked, *own, name="pass") for own in self._of_groups(sealed)]
+        cluster, question = self.cluster, _Question(pose, function, args)
+        tasks = [cluster.task(_looked, *own, name="pass") for own in self._of_groups(question)]
         (found,) = cluster.run([cluster.total(tasks, added)], self._stopped)
-        cluster.distribution.bytes_to_workers += len(tasks) * sealed.nbytes
+        cluster.distribution.bytes_to_workers += len(tasks) * question.nbytes
         for part in found:  # sums of every task, and lists of what each had
             times = 1 if isinstance(part, list) else len(tasks)
-            cluster.distribution.bytes_between += times * sizeof(part)
+            cluster.distribution.bytes_between += times * size_of(part)
         return found
 
     def held(self, pose: Pose, vector: RowVector) -> Held:
         """Have a vector made now, and kept where its rows are."""
-        sealed = _Sealed(pose, np.asarray, (vector,))
-        tasks = [self.cluster.task(_made, *own, name="rows") for own in self._of_groups(sealed)]
+        question = _Question(pose, np.asarray, (vector,))
+        tasks = [self.cluster.task(_made, *own, name="rows") for own in self._of_groups(question)]
         return Held(len(vector), next(_NAMES), self.cluster.keep(tasks))
 
-    def _of_groups(self, sealed: _Sealed) -> Iterator[list]:
+    def _of_groups(self, question: _Question) -> Iterator[list]:
         """Arguments of a task for each group."""
-        kept = sealed.held()
+        kept = question.held()
         names = [one.name for one in kept]
         for k, group in enumerate(self.groups):
-            yield [*group, sealed, names, [one.tasks[k] for one in kept]]
+            yield [*group, question, names, [one.tasks[k] for one in kept]]
 
 
-class _Sealed:
+class _Question:
     """What is done in a pass, as one argument that Dask does not look into."""
 
     def __init__(self, pose: Pose, function: Callable, args: tuple) -> None:
@@ -152,41 +152,30 @@ class _Sealed:
 
 
 def _places(
-    blocks: list[Block], firsts: list[int], sealed: _Sealed, names: list[int], held: list[list]
+    blocks: list[Block], firsts: list[int], question: _Question, names: list[int], held: list[list]
 ) -> Iterator[Place]:
     """Each block as a problem, with what is kept of it."""
     for k, (block, first) in enumerate(zip(blocks, firsts, strict=True)):
         kept = {name: arrays[k] for name, arrays in zip(names, held, strict=True)}
-        yield Place(sealed.pose.risk(block), block.number, first, kept)
+        yield Place(question.pose.risk(block), block.number, first, kept)
 
 
 @on_one_blas_thread
 def _looked(
-    blocks: list[Block], firsts: list[int], sealed: _Sealed, names: list[int], held: list[list]
+    blocks: list[Block], firsts: list[int], question: _Question, names: list[int], held: list[list]
 ) -> tuple:
     """Sum of a function over the blocks of a group; those without rows add nothing."""
     found: list = []
-    for place in _places(blocks, firsts, sealed, names, held):
+    for place in _places(blocks, firsts, question, names, held):
         if place.risk.n:
-            found.append(sealed.function(place, *map(place.value, sealed.args)))
+            found.append(question.function(place, *map(place.value, question.args)))
     return added(found)
 
 
 @on_one_blas_thread
 def _made(
-    blocks: list[Block], firsts: list[int], sealed: _Sealed, names: list[int], held: list[list]
+    blocks: list[Block], firsts: list[int], question: _Question, names: list[int], held: list[list]
 ) -> list[np.ndarray]:
     """Return a vector's numbers for each block of a group."""
-    places = _places(blocks, firsts, sealed, names, held)
-    return [place.value(sealed.args[0]) if place.risk.n else np.empty(0) for place in places]
-
-
-def added(parts: list[tuple]) -> tuple:
-    """Sum of tuples, entry by entry; those that are empty say nothing."""
-    parts = [part for part in parts if part]
-    if not parts:
-        return ()
-    total = list(parts[0])
-    for part in parts[1:]:
-        total = [a + b for a, b in zip(total, part, strict=True)]
-    return tuple(total)
+    places = _places(blocks, firsts, question, names, held)
+    return [place.value(question.args[0]) if place.risk.n else np.empty(0) for place in places]

@@ -7,6 +7,7 @@ for the others (:meth:`Partitioned.look`); so is what a certificate is made of.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -93,10 +94,25 @@ class Partitioned(Risk):
     sample: Sample | None
     curved = False  # whether a look makes the matrix of a Newton step, too
 
-    def _spread(self, passes: Passes, pose: Pose, total: float, sample: Sample | None) -> None:
+    def __init__(
+        self,
+        passes: Passes,
+        pose: Pose,
+        n: int,
+        entries: int,
+        total: float,
+        sparse: bool,
+        sample: Sample | None = None,
+    ) -> None:
+        design = PartitionedDesign(passes, pose, n, entries, sparse)
+        self._like(pose.template, design, RowVector(n, asked, "cost"))
         self.passes, self.pose, self.sample = passes, pose, sample
         self.__dict__["total_cost"] = total
         self._known: dict[Any, tuple[Any, Any]] = {}
+
+    @abstractmethod
+    def _like(self, like: Any, design: Any, cost: Any) -> None:
+        """Become a problem of the same kind as another one, of no rows."""
 
     def _vector(self, name: str, *parts: Any) -> Any:
         """Vector that a method of the problem of every block makes."""
@@ -170,7 +186,7 @@ class Partitioned(Risk):
         """Quadratic model of the losses at values f."""
         self.curved = bool(np.prod(self.shape) <= DIRECT)
         look = self.look(f.theta, self.curved)
-        return PartitionedModel(self, self._vector("model", f), f, look.gradient, look.matrix)
+        return PartitionedModel(self, self._vector("model", f), look.gradient, look.matrix)
 
     # -- dual ----------------------------------------------------------------------------------
 
@@ -243,28 +259,10 @@ class Partitioned(Risk):
 class PartitionedRisk(Partitioned, RegularisedRisk):
     """The risk of one machine over rows in partitions."""
 
-    def __init__(
-        self,
-        passes: Passes,
-        pose: Pose,
-        n: int,
-        entries: int,
-        total: float,
-        sparse: bool,
-        sample: Sample | None = None,
-    ) -> None:
-        like: RegularisedRisk = pose.template
-        y, cost = RowVector(n, asked, "y"), RowVector(n, asked, "cost")
-        RegularisedRisk.__init__(
-            self,
-            PartitionedDesign(passes, pose, n, entries, sparse),
-            y,  # type: ignore[arg-type]
-            cost,  # type: ignore[arg-type]
-            like.loss,
-            like.penalised_intercept,
-            like.penalty,
-        )
-        self._spread(passes, pose, total, sample)
+    def _like(self, like: RegularisedRisk, design: Any, cost: Any) -> None:
+        y: Any = RowVector(design.n, asked, "y")
+        penalised, penalty = like.penalised_intercept, like.penalty
+        RegularisedRisk.__init__(self, design, y, cost, like.loss, penalised, penalty)
         self.__dict__["all_cost"] = True  # others are left out where they lie
 
     @cached_property
@@ -362,27 +360,10 @@ class PartitionedRisk(Partitioned, RegularisedRisk):
 class PartitionedSoftmax(Partitioned, SoftmaxRisk):
     """The softmax risk over rows in partitions."""
 
-    def __init__(
-        self,
-        passes: Passes,
-        pose: Pose,
-        n: int,
-        entries: int,
-        total: float,
-        sparse: bool,
-        sample: Sample | None = None,
-    ) -> None:
-        like: SoftmaxRisk = pose.template
-        ClassesRisk.__init__(
-            self,
-            PartitionedDesign(passes, pose, n, entries, sparse),
-            RowVector(n, asked, "index"),  # type: ignore[arg-type]
-            like.n_classes,
-            RowVector(n, asked, "cost"),  # type: ignore[arg-type]
-            like.penalty,
-            penalised_intercept=False,
-        )
-        self._spread(passes, pose, total, sample)
+    def _like(self, like: SoftmaxRisk, design: Any, cost: Any) -> None:
+        y: Any = RowVector(design.n, asked, "index")
+        how = like.n_classes, cost, like.penalty
+        ClassesRisk.__init__(self, design, y, *how, penalised_intercept=False)
 
     def feasible(self, s: Any) -> Any:
         """Return slopes near these whose sum over the rows is zero, for intercepts."""

@@ -109,8 +109,10 @@ class Sample:
     ) -> tuple[np.ndarray, RegularisedRisk, np.ndarray]:
         """Return the rows that were drawn, their problem, and their chances."""
         found = sorted(found, key=lambda one: one.number)
-        joined = [np.concatenate([one[k] for one in found]) for k in (1, 3, 4, 5)]
-        rows, y, cost, chance = joined
+        rows, y, cost, chance = (
+            np.concatenate([getattr(one, name) for one in found])
+            for name in ("rows", "y", "cost", "chance")
+        )
         like, X = pose.template, _stacked([one.X for one in found])
         design = Design(X, like.design.constant, self.workers)
         part = RegularisedRisk(design, y, cost, like.loss, like.penalised_intercept, like.penalty)

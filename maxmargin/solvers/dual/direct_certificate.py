@@ -25,7 +25,6 @@ class DirectSums(NamedTuple):
     ``reach`` what multiplies errors of the values: variables, and costs that the losses have.
     """
 
-    rows: int
     quadratic: float
     linear: float
     gap: float
@@ -53,7 +52,6 @@ class DirectSums(NamedTuple):
         low, high = problem.walls()
         outside = float(np.maximum(low - b, b - high).max(initial=0.0))
         return cls(
-            rows=len(b),
             quadratic=quadratic,
             linear=dual + quadratic,
             gap=gap,
