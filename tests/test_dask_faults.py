@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from maxmargin import SVC, LogisticRegression
 from maxmargin.dask import Cluster, ClusterError
 from maxmargin.dask.kernel import chunking
+from maxmargin.dask.linear import fit
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(600, 4))
@@ -32,8 +33,9 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def many(monkeypatch):
-    """Have kernel machines go about as with many rows."""
+    """Have machines go about as with many rows."""
     monkeypatch.setattr(chunking, "_FEW", 0)
+    monkeypatch.setattr(fit, "_better_here", lambda rows: False)
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ dask = pytest.importorskip("dask")
 pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
 
+from maxmargin.dask.linear import fit  # noqa: E402
+
 N, CHUNKS = 900, (250, 0, 100, 3, 347, 200)  # uneven, one of them empty
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((N, 7)) * np.array([1.0, 2.0, 0.5, 1.0, 3.0, 1.0, 1.0]) + 1.0
@@ -31,8 +33,9 @@ HEAVY = RANDOM.random(N) * (RANDOM.random(N) < 0.8)
 
 
 @pytest.fixture(autouse=True)
-def here():
-    """Tasks run in this thread."""
+def here(monkeypatch):
+    """Tasks run in this thread, and rows count as many."""
+    monkeypatch.setattr(fit, "_better_here", lambda rows: False)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -236,6 +239,21 @@ def test_what_cannot_be():
     assert direct.certificate_.converged
     hard = LinearSVC(C=np.inf).fit(rows(X), rows(np.where(X[:, 0] > 1.0, 1, 0)))
     assert "gathered" in str(hard.distribution_)
+
+
+@pytest.mark.parametrize(
+    "machine", [LinearSVC(loss="hinge", C=1e3), LogisticRegression(penalty="l1"), LinearSVR()]
+)
+@pytest.mark.parametrize("little", [0, 1 << 25])
+def test_few_rows_and_wide_ones_are_fitted_in_one_place(machine, little, monkeypatch):
+    monkeypatch.undo()
+    monkeypatch.setattr(fit, "_LITTLE", little)
+    wide, labels = sp.random(80, 400, density=0.05, format="csr", random_state=0), Y[:80] == "yes"
+    _, there = both(machine, wide, labels.astype(float), HEAVY[:80], (30, 50))
+    assert there.distribution_.rounds < 6
+    assert "gathered" in str(there.distribution_)
+    tall = clone(machine).fit(rows(X), rows((Y == "yes").astype(float))).distribution_
+    assert ("gathered" in str(tall)) == bool(little)
 
 
 def test_on_a_cluster(processes):

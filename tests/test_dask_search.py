@@ -300,30 +300,23 @@ def test_the_rest_by_joblibs_backend(client):
     np.testing.assert_array_equal(spread_out.predict(X), voted.predict(X))
 
 
-def test_a_killed_worker():
+def test_a_killed_worker(processes):
     """Its pieces are done again, rows that were only its own are sent again."""
     X, y = breast_cancer(569)
     grid = {"C": np.logspace(-1, 2, 4).tolist(), "gamma": np.logspace(-3, 0, 6).tolist()}
     reference = SVCSearchCV(grid).fit(X, y)
-    with (
-        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        victim = min(client.run(os.getpid).values())
-        search = SVCSearchCV(grid)
-        dX, dy = pieces(X, y)
+    victim = min(processes.run(os.getpid).values())
+    search = SVCSearchCV(grid)
+    dX, dy = pieces(X, y)
 
-        def kill():
-            while not any(client.processing().values()):
-                time.sleep(0.01)
-            time.sleep(0.2)
-            os.kill(victim, signal.SIGKILL)
+    def kill():
+        while not any(processes.processing().values()):
+            time.sleep(0.01)
+        time.sleep(0.2)
+        os.kill(victim, signal.SIGKILL)
 
-        thread = threading.Thread(target=kill)
-        thread.start()
-        search.fit(dX, dy)
-        thread.join()
-        assert_same_search(search, reference)
+    thread = threading.Thread(target=kill)
+    thread.start()
+    search.fit(dX, dy)
+    thread.join()
+    assert_same_search(search, reference)

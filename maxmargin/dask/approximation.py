@@ -145,7 +145,8 @@ def _fit_classes(machine: SVC, kernel: Kernel, X: Any, y: Any, sample_weight: An
     known = getattr(machine, "_answers", None) if machine.warm_start else None
     labels = rows.map(_targets, name="labels")
     fitted = space.fit(labels, rows.map(_weights, machine.class_weight_, name="weights"), known)
-    answers, ended = fitted._answers, fitted.certificate_.status
+    answers = [replace(answer, s=np.empty(0)) for answer in fitted._answers]  # of no single row
+    ended = fitted.certificate_.status
     space.keep([fitted], *space.functions(fitted))
     margins = space.margins()
     machine.margin_ = float(margins[0]) if len(margins) == 1 else margins

@@ -89,16 +89,24 @@ def refuse_infinite(cluster: Cluster, parts: list[Any]) -> None:
     )
 
 
+def has_room(needed: int) -> bool:
+    """Whether rows of so many bytes have room here."""
+    return needed <= _room()
+
+
+def _room() -> int:
+    return int(_ROOM * memory.available())
+
+
 def _refuse(machine: Any, needed: int, rows: int) -> None:
     """Refuse rows that have no room here."""
-    room = int(_ROOM * memory.available())
-    if needed > room:
+    if not has_room(needed):
         raise MemoryError(
             f"{type(machine).__name__} needs all rows in one place: {rows:,} of them take "
-            f"{memory.megabytes(needed)}, and {memory.megabytes(room)} may be taken here. For so "
-            "many rows, fit a linear machine (LogisticRegression, LinearSVC, LinearSVR, Ridge) to "
-            "the features of Nystroem or RandomFourier, which stay where the rows are; or fit to "
-            "some of the rows."
+            f"{memory.megabytes(needed)}, and {memory.megabytes(_room())} may be taken here. For "
+            "so many rows, fit a linear machine (LogisticRegression, LinearSVC, LinearSVR, Ridge) "
+            "to the features of Nystroem or RandomFourier, which stay where the rows are; or fit "
+            "to some of the rows."
         )
 
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.dask.collections import partitions_of
 from maxmargin.dask.fits import fit_partitions
-from maxmargin.dask.gathered import fit_gathered
+from maxmargin.dask.gathered import fit_gathered, has_room
 from maxmargin.dask.linear.passes import Passes, Pose
 from maxmargin.dask.linear.risk import PartitionedRisk, PartitionedSoftmax
 from maxmargin.dask.linear.sample import Few, Sample
@@ -20,6 +20,8 @@ from maxmargin.estimators.data import is_table, refuse_extreme_weights
 from maxmargin.linear.risk_machine import RiskClassifier, RiskMachine
 from maxmargin.multiclass import read_class_weights
 from maxmargin.risk import SoftmaxRisk
+
+_LITTLE = 1 << 25  # bytes of rows that come to one place sooner than a few rounds are over
 
 
 class Told(NamedTuple):
@@ -68,8 +70,8 @@ def fit_risk(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     if classes:
         machine.classes_ = rows.classes
         machine.scheme_ = machine._scheme_for(len(machine.classes_))
-        if machine.scheme_.direct:
-            return fit_gathered(machine, X, y, sample_weight)
+    if (classes and machine.scheme_.direct) or _better_here(rows):
+        return fit_gathered(machine, X, y, sample_weight)
     problems = _of_classes(machine, rows) if classes else _of_numbers(machine, rows)
     for risk in problems:
         machine._choice(risk)  # refuses what cannot be, before anything is done
@@ -78,6 +80,15 @@ def fit_risk(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
     machine.distribution_ = rows.cluster.distribution
     machine._warn_unfinished()
     return machine
+
+
+def _better_here(rows: Partitions) -> bool:
+    """Whether one place is better than many, which can only go over all rows, again and again.
+
+    So it is for few rows; and for fewer rows than columns, whose problems are small in the dual
+    and large in the weights, if they have room.
+    """
+    return rows.nbytes <= _LITTLE or (rows.n < rows.n_features and has_room(rows.nbytes))
 
 
 def _by_part(machine: Any) -> bool:
