@@ -276,6 +276,26 @@ def test_wrong_partitions_are_named():
         maxmargin.LogisticRegression().fit(X, as_array(names))
 
 
+@pytest.mark.parametrize("reads", [1, 2])
+@pytest.mark.parametrize("machine", [maxmargin.SVC(), maxmargin.LinearRegression()])
+def test_a_partition_that_cannot_be_read_again_is_named(machine, reads, monkeypatch):
+    """Rows that are not kept are read in every pass, of which any may be the last."""
+    monkeypatch.setattr("maxmargin.dask.kernel.chunking._FEW", 0)
+    read = []
+
+    def second():
+        read.append(2)
+        if len(read) > reads:
+            raise OSError("the disk is gone")
+        return np.array_split(X, 4)[1]
+
+    rows, y = ([dask.delayed(part) for part in np.array_split(own, 4)] for own in (X, index))
+    rows[1] = dask.delayed(second)()
+    few = dask.config.set({"maxmargin.memory-per-worker": "100 B", "scheduler": "synchronous"})
+    with few, pytest.raises(PartitionError, match="Partition 1 of 4 cannot be read: OSError"):
+        machine.fit(rows, y)
+
+
 @pytest.mark.parametrize(
     "machine",
     [

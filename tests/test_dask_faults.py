@@ -97,6 +97,22 @@ def test_a_worker_that_comes_later_changes_nothing(client, at_round):
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("machine", [SVC, LogisticRegression])
+def test_a_straggler_changes_nothing(client, at_round, machine):
+    undisturbed = machine().fit(*rows())
+    victim = next(iter(client.run(os.getpid).values()))
+    later = threading.Timer(1.0, os.kill, [victim, signal.SIGCONT])
+
+    def sleep():
+        os.kill(victim, signal.SIGSTOP)
+        later.start()
+
+    done = at_round(2, sleep)
+    same_answer(machine().fit(*rows()), undisturbed)
+    later.join()
+    assert done
+
+
 def test_a_cluster_and_one_machine_agree(client):
     for machine in (SVC, LogisticRegression):
         same_answer(machine().fit(*rows()), machine().fit(X, y))

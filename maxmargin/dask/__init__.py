@@ -8,8 +8,8 @@ that took. :func:`read_npy` and :func:`read_svmlight` make collections of files.
 """
 
 from maxmargin.dask.calls import called
-from maxmargin.dask.cluster import Cluster, ClusterError, Distribution
-from maxmargin.dask.rows import PartitionError, Partitions
+from maxmargin.dask.cluster import Cluster, ClusterError, Distribution, PartitionError
+from maxmargin.dask.rows import Partitions
 from maxmargin.dask.storage import read_npy, read_svmlight
 
 __all__ = [

@@ -25,6 +25,7 @@ from maxmargin.backends.threads import StoppedError
 from maxmargin.dask.allocation import keeping_memory
 from maxmargin.estimators.distribution import Distribution
 from maxmargin.estimators.warn import warn
+from maxmargin.evaluation import InseparableError
 
 _PATIENCE = 30.0  # seconds until it is said that a cluster has no workers
 _LARGE = 1 << 14  # bytes of an argument from which tasks share it
@@ -39,14 +40,20 @@ class ClusterError(RuntimeError):
     """The cluster was lost, or lost what it held, before the work was done."""
 
 
+class PartitionError(RuntimeError):
+    """A partition cannot be read: what makes it has raised an error, which is the cause of this."""
+
+
 class Cluster:
     """Runs tasks, and keeps their results where they were made.
 
-    Use :meth:`active`. ``distribution`` counts what was done.
+    Use :meth:`active`. ``distribution`` counts what was done. ``partitions`` are tasks, one for
+    each partition of the data, by which it is found out which of them cannot be read.
     """
 
     def __init__(self, client: Any = None) -> None:
         self.client = client
+        self.partitions: list[Delayed] = []
         self.distribution = Distribution(where=self._where(), workers=self.n_workers)
 
     @classmethod
@@ -133,7 +140,8 @@ class Cluster:
         """Have tasks run now, without waiting, and their results kept where they are made."""
         if self.client is not None:
             return list(self.client.persist(list(tasks)))
-        return list(dask.persist(*tasks))
+        with self._saying_which():
+            return list(dask.persist(*tasks))
 
     def give_up(self, tasks: Sequence[Delayed]) -> None:
         """Cancel tasks that were to be kept: nobody waits for them any more."""
@@ -146,10 +154,10 @@ class Cluster:
         """Return which worker has the result of each task that is kept, and threads of workers."""
         if self.client is None:
             return [0] * len(tasks), [self.n_threads]
-        from distributed import futures_of, wait
+        from distributed import futures_of
 
         futures = futures_of(list(tasks))
-        wait(futures)
+        self.wait(futures, lambda: None)
         owners, workers = self.client.who_has(futures), self._workers()
         if not workers:  # until others come
             return [0] * len(tasks), [1]
@@ -162,7 +170,9 @@ class Cluster:
         """Run tasks and return their results; ``StoppedError`` where somebody says stop."""
         tasks = list(tasks)
         self.distribution.rounds += 1
-        results = self._run_on_client(tasks, stopped) if self.client else _run_here(tasks, stopped)
+        run = self._run_on_client if self.client else _run_here
+        with self._saying_which():
+            results = run(tasks, stopped)
         self.distribution.bytes_to_client += size_of(results)
         return results
 
@@ -219,16 +229,34 @@ class Cluster:
                 UserWarning,
             )
 
-    def first_failing(self, tasks: Sequence[Delayed]) -> int | None:
-        """Return which of some tasks fails, tried one after the other; None where none does."""
-        for k, task in enumerate(tasks):
+    @contextmanager
+    def _saying_which(self) -> Iterator[None]:
+        """Say which partition it is whose making has failed, the first time or a later one."""
+        try:
+            yield
+        except (StoppedError, ClusterError, InseparableError):
+            raise
+        except Exception as error:
+            if str(error).startswith("Partition "):
+                raise
+            number = self._first_failing()
+            if number is None:
+                raise
+            raise PartitionError(
+                f"Partition {number} of {len(self.partitions)} cannot be read: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _first_failing(self) -> int | None:
+        """Return which partition cannot be read, tried one after the other; None where all can."""
+        for number, task in enumerate(self.partitions):
             try:
                 with self.telling_losses():
                     self.client.compute(task).result() if self.client else dask.compute(task)
             except ClusterError:
                 raise
             except Exception:
-                return k
+                return number
         return None
 
     def _lost(self) -> ClusterError:

@@ -35,7 +35,6 @@ from maxmargin.dask.rows import (
     _names,
     _refuse_another_order,
     naming_partition,
-    saying_which,
 )
 
 _ROOM = 0.4  # of the memory that is free here: pieces and the whole are here at the same time
@@ -78,8 +77,8 @@ def looked_at(cluster: Cluster, parts: list[Any], columns: dict[str, list[Any]])
     alone = [None] * len(parts)
     pairs = zip(parts, *(columns.get(name, alone) for name in ("y", "sample_weight")), strict=True)
     looks = [cluster.task(_look, number, *own, name="look") for number, own in enumerate(pairs)]
-    with saying_which(cluster, looks):
-        return Partitions(cluster, parts, cluster.run(looks))
+    cluster.partitions = looks
+    return Partitions(cluster, parts, cluster.run(looks))
 
 
 def refuse_infinite(cluster: Cluster, parts: list[Any]) -> None:

@@ -7,8 +7,7 @@ rows, classes, weights, is put together from a :class:`Summary` of each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -19,8 +18,7 @@ from dask.delayed import Delayed
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.backends.threads import StoppedError
-from maxmargin.dask.cluster import Cluster, ClusterError
+from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.collections import in_columns, is_array, partitions_of, pieces_of, sizes_of
 from maxmargin.estimators.data import column
 from maxmargin.multiclass.labels import _refuse_single_class
@@ -112,28 +110,6 @@ def checked(
         else:
             weights = shell._validated_weight(weight, X)
         return Block(X, y, weights, number, getattr(shell, "feature_names_in_", None))
-
-
-class PartitionError(RuntimeError):
-    """A partition cannot be read: what makes it has raised an error, which is the cause of this."""
-
-
-@contextmanager
-def saying_which(cluster: Cluster, tasks: list[Delayed]) -> Iterator[None]:
-    """Say which partition it is whose making has failed, of a task for each partition."""
-    try:
-        yield
-    except (StoppedError, ClusterError):
-        raise
-    except Exception as error:
-        if str(error).startswith("Partition "):
-            raise
-        number = cluster.first_failing(tasks)
-        if number is None:
-            raise
-        raise PartitionError(
-            f"Partition {number} of {len(tasks)} cannot be read: {type(error).__name__}: {error}"
-        ) from error
 
 
 class naming_partition:
@@ -259,8 +235,8 @@ class Partitions:
         if kept:
             blocks = cluster.keep(blocks)
         looks = [cluster.task(summarised, block, classes, extra, name="look") for block in blocks]
-        with saying_which(cluster, looks):
-            summaries = cluster.run(looks, stopped)
+        cluster.partitions = looks
+        summaries = cluster.run(looks, stopped)
         rows = cls(cluster, blocks, summaries)
         rows._agree(machine)
         if not kept:
