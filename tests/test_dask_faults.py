@@ -1,5 +1,6 @@
 """A cluster in trouble in the middle of a fit: the same answer, or a sentence that says so."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -145,6 +146,22 @@ def test_an_interrupt_in_the_middle_of_a_solve_ends_it(client, monkeypatch, hear
     assert model.predict(X).shape == (600,)
     for worker in client.scheduler_info(n_workers=-1)["workers"]:
         client.submit(int, workers=[worker], pure=False).result(timeout=20)
+
+
+def test_nothing_stays_on_a_cluster(client, monkeypatch):
+    """Also where Python does not look for cycles, as that of an error and its frames."""
+    monkeypatch.setattr("maxmargin.dask.cluster._INTERVAL", 1e-3)
+    gc.collect()
+    gc.disable()
+    try:
+        for machine in (SVC, LogisticRegression):
+            machine().fit(*rows())
+        until = time.monotonic() + 20.0
+        while client.futures and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not client.futures
+    finally:
+        gc.enable()
 
 
 def test_a_closed_client_is_said():

@@ -211,7 +211,8 @@ class Cluster:
             try:
                 with self.client.as_current():  # also in threads of ours
                     return wait(futures, _INTERVAL, until).done
-            except TimeoutError:
+            except TimeoutError as error:
+                error.__traceback__ = None  # a cycle through frames that have the futures
                 if stopped():
                     self.client.cancel(futures)
                     raise StoppedError from None
