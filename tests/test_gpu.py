@@ -730,3 +730,21 @@ def test_kernel_logistic_regression_and_components(multiclass, memory):
     host, gpu = KernelPCA(3, **options).fit(X), KernelPCA(3, device="cuda", **options).fit(X)
     assert gpu.certificate_.converged
     np.testing.assert_allclose(gpu.transform(X), host.transform(X), atol=1e-6)
+
+
+@needs_torch
+@pytest.mark.parametrize("machine", [SVC(), OneClassSVM(nu=0.3)])
+def test_candidates_of_dask_collections_are_solved_for_on_the_device(machine, monkeypatch):
+    dask = pytest.importorskip("dask")
+    array = pytest.importorskip("dask.array")
+    monkeypatch.setattr("maxmargin.dask.kernel.chunking._FEW", 0)
+    rows, labels = array.from_array(X, chunks=(12, 3)), array.from_array(y, chunks=12)
+    given = {} if isinstance(machine, OneClassSVM) else {"y": labels}
+    with dask.config.set(scheduler="synchronous"):
+        there = clone(machine).set_params(device="cuda").fit(rows, **given)
+    here = clone(machine).fit(X, y).certificate_
+    assert there.device_.device.startswith("cuda")
+    assert there.certificate_.converged
+    doubt = here.rounding + there.certificate_.rounding
+    assert there.certificate_.dual <= here.primal + doubt
+    assert here.dual <= there.certificate_.primal + doubt
