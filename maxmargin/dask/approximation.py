@@ -1,8 +1,8 @@
 """Kernel machines by features on Dask collections: ``SVC(approximation=...)`` and ``SVR``.
 
 The map is fitted to all rows (:mod:`maxmargin.dask.feature_maps`); features are made where the rows
-lie, and a linear machine is fitted to them there. No row of features comes to the process that
-fits, and where they have no room they are made again in every pass.
+lie, and a linear machine is fitted to them there: only few come to the process that fits
+(:mod:`maxmargin.dask.linear.fit`), and where they have no room they are made again in every pass.
 """
 
 from __future__ import annotations
