@@ -24,6 +24,7 @@ from maxmargin.dask.classes import factors_of_classes
 from maxmargin.dask.cluster import Distribution
 from maxmargin.dask.feature_maps import fit_map
 from maxmargin.dask.kernel_parameters import resolve_kernel
+from maxmargin.dask.monitors import LEAST
 from maxmargin.dask.out_of_fold import Left, calibrate
 from maxmargin.dask.rows import Block, Partitions, naming_partition
 from maxmargin.estimators.data import is_table
@@ -36,7 +37,6 @@ from maxmargin.svm import SVC, SVR
 from maxmargin.svm.approximation import OF_DUAL, OF_EXPANSION, FeatureCertificate, Prepared
 
 _SLACKS = 1 << 26  # numbers, of all rows and machines, up to which ``slack_`` is brought together
-_LEAST = 1e-3  # seconds: no limit is shorter
 
 
 def fit_on_features(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
@@ -173,7 +173,7 @@ def _without_fold(
     machine, linear = copy(space.machine), space.linear
     left = None if monitor.time_limit is None else monitor.time_limit - monitor.seconds
     linear.set_params(tol=tol, warm_start=True, callback=None, trace=False, verbose=False)
-    linear.time_limit = None if left is None else max(left, _LEAST)
+    linear.time_limit = None if left is None else max(left, LEAST)
     if machine.lam is not None:  # the cost that all rows gave
         linear.lam = machine.lam * space.rows.class_weights.sum() / mass.sum()
     weights = rows.map(_weights, machine.class_weight_, name="weights")

@@ -12,6 +12,8 @@ from typing import Any
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 
+LEAST = 1e-3  # seconds: no time limit is shorter
+
 
 class Caller:
     """Says to tasks in the caller's process whether it wants to stop; to others nothing."""

@@ -32,14 +32,12 @@ from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.collections import in_columns, joined, partitions_of, pieces_of
 from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.gathered import looked_at, refuse_infinite
-from maxmargin.dask.monitors import TaskMonitor
+from maxmargin.dask.monitors import LEAST, TaskMonitor
 from maxmargin.estimators.base import Estimator
 from maxmargin.estimators.collections import ANSWERS, is_collection
 from maxmargin.selection.plan import Sharing
 from maxmargin.selection.scoring import Place, Result, Scoring, Watch, Work
 from maxmargin.selection.search import Search
-
-_LEAST = 1e-3  # seconds: no limit is shorter
 
 
 class RowsElsewhere:
@@ -171,7 +169,7 @@ def score_piece(scoring: Scoring, X: Any, work: Work, until: float | None) -> An
     """Score a kernel on a split; what there is when the time is over."""
     if scoring.manners.X is None:
         scoring.manners.X = X
-    limit = None if until is None else max(until - time.time(), _LEAST)
+    limit = None if until is None else max(until - time.time(), LEAST)
     sharing = Sharing(len(scoring.splits))
     watch = Watch.of(1, TaskMonitor(limit), sharing)
     results: list[Result] = []
