@@ -1,0 +1,118 @@
+"""What a model answers: one rule from values to labels, weights, the order of rows and classes."""
+
+import numpy as np
+from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.utils import get_tags
+
+from contracts.common import applies, assert_same, fit, has, quietly, takes_weights
+
+
+def decides(instance):
+    """Condition: there are decision values, and predict returns one label for each row."""
+    estimator = instance.estimator
+    labels = is_classifier(estimator) or is_outlier_detector(estimator)
+    return has("decision_function", "predict")(instance) and labels and instance.target != "topics"
+
+
+def chosen(model, values):
+    """Return the labels that decision values stand for: the first of the largest, or the sign."""
+    if is_outlier_detector(model):
+        return np.where(values < 0, -1, 1)
+    if values.ndim == 1:
+        return model.classes_[(values > 0).astype(int)]
+    return model.classes_[values.argmax(axis=1)]
+
+
+def between(instance):
+    """Yield many points, also between the classes, where X is a matrix of numbers."""
+    if instance.data == "numbers":
+        yield 2.0 * np.random.default_rng(3).normal(size=(300, 4))
+
+
+@applies(decides)
+def test_predict_agrees_with_decision_function(instance):
+    sample = instance.sample()
+    model = fit(instance.make(), sample)
+    for points in (sample.X, sample.new, *between(instance)):
+        values = model.decision_function(points)
+        np.testing.assert_array_equal(model.predict(points), chosen(model, values))
+
+
+@applies(lambda instance: decides(instance) and instance.data in ("numbers", "counts", "gram"))
+def test_ties_have_one_rule(instance):
+    sample = instance.sample()
+    constant = np.ones_like(sample.X)  # every value is a tie, or nearly
+    try:
+        model = quietly(instance.make().fit, constant, sample.y)
+    except ValueError as error:
+        if len(str(error).split()) > 4:  # refused in words
+            return
+        raise
+    for points in (constant, np.ones_like(sample.new), 0 * constant, constant[:1]):
+        values = quietly(model.decision_function, points)
+        np.testing.assert_array_equal(quietly(model.predict, points), chosen(model, values))
+
+
+@applies(lambda instance: has("predict_proba")(instance) and instance.target != "topics")
+def test_predict_agrees_with_probabilities(instance):
+    sample = instance.sample()
+    model = fit(instance.make(), sample)
+    for points in (sample.X, sample.new):
+        p = model.predict_proba(points)
+        assert p.shape == (len(points), len(model.classes_))
+        assert (p >= 0).all()
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-6)
+        np.testing.assert_array_equal(model.predict(points), model.classes_[p.argmax(axis=1)])
+        if hasattr(model, "predict_log_proba"):
+            log = quietly(model.predict_log_proba, points)
+            np.testing.assert_allclose(np.exp(log), p, atol=1e-6)
+
+
+@applies(takes_weights)
+def test_weight_is_repetition(instance):
+    sample = instance.sample()
+    weight = np.random.default_rng(1).integers(0, 3, size=len(sample.X))
+    weight[:6] = 1
+    rows = np.repeat(np.arange(len(weight)), weight)
+    repeated = sample.rows(rows, instance.pairwise)
+    ours = fit(instance.make_exact(), sample, sample_weight=weight.astype(float))
+    theirs = fit(instance.make_exact(), repeated)
+    assert_same(ours, theirs, sample.new, repeated.new)
+
+
+@applies(takes_weights)
+def test_weights_of_one_are_none(instance):
+    sample = instance.sample()
+    ours = fit(instance.make_exact(), sample, sample_weight=np.ones(len(sample.X)))
+    assert_same(ours, fit(instance.make_exact(), sample), sample.new)
+
+
+def test_order_of_rows_is_nothing(instance):
+    sample = instance.sample()
+    rows = np.random.default_rng(2).permutation(len(sample.X))
+    other = sample.rows(rows, instance.pairwise)
+    ours, theirs = fit(instance.make_exact(), sample), fit(instance.make_exact(), other)
+    assert_same(ours, theirs, sample.new, other.new)
+
+
+@applies(lambda instance: is_classifier(instance.estimator) and instance.target != "topics")
+def test_names_of_classes_are_nothing(instance):
+    sample = instance.sample()
+    model = fit(instance.make_exact(), sample)
+    swap = dict(zip(model.classes_.tolist(), model.classes_[::-1].tolist(), strict=True))
+    other = sample._replace(y=np.array([swap[label] for label in sample.y]))
+    renamed = np.array([swap[label] for label in model.predict(sample.new)])
+    found = fit(instance.make_exact(), other).predict(sample.new)
+    np.testing.assert_array_equal(found, renamed)
+
+
+@applies(lambda instance: is_classifier(instance.estimator) and instance.target != "topics")
+def test_labels_keep_their_type(instance):
+    sample = instance.sample()
+    several = get_tags(instance.estimator).classifier_tags.multi_class
+    index = np.unique(sample.y, return_inverse=True)[1]
+    names = np.array(["no", "yes", "perhaps"])[index if several else (index > 0).astype(int)]
+    for labels in (index > 0, names.astype(object), *((index.astype(np.int8),) * several)):
+        model = fit(instance.make(), sample._replace(y=labels))
+        assert model.classes_.dtype == labels.dtype
+        assert model.predict(sample.new).dtype == labels.dtype
