@@ -15,9 +15,9 @@ from sklearn.datasets import (
 )
 from sklearn.ensemble import AdaBoostClassifier as ScikitLearn
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier as ScikitLearnTree
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import (
     SVC,
@@ -107,6 +107,10 @@ def test_it_is_coordinate_descent_on_the_exponential_loss():
     stumps = [(h.feature_, h.threshold_) for h in model.estimators_]
     np.testing.assert_allclose([tests[j] for j in way.coordinates], stumps)
     np.testing.assert_allclose(-way.values[1:], model.bounds().product, rtol=1e-9)
+    weight = np.arange(60) % 3 + 1
+    weighed = boosting_descent(H, y, sample_weight=weight, max_iter=5)
+    repeated = boosting_descent(np.repeat(H, weight, axis=0), np.repeat(y, weight), max_iter=5)
+    np.testing.assert_allclose(weighed.points, repeated.points, atol=1e-9)
     smooth = boosting_descent(H, y, loss=Logistic(), max_iter=5)
     assert (np.diff(smooth.values) > 0).all()
     with pytest.raises(ValueError, match="-1 and \\+1"):
@@ -261,8 +265,6 @@ def test_labels_weights_and_data():
     nan = np.where(np.arange(CANCER.size).reshape(CANCER.shape) == 7, np.nan, CANCER)
     with pytest.raises(ValueError, match="NaN"):
         AdaBoostClassifier().fit(nan, names)
-    with pytest.raises(ValueError, match="greater than one; got 1 class"):
-        AdaBoostClassifier().fit(CANCER[:3], ["a"] * 3)
     with pytest.raises(ValueError, match="at least one non-zero"):
         AdaBoostClassifier().fit(CANCER, names, np.zeros(len(names)))
 
@@ -402,7 +404,7 @@ def test_the_first_round_is_made_whoever_stops(make, heard):
             return super().fit(X, y, sample_weight)
 
     pressed = make(Pressing())
-    with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="Ctrl-C"):
+    with pytest.warns(ConvergenceWarning, match="Ctrl-C"), pytest.raises(KeyboardInterrupt):
         pressed.fit(CANCER, MALIGNANT)
     assert (pressed.n_iter_, pressed.status_) == (1, "interrupted")
     assert pressed.score(CANCER, MALIGNANT) > 0.85
@@ -416,7 +418,7 @@ def test_ctrl_c_leaves_a_model(heard):
             signal.raise_signal(signal.SIGINT)
 
     model = AdaBoostClassifier(n_estimators=10**6, store_distributions=False, callback=press)
-    with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="Ctrl-C"):
+    with pytest.warns(ConvergenceWarning, match="Ctrl-C"), pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
     assert model.status_ is Status.INTERRUPTED
     assert model.score(X, y) > 0.6
@@ -473,7 +475,9 @@ def test_logitboost_of_several_classes():
     model = LogitBoostClassifier(n_estimators=30).fit(IRIS, SPECIES)
     assert model.score(IRIS, SPECIES) > 0.95
     np.testing.assert_allclose(model.decision_function(IRIS).sum(axis=1), 0, atol=1e-9)
-    np.testing.assert_allclose(model.predict_proba(IRIS).sum(axis=1), 1)
+    p = model.predict_proba(IRIS)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert model.train_losses_[-1] == pytest.approx(log_loss(SPECIES, p))
     with pytest.raises(ValueError, match="is of two classes"):
         LogitBoostClassifier(loss="exponential").fit(IRIS, SPECIES)
     with pytest.raises(ValueError, match="need a loss with a curvature"):
@@ -568,20 +572,6 @@ def test_lpboost_says_what_its_gap_is_about():
     assert model.status_ == "trivial"
 
 
-@parametrize_with_checks(
-    [
-        DecisionStump(),
-        AdaBoostClassifier(n_estimators=5),
-        AdaBoostClassifier(DecisionTreeClassifier(max_depth=2), n_estimators=5),
-        LogitBoostClassifier(n_estimators=5),
-        LPBoostClassifier(nu=0.2),
-    ]
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
 # -- pictures ----------------------------------------------------------------------------------
 
 
@@ -600,6 +590,7 @@ def test_pictures_of_boosting(boosted):
     assert ax.get_title() == "round 2: error 0.21, alpha 0.65"
     sizes = np.concatenate([points.get_sizes() for points in ax.collections[-3:-1]])
     np.testing.assert_allclose(sizes.max() / sizes.min(), (1 / 6) / (1 / 14))
+    assert sizes.mean() == pytest.approx(90.0)  # of a row of mean weight
     assert display.wrong.sum(axis=1).tolist() == [3, 3, 3, 0]
     assert plotting.plot_boosting(toy, TOY, SIDE).get_title() == "the vote of 3: 0 of 10 wrong"
     last = AdaBoostClassifier(n_estimators=3, store_distributions=False).fit(TOY, SIDE)
@@ -639,3 +630,73 @@ def test_pictures_of_boosting(boosted):
         plotting.plot_row_weights({"AdaBoost": boosted}, ~marked | marked)
     with pytest.raises(ValueError, match="no weights D_ of 3 rows"):
         plotting.plot_row_weights({"AdaBoost": boosted}, [True, False, False])
+
+
+# -- as in scikit-learn ------------------------------------------------------------------------
+
+
+def test_attributes_that_scikit_learn_has():
+    model = AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=9)
+    model.fit(CANCER, MALIGNANT)
+    theirs = ScikitLearn(ScikitLearnTree(max_depth=1), n_estimators=9).fit(CANCER, MALIGNANT)
+    np.testing.assert_allclose(model.feature_importances_, theirs.feature_importances_)
+    *_, last = model.staged_predict_proba(CANCER)
+    np.testing.assert_allclose(last, model.predict_proba(CANCER))
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(CANCER)), last)
+    assert model.n_classes_ == 2
+    assert model.estimator_.max_depth == 1
+    stumps = AdaBoostClassifier(n_estimators=9).fit(CANCER, MALIGNANT)
+    assert stumps.feature_importances_.sum() == pytest.approx(1)
+    assert not hasattr(
+        AdaBoostClassifier(SVC(), n_estimators=2).fit(IRIS, SPECIES), "feature_importances_"
+    )
+
+
+def test_one_class_is_one_perfect_stump():
+    model = AdaBoostClassifier().fit(IRIS, np.ones(150))
+    np.testing.assert_array_equal(model.predict_proba(IRIS), np.ones((150, 1)))
+    np.testing.assert_array_equal(model.decision_function(IRIS), np.zeros((150, 1)))
+    assert model.status_ is Status.PERFECT
+
+
+@pytest.mark.parametrize("learning_rate", [23.0, 1e6])
+def test_weights_beyond_float64_end_the_rounds(learning_rate):
+    model = AdaBoostClassifier(n_estimators=30, learning_rate=learning_rate)
+    with pytest.warns(ConvergenceWarning, match="infinite values.*lowering the learning rate"):
+        model.fit(IRIS, SPECIES)
+    assert model.status_ is Status.DIVERGED
+    assert np.isfinite(model.predict_proba(IRIS)).all()
+
+
+def test_scores_of_the_exponential_loss_are_its_link():
+    x, y = TOY[:, :1], SIDE
+    model = LogitBoostClassifier(loss="exponential", n_estimators=5).fit(x, y)
+    F = model.decision_function(x)
+    np.testing.assert_allclose(model.predict_proba(x)[:, 1], 1 / (1 + np.exp(-2 * F)))
+
+
+class WithoutReturn:
+    """A classifier for two classes whose fit returns nothing, as LightGBM's once did."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.tree = DecisionTreeClassifier(max_depth=2).fit(X, y, sample_weight)
+
+    def predict(self, X):
+        return self.tree.predict(X)
+
+    def predict_proba(self, X):
+        return self.tree.predict_proba(X)
+
+
+def test_lpboost_and_logitboost_take_any_object():
+    model = LPBoostClassifier(WithoutReturn(), n_estimators=3)
+    with pytest.warns(ConvergenceWarning, match="n_estimators=3"):
+        model.fit(TOY, SIDE)
+    assert model.score(TOY, SIDE) > 0.7
+
+    class Regression(WithoutReturn):
+        def fit(self, X, y, sample_weight=None):
+            self.tree = DecisionTreeRegressor(max_depth=2).fit(X, y, sample_weight)
+
+    model = LogitBoostClassifier(Regression(), n_estimators=3).fit(TOY, SIDE)
+    assert model.score(TOY, SIDE) > 0.7

@@ -1,5 +1,6 @@
 """Ensembles: trees, boosted words, and what is made of many learners."""
 
+from maxmargin.aliases import attributes
 from maxmargin.ensemble.bagging import (
     BaggingClassifier,
     BaggingRegressor,
@@ -48,3 +49,4 @@ __all__ = [
     "k_study",
     "stump_dictionary",
 ]
+__getattr__, __dir__ = attributes(__name__)

@@ -38,8 +38,8 @@ def warn_never_left_out(asked: np.ndarray) -> None:
     missing = int((asked == 0).sum())
     if missing:
         warn(
-            f"{missing} of {len(asked)} rows were drawn by every member, so that nothing can be "
-            "said of them out of bag: they are nan, and the score is that of the others. More "
-            "estimators leave fewer such rows.",
+            "Some inputs do not have OOB scores. This probably means too few estimators were used "
+            f"to compute any reliable oob estimates: {missing} of {len(asked)} rows were drawn by "
+            "every member. They are nan, and the score is that of the others.",
             UserWarning,
         )

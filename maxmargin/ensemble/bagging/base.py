@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import MetaEstimatorMixin
-from sklearn.utils import check_consistent_length, get_tags
+from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import Workers, thread_count
-from maxmargin.ensemble.bagging.members import Members, are_strings, asked
+from maxmargin.ensemble.bagging.members import Members, are_strings, asked, shares_fits
 from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
+from maxmargin.ensemble.learners import tags_of
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.data import validate_data
 from maxmargin.estimators.warn import warn
 from maxmargin.solution import Status
 
 _TOGETHER = 64  # members whose answers are held at a time
+_FEW_DRAWN = 10  # rows of a replicate that are too few not to be an oversight
+_OUT_OF_BAG = ("oob_score_", "oob_decision_function_", "oob_prediction_", "oob_count_")
 
 
 class Bagging(MetaEstimatorMixin, Estimator):
@@ -66,7 +69,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self._learner()).input_tags
+        inner = tags_of(self._learner()).input_tags
         tags.input_tags.sparse, tags.input_tags.pairwise = inner.sparse, inner.pairwise
         tags.input_tags.allow_nan = inner.allow_nan
         return tags
@@ -79,6 +82,9 @@ class Bagging(MetaEstimatorMixin, Estimator):
     def _fit_members(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fit the members that are missing, or as many of them as there is time for."""
         weight = None if sample_weight is None else self._validated_weight(sample_weight, X)
+        self._warn_of_weights(weight)
+        for name in _OUT_OF_BAG:  # of a fit before
+            self.__dict__.pop(name, None)
         seeds = self._missing_seeds(_num_samples(X), weight)
         if len(seeds):
             how = self.estimator_, X, y, self._replicates, self._threads()
@@ -130,22 +136,29 @@ class Bagging(MetaEstimatorMixin, Estimator):
 
             machines: list[Any] = []
             at_once = members.at_once if self.time_limit is None else 1
-            while len(machines) < len(seeds) and not monitor.stopped():
-                some = seeds[len(machines) : len(machines) + at_once]
-                machines += members.fit(some, before + len(machines), monitor.stopped, told)
+            while len(machines) < len(seeds):
+                some, first = seeds[len(machines) : len(machines) + at_once], before + len(machines)
+                fitted = (
+                    []
+                    if first and monitor.stopped()
+                    else members.fit(some, first, monitor.stopped, told)
+                )
+                machines += fitted
+                if len(fitted) < len(some):
+                    break
                 at_once = min(2 * at_once, members.at_once)  # who is stopped loses few of them
             if not machines and not before:
                 machines = members.fit(seeds[:1])  # an ensemble has a member
             self.estimators_ = self.estimators_ + machines
             self._seeds = np.append(self._seeds, seeds[: len(machines)])
             missing = len(seeds) - len(machines)
-            self.status_ = (
-                (monitor.stopped() or Status.INTERRUPTED) if missing else Status.COMPLETED
-            )
-            self.fit_status_ = int(missing > 0)
+            self.status_ = Status.COMPLETED
+            if missing or members.cut_short:
+                self.status_ = monitor.stopped() or Status.INTERRUPTED
+            self.fit_status_ = int(self.status_.stopped)
             if self.verbose:
-                monitor.end(f"{total - missing} of {total} members", not missing)
-        if missing:
+                monitor.end(f"{total - missing} of {total} members", self.status_.finished)
+        if self.status_.stopped:
             warn(
                 self.status_.advice_for("ensemble").format(
                     there=total - missing,
@@ -170,16 +183,52 @@ class Bagging(MetaEstimatorMixin, Estimator):
         if not self.bootstrap and size > (n if weight is None else np.count_nonzero(weight)):
             raise ValueError(
                 f"Effective max_samples={size} must be <= n_samples={n} to be able to sample "
-                "without replacement, and rows of weight zero cannot be drawn."
+                "without replacement. Rows of weight zero cannot be drawn."
             )
         how = self.bootstrap, self.bootstrap_features, weight
         return Replicates(n, there, size, int(width), *how)
 
     def _threads(self) -> Workers:
         """Threads for members. By default they come one after the other, with theirs inside."""
-        if self.n_jobs is None and not hasattr(self.estimator_, "_replicate_fits"):
+        if self.n_jobs is None and not shares_fits(self.estimator_):
             return Workers(1)
         return Workers(thread_count(self.n_jobs))
+
+    def _warn_of_weights(self, weight: np.ndarray | None) -> None:
+        """Warn where drawing in proportion to weights says little."""
+        if weight is None:
+            return
+        if not self.bootstrap:
+            warn(
+                f"When fitting {type(self).__name__} with sample_weight it is recommended to use "
+                "bootstrap=True: without replacement, heavy rows are drawn once at most.",
+                UserWarning,
+            )
+        share, total = self.max_samples, float(weight.sum())
+        if share is None or isinstance(share, Integral):
+            return
+        size = max(int(share * total), 1)
+        if size <= _FEW_DRAWN < share * len(weight):
+            warn(
+                f"Using the fractional value max_samples={share} when the total sum of sample "
+                f"weights is {total} results in a low number ({size}) of bootstrap samples. We "
+                "recommend passing `max_samples` as an integer.",
+                UserWarning,
+            )
+
+    # -- members -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return the number of members."""
+        return len(self.estimators_)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a member, or several for a slice."""
+        return self.estimators_[index]
+
+    def __iter__(self) -> Any:
+        """Iterate over the members."""
+        return iter(self.estimators_)
 
     # -- what the members saw ------------------------------------------------------------------
 
@@ -231,7 +280,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
 
     def _checked(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """Check shapes; tables keep their columns' names and types for the members."""
-        inner, first = get_tags(self._learner()).input_tags, not isinstance(y, str)
+        inner, first = tags_of(self._learner()).input_tags, not isinstance(y, str)
         if are_strings(X):
             if first:
                 check_consistent_length(X, y)
@@ -243,7 +292,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
             X,
             y,
             accept_sparse=["csr", "csc"] if inner.sparse else False,
-            ensure_all_finite="allow-nan" if inner.allow_nan else True,
+            ensure_all_finite=False,  # as a member takes it: it may impute
             dtype=None,
             reset=first,
             **options,

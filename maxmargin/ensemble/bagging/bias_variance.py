@@ -11,13 +11,13 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends.data import refuse_unusable
-from maxmargin.backends.threads import Workers, thread_count
+from maxmargin.backends.threads import Workers, around_fit, thread_count
 from maxmargin.ensemble.bagging.decomposition import (
     Decomposition,
     SquaredDecomposition,
     ZeroOneDecomposition,
 )
-from maxmargin.ensemble.bagging.members import Members, are_strings, asked
+from maxmargin.ensemble.bagging.members import Members, are_strings, asked, shares_fits
 from maxmargin.ensemble.bagging.noise import FROM_X, Noise, estimate_noise
 from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
 from maxmargin.estimators.data import column, is_table
@@ -29,6 +29,7 @@ _LEAST = 2  # replicates, without which there is no variance
 _TOGETHER = 32  # members that are asked at a time
 
 
+@around_fit
 def bias_variance(
     estimator: Any,
     X: Any,
@@ -116,7 +117,7 @@ def bias_variance(
     told = None if noise is None else estimate_noise(X, y[-1], noise, n_neighbors, labels)
     kind = _Votes if labels else _Moments
     counted = kind(y, len(y[0]))
-    threads = n_jobs is not None or hasattr(estimator, "_replicate_fits")
+    threads = n_jobs is not None or shares_fits(estimator)
     workers = Workers(thread_count(n_jobs) if threads else 1)
     with watched(time_limit, callback, verbose) as monitor:
         members = Members(estimator, X, y[0], replicates, workers)

@@ -192,7 +192,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         self : object
         """
         X, y = self._checked(X, y)
-        classes, index = read_labels(y)
+        classes, index = read_labels(y, at_least=1)
         self._keep_classes(classes)
         self._fit_members(X, self.classes_[index], sample_weight)
         return self
@@ -206,7 +206,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
                 f"{self.classes_.tolist()}, and y has {classes.tolist()}: use warm_start=False to "
                 "begin anew."
             )
-        self.classes_ = classes
+        self.classes_, self.n_classes_ = classes, len(classes)
         if self.voting == "soft":
             _can_vote(self)
 

@@ -16,17 +16,18 @@ aside for itself (early stopping, folds for probabilities), or takes them in a r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import is_classifier
 from sklearn.dummy import DummyClassifier
-from sklearn.utils import _safe_indexing, get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils import _safe_indexing
 
 from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
-from maxmargin.ensemble.bagging.replicates import Replicates, member_of
+from maxmargin.ensemble.bagging.replicates import Replicates
+from maxmargin.ensemble.learners import member_of, tags_of, takes_weights
+from maxmargin.ensemble.trees.growth import never
 
 _AHEAD = 4  # members of each thread, fitted before someone looks at them
 
@@ -65,10 +66,12 @@ class Members:
     ) -> None:
         self.estimator, self.X, self.y = estimator, X, y
         self.replicates, self.workers = replicates, workers
-        self.pairwise = bool(get_tags(estimator).input_tags.pairwise)
-        self.weighs = has_fit_parameter(estimator, "sample_weight")
+        tags = tags_of(estimator)
+        self.pairwise = bool(tags.input_tags.pairwise)
+        self.weighs = takes_weights(estimator)
         self.whole = replicates.width == replicates.n_columns and not replicates.bootstrap_features
-        self.codes = np.unique(y, return_inverse=True)[1] if is_classifier(estimator) else None
+        of_classes = tags.estimator_type == "classifier"
+        self.codes = np.unique(y, return_inverse=True)[1] if of_classes else None
         self.common: Any = None
         name = type(estimator).__name__
         if self.pairwise and not self.whole:
@@ -76,7 +79,7 @@ class Members:
                 "A precomputed kernel has rows and no features to draw from: use max_features=1.0 "
                 "and bootstrap_features=False."
             )
-        if share and self.whole and hasattr(estimator, "_replicate_fits"):
+        if share and self.whole and shares_fits(estimator):
             self.common = estimator._replicate_fits(X, y)
         if self.common is not None:
             self.sharing, self.why = "shared", self.common.why
@@ -96,19 +99,24 @@ class Members:
         else:
             self.at_once = 1 if workers.count == 1 else _AHEAD * workers.count
 
+    @property
+    def cut_short(self) -> bool:
+        """Whether the first member is there but was stopped before its end."""
+        return getattr(self.common, "cut_short", False)
+
     # -- fitting -------------------------------------------------------------------------------
 
     def fit(
         self,
         seeds: np.ndarray,
         first: int = 0,
-        stopped: Callable[[], Any] | None = None,
+        stopped: Callable[[], Any] = never,
         told: Callable[[], Any] = lambda: None,
     ) -> list[Any]:
         """Fit a member to the replicate of each seed; the first ones only, where that is stopped.
 
-        ``first`` is the number of the first seed, for what an error says; ``told`` is called after
-        each member.
+        ``first`` is the number of the first seed: what an error says, and number 0 is fitted in any
+        case. ``told`` is called after each member.
         """
         if self.common is not None:
             return self._fit_shared(seeds, first, stopped, told)
@@ -116,18 +124,17 @@ class Members:
         done: list[Any] = [None] * len(seeds)
 
         def work(k: int) -> None:
+            if first + k and stopped():
+                raise StoppedError
             with _naming(first + k):
                 done[k] = self._fitted(machines[k], int(seeds[k]))
             told()
 
-        workers = Workers(self.workers.count, stopped)
-        try:
-            if workers.count == 1:
-                workers.map(work, range(len(seeds)))
-            else:
-                on_one_blas_thread(workers.map)(work, range(len(seeds)))
-        except StoppedError:
-            pass
+        in_threads = self.workers.map
+        if self.workers.count > 1:
+            in_threads = on_one_blas_thread(in_threads)
+        with suppress(StoppedError):
+            in_threads(work, range(len(seeds)))
         missing = [k for k, machine in enumerate(done) if machine is None]
         return done[: missing[0]] if missing else done
 
@@ -135,7 +142,7 @@ class Members:
         self,
         seeds: np.ndarray,
         first: int,
-        stopped: Callable[[], Any] | None,
+        stopped: Callable[[], Any],
         told: Callable[[], Any],
     ) -> list[Any]:
         counts = np.array([self.replicates.counts(int(seed)) for seed in seeds])
@@ -144,7 +151,8 @@ class Members:
         found: dict[int, Any] = {}
         if usual:
             with _naming(first, first + len(seeds)):
-                fitted = self.common.fit(machines, counts[usual], self.workers, stopped, told)
+                how = self.workers, stopped, told, first + usual[0]
+                fitted = self.common.fit(machines, counts[usual], *how)
             found = dict(zip(usual, fitted, strict=False))
         done = []
         for k, own in enumerate(counts):
@@ -170,16 +178,24 @@ class Members:
         if self._has_one_class(self.replicates.counts(seed)):
             return self._constant(rows, columns)
         if self.pairwise:  # rows of weight zero stay, as columns that others' values are for
-            return machine.fit(self.X, self.y, sample_weight=self._as_weight(rows))
-        if not self.weighs:
-            return machine.fit(taken(self.X, rows, columns), _safe_indexing(self.y, rows))
-        counts = self._as_weight(rows)
-        rows = np.flatnonzero(counts)
-        own = taken(self.X, rows, columns)
-        return machine.fit(own, _safe_indexing(self.y, rows), sample_weight=counts[rows])
+            machine.fit(self.X, self.y, sample_weight=self._as_weight(rows))
+        elif self.weighs:
+            counts = self._as_weight(rows)
+            rows = np.flatnonzero(counts)
+            own = taken(self.X, rows, columns)
+            machine.fit(own, _safe_indexing(self.y, rows), sample_weight=counts[rows])
+        else:
+            machine.fit(taken(self.X, rows, columns), _safe_indexing(self.y, rows))
+        return machine  # what fit returns is no one's business
 
     def _as_weight(self, rows: np.ndarray) -> np.ndarray:
         return np.bincount(rows, minlength=self.replicates.n_rows).astype(np.float64)
+
+
+def shares_fits(estimator: Any) -> bool:
+    """Whether an estimator fits several replicates at once; not one with a ``fit`` of its own."""
+    own = type(estimator).fit.__module__.startswith("maxmargin.")
+    return own and hasattr(estimator, "_replicate_fits")
 
 
 class _naming:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.metrics import r2_score
-from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.ensemble.bagging.base import Bagging
+from maxmargin.ensemble.learners import tags_of
 from maxmargin.ensemble.out_of_bag import score_out_of_bag, warn_never_left_out
 from maxmargin.ensemble.trees import DecisionTreeRegressor
 from maxmargin.estimators.callbacks import observed
@@ -145,7 +145,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = get_tags(self._learner()).target_tags.multi_output
+        tags.target_tags.multi_output = tags_of(self._learner()).target_tags.multi_output
         return tags
 
     @_fit_context(prefer_skip_nested_validation=False)

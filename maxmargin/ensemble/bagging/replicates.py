@@ -14,7 +14,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 
@@ -114,6 +113,7 @@ def replicate_size(
     there = float(n if weight is None else weight.sum())
     share = not isinstance(max_samples, Integral)
     size = int(max_samples * there) if share else int(max_samples)
+    size = size if weight is None else max(size, 1)
     most = n if weight is None else max(n, int(there))
     if size > most:
         raise ValueError(
@@ -124,7 +124,7 @@ def replicate_size(
     if size < 1:
         raise ValueError(
             f"{name}={max_samples} of {there:g} rows is none: give a number of rows, or a larger "
-            "share (of the sum of the weights, where rows have weights)."
+            "share."
         )
     return size
 
@@ -140,23 +140,3 @@ def seeds_of(random_state: Any, count: int, before: int = 0) -> np.ndarray:
     """
     before = before if isinstance(random_state, Integral) else 0
     return check_random_state(random_state).randint(_LARGEST_SEED, size=before + count)[before:]
-
-
-def member_of(estimator: Any, seed: int) -> Any:
-    """Return a clone of the estimator, with a ``random_state`` from the seed wherever it has one.
-
-    Examples
-    --------
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> from maxmargin.ensemble.bagging.replicates import member_of
-    >>> member_of(DecisionTreeClassifier(), 0).random_state
-    209652396
-    """
-    member, random = clone(estimator), np.random.RandomState(seed)
-    if not hasattr(member, "get_params"):
-        return member
-    names = sorted(member.get_params(deep=True))
-    states = [n for n in names if n == "random_state" or n.endswith("__random_state")]
-    if states:
-        member.set_params(**{name: random.randint(_LARGEST_SEED) for name in states})
-    return member

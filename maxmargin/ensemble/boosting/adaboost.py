@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.ensemble.boosting.certificates import BoostingCertificate
 from maxmargin.ensemble.boosting.rounds import AdaBoost, Rounds, Sample
+from maxmargin.ensemble.boosting.stump import DecisionStump
 from maxmargin.ensemble.boosting.vote import StagedVote
 from maxmargin.ensemble.boosting.weak import class_index, weak_learner
 from maxmargin.estimators.base import WATCHED
@@ -111,7 +112,12 @@ class AdaBoostClassifier(StagedVote):
     status_ : Status
         Why the rounds ended: ``"completed"``, ``"perfect"``, ``"no_edge"``, or early.
     certificate_ : BoostingCertificate
+    feature_importances_ : array of shape (n_features,)
+        Mean importance of the columns in the hypotheses, by their weights; where these have one.
+    estimator_ : classifier
+        The weak learner.
     classes_ : array of shape (n_classes,)
+    n_classes_ : int
     n_iter_ : int
         Rounds.
     n_features_in_, feature_names_in_
@@ -193,7 +199,7 @@ class AdaBoostClassifier(StagedVote):
         self : AdaBoostClassifier
         """
         X, y = self._validated(X, y)
-        classes, index = read_labels(y)
+        classes, index = read_labels(y, at_least=1)
         weight = self._validated_weight(sample_weight, X)
         read_class_weights(None, classes, index, weight)  # refuses classes without weight
         used = np.flatnonzero(weight)
@@ -223,7 +229,7 @@ class AdaBoostClassifier(StagedVote):
         return made
 
     def _warn_of_stop(self) -> None:
-        if self.status_.stopped:
+        if not self.status_.finished:
             advice = self.status_.advice_for("boosting")
             said = {"time_limit": self.time_limit or 0.0, "n_estimators": self.n_estimators}
             warn(advice.format(**said, rounds=self.n_iter_))
@@ -269,13 +275,16 @@ class AdaBoostClassifier(StagedVote):
         """Say why there is not one hypothesis."""
         name = "DecisionStump" if self.estimator is None else type(self.estimator).__name__
         return (
-            f"The weak learner ({name}) is no better than chance on these data: in the first round "
-            f"its error is not below 1 - 1/{n_classes} of the weight, so that there is nothing "
-            "to boost. Take a richer one, such as DecisionTreeClassifier(max_depth=2)."
+            f"The weak learner ({name}) is no better than chance on these data, or worse than "
+            f"random: in the first round its error is not below 1 - 1/{n_classes} of the weight, "
+            "so that there is nothing to boost. Take a richer one, such as "
+            "DecisionTreeClassifier(max_depth=2)."
         )
 
     def _keep(self, made: Rounds, classes: np.ndarray, used: Any, n: int) -> None:
         self.classes_, self.estimators_ = classes, made.hypotheses
+        self.estimator_ = DecisionStump() if self.estimator is None else self.estimator
+        self.n_classes_ = len(classes)
         self.estimator_weights_ = np.array(made.alphas)
         self.estimator_errors_ = np.array(made.errors)
         self.normalisers_ = np.array(made.normalisers)
@@ -331,10 +340,38 @@ class AdaBoostClassifier(StagedVote):
         p : array of shape (n_samples, n_classes)
         """
         check_is_fitted(self)
-        shares = self._shares()
         total = np.inf if np.isinf(self.estimator_weights_).any() else self.estimator_weights_.sum()
-        votes = self._votes(self._validated_points(X), shares)
-        behind = votes - votes.max(axis=1, keepdims=True)
-        with np.errstate(invalid="ignore"):
-            p = np.where(behind < 0, np.exp(2.0 * total * behind), 1.0)
-        return p / p.sum(axis=1, keepdims=True)
+        return _linked(self._votes(self._validated_points(X), self._shares()), total)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Return the logarithms of :meth:`predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[np.ndarray]:
+        """Yield :meth:`predict_proba` after each round."""
+        check_is_fitted(self)
+        totals = np.cumsum(self.estimator_weights_)
+        for votes, total in zip(self._staged_votes(self._validated_points(X)), totals, strict=True):
+            yield _linked(votes, total)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Mean importance of the columns in the hypotheses, by their weights in the vote."""
+        check_is_fitted(self)
+        try:
+            each = [hypothesis.feature_importances_ for hypothesis in self.estimators_]
+        except AttributeError as error:
+            raise AttributeError(
+                "Unable to compute feature importances since estimator does not have a "
+                "feature_importances_ attribute"
+            ) from error
+        return self._shares() @ np.array(each)
+
+
+def _linked(votes: np.ndarray, total: float) -> np.ndarray:
+    """Probabilities in proportion to ``exp(2 total votes)``, of votes whose sum is one."""
+    behind = votes - votes.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        p = np.where(behind < 0, np.exp(2.0 * total * behind), 1.0)
+    return p / p.sum(axis=1, keepdims=True)

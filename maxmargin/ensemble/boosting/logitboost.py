@@ -5,14 +5,13 @@ The algorithm is at the top of :mod:`maxmargin.ensemble.boosting.newton`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin, _fit_context, clone, is_regressor
-from sklearn.ensemble._base import _set_random_states
+from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -21,7 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.backends.threads import Workers
 from maxmargin.ensemble.boosting.certificates import BoostingCertificate
 from maxmargin.ensemble.boosting.newton import NewtonBoosting, Steps, Targets
-from maxmargin.ensemble.boosting.weak import takes_weights
+from maxmargin.ensemble.learners import (
+    may_be,
+    member_of,
+    refuse_wrong_parameters,
+    takes_weights,
+)
 from maxmargin.ensemble.trees import BinnedColumns, DecisionTreeRegressor
 from maxmargin.ensemble.trees.growth import Target
 from maxmargin.estimators.base import WATCHED, Estimator
@@ -47,11 +51,13 @@ class _Trees:
         columns = BinnedColumns.of(X, prototype.max_bins, workers)
         self.grower = clone(prototype)._grower(columns, np.zeros(X.shape[0]))
 
-    def learn(self, z: np.ndarray, w: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
+    def learn(
+        self, z: np.ndarray, w: np.ndarray, seed: int, stopped: Callable[[], Any]
+    ) -> tuple[Any, np.ndarray]:
         tree = clone(self.prototype)
         tree.n_outputs_ = 1
         self.grower.target = Target.of_values(z, self.grower.target.criterion)
-        leaves = tree._grown_on_all(self.grower, w * (len(w) / w.sum()), seed)
+        leaves = tree._grown_on_all(self.grower, w * (len(w) / w.sum()), seed, stopped)
         return tree, tree.tree_.values_at(leaves)[:, 0]
 
 
@@ -61,9 +67,11 @@ class _Refitted:
     def __init__(self, prototype: Any, X: Any) -> None:
         self.prototype, self.X = prototype, X
 
-    def learn(self, z: np.ndarray, w: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-        model = clone(self.prototype)
-        _set_random_states(model, check_random_state(seed))
+    def learn(
+        self, z: np.ndarray, w: np.ndarray, seed: int, stopped: Callable[[], Any]
+    ) -> tuple[Any, np.ndarray]:
+        stopped()
+        model = member_of(self.prototype, seed)
         model.fit(self.X, z, sample_weight=w * (len(w) / w.sum()))
         return model, np.asarray(model.predict(self.X), dtype=np.float64)
 
@@ -71,7 +79,8 @@ class _Refitted:
 def is_own_tree(prototype: Any) -> bool:
     """Whether a regressor is a tree of this package that needs nothing of its own."""
     own = any(getattr(prototype, name, None) is not None for name in _OWN_LIMITS)
-    return type(prototype) is DecisionTreeRegressor and not own
+    signed = getattr(prototype, "criterion", None) != "poisson"  # as steps are
+    return type(prototype) is DecisionTreeRegressor and signed and not own
 
 
 class LogitBoostClassifier(ClassifierMixin, Estimator):
@@ -250,13 +259,12 @@ class LogitBoostClassifier(ClassifierMixin, Estimator):
         """Return the regressor, checked."""
         prototype = self.estimator
         prototype = DecisionTreeRegressor(max_depth=1) if prototype is None else prototype
-        if not is_regressor(prototype):
+        if not may_be(prototype, "regressor"):
             raise ValueError(
                 f"LogitBoost fits regressions, and {type(prototype).__name__} is no regressor: "
                 "take one, such as DecisionTreeRegressor(max_depth=2)."
             )
-        if hasattr(prototype, "_validate_params"):
-            prototype._validate_params()
+        refuse_wrong_parameters(prototype)
         return prototype
 
     def _regressions(self, X: Any) -> _Trees | _Refitted:

@@ -40,10 +40,11 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval
 
+from maxmargin.backends.threads import StoppedError
 from maxmargin.ensemble.boosting.certificates import MarginCertificate
 from maxmargin.ensemble.boosting.rounds import Sample
 from maxmargin.ensemble.boosting.vote import WeightedVote
-from maxmargin.ensemble.boosting.weak import weak_learner
+from maxmargin.ensemble.boosting.weak import giving_up, weak_learner
 from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import POSITIVE
@@ -144,7 +145,12 @@ class ColumnGenerationRun(Run):
         found, problem = self.found, self.problem
         while True:
             seed = int(problem.seeds[self.n_iter])
-            hypothesis, predicted = problem.learner.learn(found.u, seed)
+            stopped = giving_up(self.watch, bool(self.columns))
+            try:
+                hypothesis, predicted = problem.learner.learn(found.u, seed, stopped)
+            except StoppedError:
+                self.status = self.watch.stopped() or Status.INTERRUPTED
+                return
             column = np.where(predicted == problem.index, 1.0, -1.0)
             edges = found.u @ np.column_stack([*self.columns, column])
             found.bound = min(found.bound, float(edges.max()))

@@ -26,7 +26,7 @@ boosting, Annals of Statistics 28, 2000.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -34,6 +34,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from maxmargin.backends.threads import StoppedError
+from maxmargin.ensemble.boosting.weak import giving_up
 from maxmargin.losses import MarginLoss
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
@@ -45,8 +46,10 @@ _HALVINGS = 10
 class Regressions(Protocol):
     """Finds regressions for targets and weights of the rows that it was made with."""
 
-    def learn(self, z: np.ndarray, w: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-        """Return a regression, and its values at the rows."""
+    def learn(
+        self, z: np.ndarray, w: np.ndarray, seed: int, stopped: Callable[[], Any]
+    ) -> tuple[Any, np.ndarray]:
+        """Return a regression, and its values at the rows; ``stopped`` as of a weak learner."""
         ...
 
 
@@ -62,7 +65,7 @@ class Targets:
 
     def rows(self, method: NewtonBoosting, watch: Watch) -> RowSteps:
         """Return what the rounds know of the rows."""
-        return RowSteps(self, method)
+        return RowSteps(self, method, watch)
 
 
 @dataclass
@@ -194,21 +197,21 @@ class RowSteps:
         Mean loss at F.
     """
 
-    def __init__(self, problem: Targets, method: NewtonBoosting) -> None:
-        self.problem = problem
+    def __init__(self, problem: Targets, method: NewtonBoosting, watch: Watch) -> None:
+        self.problem, self.watch, self.made = problem, watch, False
         self.at = Additive(problem.index, problem.weight, problem.n_classes, method)
         self.loss = self.at.loss(self.at.F)
         self.change = self.after = self.at.F
 
     def resume(self, F: np.ndarray) -> None:
         """Go on at F."""
-        self.at.F, self.loss = F, self.at.loss(F)
+        self.at.F, self.loss, self.made = F, self.at.loss(F), True
 
     def regress(self, seed: int) -> list[Any]:
         """Fit regressions to the Newton steps."""
-        found, values = [], []
+        found, values, stopped = [], [], giving_up(self.watch, self.made)
         for k, (z, w) in enumerate(self.at.targets()):
-            model, value = self.problem.learner.learn(z, w, seed + k)
+            model, value = self.problem.learner.learn(z, w, seed + k, stopped)
             found.append(model)
             values.append(value)
         self.change = self.at.change(values)
@@ -221,7 +224,7 @@ class RowSteps:
 
     def take(self, loss: float) -> None:
         """Take the step that was looked at last."""
-        self.at.F, self.loss = self.after, loss
+        self.at.F, self.loss, self.made = self.after, loss, True
 
     def pull(self) -> np.ndarray:
         """How hard each row pulls at F, with sum one."""

@@ -36,7 +36,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from maxmargin.backends.threads import StoppedError
-from maxmargin.ensemble.boosting.weak import WeakLearner
+from maxmargin.ensemble.boosting.weak import WeakLearner, giving_up
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
 
@@ -73,7 +73,7 @@ class Sample:
 
     def rows(self, keep: bool, watch: Watch) -> RowVotes:
         """Return what the rounds know of the rows."""
-        return RowVotes(self, keep)
+        return RowVotes(self, keep, watch)
 
 
 @dataclass
@@ -204,6 +204,7 @@ class RowVotes:
     problem : Sample
     keep : bool
         Whether to keep the distributions of all rounds.
+    watch : Watch
 
     Attributes
     ----------
@@ -213,8 +214,8 @@ class RowVotes:
         D_1 to the last, or the last alone.
     """
 
-    def __init__(self, problem: Sample, keep: bool) -> None:
-        self.problem, self.keep = problem, keep
+    def __init__(self, problem: Sample, keep: bool, watch: Watch) -> None:
+        self.problem, self.keep, self.watch = problem, keep, watch
         self.train_errors: list[float] = []
         self.D = problem.weight
         self.distributions = [self.D]
@@ -232,7 +233,8 @@ class RowVotes:
 
     def learn(self, seed: int) -> tuple[Any, float, bool]:
         """Return a hypothesis for the distribution, its error, and whether it makes one."""
-        hypothesis, self.predicted = self.problem.learner.learn(self.D, seed)
+        stopped = giving_up(self.watch, bool(self.train_errors))
+        hypothesis, self.predicted = self.problem.learner.learn(self.D, seed, stopped)
         wrong = self.predicted != self.problem.index
         return hypothesis, float(self.D @ wrong), bool(wrong.any())
 
@@ -284,7 +286,7 @@ class AdaBoostRun(Run):
             except StoppedError:
                 self.status = self.watch.stopped() or Status.INTERRUPTED
                 return
-            if error >= chance - _ROUNDING:
+            if flawed and error >= chance - _ROUNDING:
                 self.status = Status.NO_EDGE
                 return
             alpha = np.inf
@@ -299,6 +301,9 @@ class AdaBoostRun(Run):
             self.n_iter += 1
             if np.isinf(alpha):
                 self.status = Status.PERFECT
+                return
+            if np.isinf(np.prod(done.normalisers)):  # of a large learning rate
+                self.status = Status.DIVERGED
                 return
             if len(done.hypotheses) < method.rounds:
                 yield
@@ -356,4 +361,7 @@ def normaliser(error: float, alpha: float) -> float:
     """
     if np.isinf(alpha):
         return 0.0
-    return float((1.0 - error) * np.exp(-alpha) + error * np.exp(alpha))
+    if not error:
+        return float(np.exp(-alpha))
+    with np.errstate(over="ignore"):  # exp(alpha) may be beyond float64 where the product is not
+        return float((1.0 - error) * np.exp(-alpha) + np.exp(np.log(error) + alpha))

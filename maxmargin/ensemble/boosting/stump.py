@@ -160,7 +160,7 @@ class DecisionStump(ClassifierMixin, Estimator):
         self : DecisionStump
         """
         X, y = self._validated(X, y)
-        classes, index = read_labels(y)
+        classes, index = read_labels(y, at_least=1)
         weight = self._validated_weight(sample_weight, X)
         read_class_weights(None, classes, index, weight)  # refuses classes without weight
         X, weight, index = with_weight(X, weight, index)
@@ -199,7 +199,8 @@ class DecisionStump(ClassifierMixin, Estimator):
         if self.feature_ < 0:
             return np.full(X.shape[0], left)
         column = X[:, [self.feature_]].toarray().ravel() if sp.issparse(X) else X[:, self.feature_]
-        return np.where(column > self.threshold_, right, left)
+        # in float64, also of float32: a threshold may lie between two neighbours there
+        return np.where(column.astype(np.float64, copy=False) > self.threshold_, right, left)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row of X.
@@ -214,6 +215,12 @@ class DecisionStump(ClassifierMixin, Estimator):
         """
         check_is_fitted(self)
         return self.classes_[self._index(self._validated_points(X))]
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """One for the column that is tested, zero for the others."""
+        check_is_fitted(self)
+        return (np.arange(self.n_features_in_) == self.feature_).astype(np.float64)
 
     @property
     def rule(self) -> str:

@@ -76,6 +76,8 @@ class WeightedVote(ClassifierMixin, Estimator):
     def _values(self, votes: np.ndarray) -> np.ndarray:
         """Values of the classes, of votes whose weights sum to one; of two, that of the second."""
         K = votes.shape[1]
+        if K == 1:  # as in scikit-learn
+            return np.zeros_like(votes)
         return votes[:, 1] - votes[:, 0] if K == 2 else (K * votes - 1.0) / (K - 1.0)
 
     def _staged_votes(self, X: Any) -> Iterator[np.ndarray]:

@@ -10,18 +10,25 @@ then means what it always does), or, if it takes no weights, on n rows drawn fro
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
-from sklearn.ensemble._base import _set_random_states
+from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import has_fit_parameter
 
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.ensemble.boosting.stump import DecisionStump, StumpSearch
+from maxmargin.ensemble.learners import (
+    may_be,
+    member_of,
+    refuse_wrong_parameters,
+    takes_weights,
+)
 from maxmargin.ensemble.trees import BinnedColumns, DecisionTreeClassifier
+from maxmargin.ensemble.trees.growth import never
+from maxmargin.solvers.driver import Watch
 
 _REDRAWN = 20  # samples that are drawn until one has two classes
 OWN_LIMITS = ("class_weight", "time_limit", "callback")  # of a tree, which it reads itself
@@ -41,8 +48,14 @@ class WeakLearner(ABC):
     exhaustive: bool = False
 
     @abstractmethod
-    def learn(self, D: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:
-        """Return a hypothesis, and the index of the class that it has for each row."""
+    def learn(
+        self, D: np.ndarray, seed: int, stopped: Callable[[], Any] = never
+    ) -> tuple[Any, np.ndarray]:
+        """Return a hypothesis, and the index of the class that it has for each row.
+
+        ``stopped`` is asked some times a second and may raise; where it says so, a tree ends its
+        growth early.
+        """
 
 
 @dataclass
@@ -59,7 +72,10 @@ class Stumps(WeakLearner):
         store = self.search.columns.store
         return store.least is store.greatest or np.array_equal(store.least, store.greatest)
 
-    def learn(self, D: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:  # noqa: D102
+    def learn(  # noqa: D102
+        self, D: np.ndarray, seed: int, stopped: Callable[[], Any] = never
+    ) -> tuple[Any, np.ndarray]:
+        stopped()
         stump = clone(self.prototype)
         return stump, stump._found(self.search, D, self.classes)
 
@@ -73,10 +89,12 @@ class Trees(WeakLearner):
         self.prototype, self.classes = prototype, classes
         self.grower = clone(prototype)._grower(columns, index, classes)
 
-    def learn(self, D: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:  # noqa: D102
+    def learn(  # noqa: D102
+        self, D: np.ndarray, seed: int, stopped: Callable[[], Any] = never
+    ) -> tuple[Any, np.ndarray]:
         tree = clone(self.prototype)
         tree._keep_classes([self.classes])
-        leaves = tree._grown_on_all(self.grower, len(D) * D, seed)
+        leaves = tree._grown_on_all(self.grower, len(D) * D, seed, stopped)
         return tree, classes_of_nodes(tree)[leaves]
 
 
@@ -89,10 +107,12 @@ class Refitted(WeakLearner):
     index: np.ndarray
     classes: np.ndarray
 
-    def learn(self, D: np.ndarray, seed: int) -> tuple[Any, np.ndarray]:  # noqa: D102
-        model = clone(self.prototype)
+    def learn(  # noqa: D102
+        self, D: np.ndarray, seed: int, stopped: Callable[[], Any] = never
+    ) -> tuple[Any, np.ndarray]:
+        stopped()
         random = check_random_state(seed)
-        _set_random_states(model, random)
+        model = member_of(self.prototype, random)
         y = self.classes[self.index]
         if takes_weights(model):
             model.fit(self.X, y, sample_weight=len(D) * D)
@@ -114,9 +134,12 @@ class Refitted(WeakLearner):
         )
 
 
-def takes_weights(estimator: Any) -> bool:
-    """Whether a classifier can be fitted to weights."""
-    return has_fit_parameter(estimator, "sample_weight")
+def giving_up(watch: Watch, begun: bool) -> Callable[[], Any]:
+    """Return what a round's learner is to ask: once a round was made, later ones are given up.
+
+    The first round is made in any case, by a hypothesis that ends early.
+    """
+    return Workers(1, watch.stopped).check if begun else watch.stopped
 
 
 def weak_learner(
@@ -136,13 +159,12 @@ def weak_learner(
         Threads to code the columns.
     """
     estimator = DecisionStump() if estimator is None else estimator
-    if not is_classifier(estimator):
+    if not may_be(estimator, "classifier"):
         raise ValueError(
             f"Hypotheses are classifiers, and {type(estimator).__name__} is none: boost one, such "
             "as DecisionStump() or DecisionTreeClassifier(max_depth=3)."
         )
-    if hasattr(estimator, "_validate_params"):
-        estimator._validate_params()
+    refuse_wrong_parameters(estimator)
     own = any(getattr(estimator, name, None) is not None for name in OWN_LIMITS)
     if type(estimator) is DecisionStump and not own:
         columns = BinnedColumns.of(X, estimator.max_bins, workers)

@@ -6,19 +6,31 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from maxmargin.backends.cpu.trees.scores import ENTROPY, NORMALISED, SQUARES
+from maxmargin.backends.cpu.trees.scores import ABSOLUTE, ENTROPY, NORMALISED, POISSON, SQUARES
 from maxmargin.ensemble.trees.growth import Target
 from maxmargin.estimators.base import WATCHED, Estimator
-from maxmargin.estimators.data import is_table, refuse_extreme_weights
+from maxmargin.estimators.data import (
+    is_table,
+    refuse_extreme_weights,
+    seems_finite,
+    validate_data,
+)
+from maxmargin.estimators.warn import warn
 from maxmargin.multiclass import class_weights, read_labels
 
-CLASS_CRITERIA = {"gini": SQUARES, "entropy": ENTROPY, "normalised_gain": NORMALISED}
-VALUE_CRITERIA = {"squared_error": SQUARES}
+CLASS_CRITERIA = {
+    "gini": SQUARES,
+    "entropy": ENTROPY,
+    "log_loss": ENTROPY,
+    "normalised_gain": NORMALISED,
+}
+VALUE_CRITERIA = {"squared_error": SQUARES, "absolute_error": ABSOLUTE, "poisson": POISSON}
 _SHARE = Interval(RealNotInt, 0.0, 1.0, closed="right")
 LIMITS: dict = {
     "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -35,6 +47,9 @@ LIMITS: dict = {
         None,
     ],
     "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+    "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+    "monotonic_cst": ["array-like", None],
     "max_bins": [Interval(Integral, 2, None, closed="left"), None],
     "random_state": ["random_state"],
     **{name: WATCHED[name] for name in ("verbose", "time_limit", "callback")},
@@ -44,6 +59,24 @@ CLASS_LIMITS: dict = {
     "class_weight": [dict, list, StrOptions({"balanced"}), None],
 }
 VALUE_LIMITS: dict = {"criterion": [StrOptions(set(VALUE_CRITERIA))]}
+
+
+def criterion_of(name: Any) -> Any:
+    """Return a criterion by the name that it has now; scikit-learn's ``"friedman_mse"`` is one."""
+    if not (isinstance(name, str) and name == "friedman_mse"):
+        return name
+    warn(
+        'Value `"friedman_mse"` for `criterion` is deprecated: it is `"squared_error"` in '
+        'scikit-learn, too. Use `criterion="squared_error"`.',
+        FutureWarning,
+    )
+    return "squared_error"
+
+
+def needs_all_rows(machine: Any) -> bool:
+    """Whether trees cannot be grown from sums over parts of the rows: by medians, or in bounds."""
+    in_order = getattr(machine, "criterion", None) in ("absolute_error", "poisson")
+    return in_order or getattr(machine, "monotonic_cst", None) is not None
 
 
 def seeds(random_state: Any, count: int) -> np.ndarray:
@@ -66,8 +99,29 @@ class TreeLearner(Estimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True  # in arrays, not in sparse matrices
         tags.target_tags.multi_output = True
         return tags
+
+    def _refuse_infinite(self, X: Any) -> None:
+        """Refuse infinity, and NaN in sparse matrices; in arrays they are missing values."""
+        entries = X.data if sp.issparse(X) else X
+        if not seems_finite(entries):
+            own = {"estimator_name": type(self).__name__, "input_name": "X"}
+            assert_all_finite(X, allow_nan=not sp.issparse(X), **own)
+
+    def _validated_points(self, X: Any, kernel: Any = None) -> Any:
+        """Check new points, which may have missing values."""
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            dtype=[np.float64, np.float32],
+            accept_sparse="csr",
+            ensure_all_finite=False,
+        )
+        self._refuse_infinite(X)
+        return X
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Target, np.ndarray]:
         """Check everything; returns X, the target, and the weights of the rows."""
@@ -91,9 +145,9 @@ class ClassLearner(ClassifierMixin, TreeLearner):
         weight = self._validated_weight(sample_weight, X)
         if several:
             check_classification_targets(y)
-            read = [read_labels(column) for column in np.asarray(y).T]
+            read = [read_labels(column, at_least=1) for column in np.asarray(y).T]
         else:
-            read = [read_labels(y)]
+            read = [read_labels(y, at_least=1)]
         self._keep_classes([classes for classes, _ in read])
         index = np.array([own for _, own in read], dtype=np.int32)
         weight = self._weighed(weight, [classes for classes, _ in read], index)
@@ -122,8 +176,8 @@ class ClassLearner(ClassifierMixin, TreeLearner):
         each = given if isinstance(given, list) else [given] * len(classes)
         if len(each) != len(classes):
             raise ValueError(
-                f"class_weight has {len(each)} dicts, and y has {len(classes)} outputs: give one "
-                "for each."
+                f"number of elements in class_weight should match number of outputs. Got "
+                f"{len(each)} dicts for {len(classes)} outputs."
             )
         factors = [
             class_weights(own, names, i, weight)[i]
@@ -166,9 +220,21 @@ class ValueLearner(RegressorMixin, TreeLearner):
         X, y = self._validated(X, y, y_numeric=True, **_several(several))
         weight = self._validated_weight(sample_weight, X)
         values = np.asarray(y, dtype=np.float64)
+        if self.criterion == "poisson":
+            _refuse_negative(values)
         self.n_outputs_ = values.shape[1] if several else 1
         target = values.T if several else values.reshape(1, -1)
         return X, Target.of_values(target, VALUE_CRITERIA[self.criterion]), weight
 
     def _answer(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self.n_outputs_ == 1 else values
+
+
+def _refuse_negative(y: np.ndarray) -> None:
+    """Refuse targets that have no Poisson deviance."""
+    if (y < 0).any():
+        raise ValueError(
+            "Some value(s) of y are negative which is not allowed for Poisson regression."
+        )
+    if not y.sum() > 0:
+        raise ValueError("Sum of y is not positive which is necessary for Poisson regression.")

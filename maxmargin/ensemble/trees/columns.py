@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from maxmargin.backends.cpu.trees.columns import (
     encode,
 )
 from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.estimators.data import seems_finite
 
 Ends = tuple[np.ndarray, np.ndarray]  # least and greatest value of each code of a column
 _BYTES = {ONE_BYTE: 1, TWO_BYTES: 2, FOUR_BYTES: 4}
@@ -39,6 +40,9 @@ class BinnedColumns:
     store : Store
         What the compiled loops read.
     n_rows, n_features : int
+    again : int array of shape (m,)
+        Columns of X with missing values, which are coded twice: with these above all other values,
+        in their own place, and below them, after the last column.
 
     Examples
     --------
@@ -51,6 +55,7 @@ class BinnedColumns:
     store: Store
     n_rows: int
     n_features: int
+    again: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
     def of(
@@ -61,7 +66,7 @@ class BinnedColumns:
         lists: bool = True,
         ends: Sequence[Ends] | None = None,
     ) -> BinnedColumns:
-        """Code the columns of X, dense or CSR: (n_samples, n_features), finite.
+        """Code the columns of X, dense or CSR: (n_samples, n_features), finite or missing.
 
         Parameters
         ----------
@@ -90,7 +95,23 @@ class BinnedColumns:
                 return _sparse_column(X.indices[a:b], X.data[a:b], n, max_bins, known)
             return _dense_column(X[:, f], max_bins, lists, known)
 
-        return cls(_stored(workers.map(column, range(d)), n), n, d)
+        again = np.empty(0, np.int64)
+        if not sparse and X.dtype.kind == "f" and not seems_finite(X):
+            again = np.flatnonzero(np.isnan(X).any(axis=0))
+
+        def with_missing(f: int) -> _Column:
+            if f >= d or f in missing:
+                return _missing_column(X[:, again[f - d] if f >= d else f], max_bins, f >= d)
+            return column(f)
+
+        missing = set(again.tolist())
+        coded = workers.map(with_missing, range(d + len(again)))
+        return cls(_stored(coded, n), n, d, again)
+
+    @property
+    def feature(self) -> np.ndarray:
+        """Column of X that each coded column is of."""
+        return np.append(np.arange(self.n_features), self.again)
 
     @classmethod
     def stacked(
@@ -193,6 +214,26 @@ def _dense_column(
     codes = np.empty(len(values), _TYPES[_kind(len(greatest))])
     encode(values, greatest, codes)
     return _with_list(_Column(least, greatest, codes), lists)
+
+
+def _missing_column(values: np.ndarray, max_bins: int | None, below: bool) -> _Column:
+    """Code a column with missing values, these below all others (minus infinity) or above (NaN)."""
+    values = np.ascontiguousarray(values)
+    missing = np.isnan(values)
+    present = values[~missing]
+    ends = _bins(np.sort(present), max_bins)
+    own = np.empty(len(present), np.int64)
+    if len(present):
+        encode(present, ends[1], own)
+    count = len(ends[1])
+    codes = np.full(len(values), 0 if below else count, _TYPES[_kind(count + 1)])
+    codes[~missing] = own + below
+    parts = ([-np.inf], ends[1]) if below else (ends[1], [np.nan])
+    greatest = np.concatenate(parts)
+    least = greatest
+    if ends[0] is not ends[1]:
+        least = np.concatenate([ends[0] if part is ends[1] else part for part in parts])
+    return _Column(least, greatest, codes)
 
 
 def _with_list(column: _Column, lists: bool) -> _Column:

@@ -21,7 +21,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.base import _fit_context
+import scipy.sparse as sp
+from sklearn.base import _fit_context, clone
+from sklearn.utils import Bunch
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -34,15 +36,19 @@ from maxmargin.ensemble.trees.base import (
     ClassLearner,
     TreeLearner,
     ValueLearner,
+    criterion_of,
     seeds,
 )
 from maxmargin.ensemble.trees.columns import BinnedColumns
+from maxmargin.ensemble.trees.export import decision_tree_of
 from maxmargin.ensemble.trees.growth import (
     Grower,
     Target,
     count_of_features,
+    never,
     rules_of,
 )
+from maxmargin.ensemble.trees.pruning import pruning_order, reduced
 from maxmargin.ensemble.trees.replicates import TreeReplicates
 from maxmargin.ensemble.trees.tree import Tree
 from maxmargin.estimators.callbacks import observed
@@ -103,20 +109,32 @@ class _DecisionTree(TreeLearner):
         grower: Grower,
         weight: np.ndarray | None,
         seed: int,
-        stopped: Callable[[], Any] = lambda: None,
+        stopped: Callable[[], Any] = never,
     ) -> Any:
         """Grow from columns that are coded, with a grower of :meth:`_grower`; returns the tree."""
         columns = grower.columns
         total = float(grower.target.n_rows if weight is None else weight.sum())
         rules = rules_of(self, columns.n_rows, columns.n_features, total)
-        self.tree_, self.training_leaves_ = grower.grow(rules, weight, int(seed), stopped)
+        if len(columns.again):
+            whole = rules.max_features == columns.n_features
+            rules = rules._replace(
+                max_features=len(columns.feature) if whole else rules.max_features,
+                directions=rules.directions[columns.feature if len(rules.directions) else []],
+            )
+        tree, leaves = grower.grow(rules, weight, int(seed), stopped)
+        self.tree_, places = reduced(tree, self)
+        self.training_leaves_ = (
+            leaves if places is None else np.where(leaves < 0, -1, places[leaves])
+        )
         self.n_features_in_ = columns.n_features
-        self.max_features_ = rules.max_features
+        self.max_features_ = count_of_features(self.max_features, columns.n_features)
         return self
 
-    def _grown_on_all(self, grower: Grower, weight: np.ndarray, seed: Any) -> np.ndarray:
+    def _grown_on_all(
+        self, grower: Grower, weight: np.ndarray, seed: Any, stopped: Callable[[], Any] = never
+    ) -> np.ndarray:
         """Grow from columns that are coded; returns the leaf of each row, also of weight zero."""
-        self._grown(grower, weight, seed)
+        self._grown(grower, weight, seed, stopped)
         leaves = self.training_leaves_
         del self.training_leaves_
         left_out = np.flatnonzero(leaves < 0)  # rows whose weight is zero to all digits
@@ -156,6 +174,22 @@ class _DecisionTree(TreeLearner):
         check_is_fitted(self)
         return self._answer(self._values(X))
 
+    def decision_path(self, X: Any) -> sp.csr_matrix:
+        """Return the nodes that each row of X passes on its way from the root to its leaf.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        indicator : CSR matrix of shape (n_samples, n_nodes)
+            One where a row passes a node.
+        """
+        check_is_fitted(self)
+        X = self._validated_points(X)
+        return self.tree_.decision_path(X, self._workers(X.shape[0] * self.tree_.depth))
+
     # -- the tree ------------------------------------------------------------------------------
 
     def get_depth(self) -> int:
@@ -168,11 +202,39 @@ class _DecisionTree(TreeLearner):
         check_is_fitted(self)
         return self.tree_.n_leaves
 
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Return the values of ``ccp_alpha`` at which pruning changes the tree.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        path : Bunch
+            ``ccp_alphas``, and ``impurities``: the total impurity of the leaves at each.
+        """
+        tree = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight).tree_
+        _, alphas, impurities = pruning_order(tree)
+        return Bunch(ccp_alphas=np.append(0.0, alphas), impurities=impurities)
+
     @property
     def feature_importances_(self) -> np.ndarray:
         """By how much the tests on each column lower the impurity; they sum to one."""
         check_is_fitted(self)
-        return self.tree_.importances()
+        return self.tree_.compute_feature_importances()
+
+    def to_sklearn(self) -> Any:
+        """Return the fitted tree as scikit-learn's estimator.
+
+        For tools that take scikit-learn's own classes only, such as shap's ``TreeExplainer``.
+        ``maxmargin.tree.plot_tree``, ``export_text`` and ``export_graphviz`` do this themselves.
+        scikit-learn compares values as float32, so that rows closer to a threshold than float32
+        can tell may come to another leaf. ``criterion="normalised_gain"`` becomes ``"entropy"``.
+        """
+        return decision_tree_of(self)
 
     def to_text(self, decimals: int = 2, max_depth: int = 10) -> str:
         """Write the tree in lines, a test or a leaf each.
@@ -203,7 +265,7 @@ class DecisionTreeClassifier(ClassLearner, _DecisionTree):
 
     Parameters
     ----------
-    criterion : {"gini", "entropy", "normalised_gain"}, default="gini"
+    criterion : {"gini", "entropy", "log_loss", "normalised_gain"}, default="gini"
         ``"normalised_gain"`` is the information gain over the mean of two entropies, that of the
         classes and that of the test's answers: tests with many bits of their own have no advantage.
     splitter : {"best", "random"}, default="best"
@@ -277,8 +339,11 @@ class DecisionTreeClassifier(ClassLearner, _DecisionTree):
         min_weight_fraction_leaf: float = 0.0,
         max_features: Any = None,
         random_state: Any = None,
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         class_weight: Any = None,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
         max_bins: int | None = None,
         verbose: bool | int = False,
         time_limit: float | None = None,
@@ -292,8 +357,11 @@ class DecisionTreeClassifier(ClassLearner, _DecisionTree):
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
         self.random_state = random_state
+        self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
         self.max_bins = max_bins
         self.verbose = verbose
         self.time_limit = time_limit
@@ -350,8 +418,9 @@ class DecisionTreeRegressor(ValueLearner, _DecisionTree):
 
     Parameters
     ----------
-    criterion : {"squared_error"}, default="squared_error"
-        The variance; for several outputs the mean of theirs.
+    criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
+        The variance, the mean distance from the median (which a leaf then predicts), or half the
+        mean Poisson deviance of targets that are not negative; of several outputs the mean.
     splitter, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
         As in :class:`DecisionTreeClassifier`.
     max_features, random_state, min_impurity_decrease, max_bins, verbose, time_limit, callback
@@ -389,13 +458,16 @@ class DecisionTreeRegressor(ValueLearner, _DecisionTree):
         min_weight_fraction_leaf: float = 0.0,
         max_features: Any = None,
         random_state: Any = None,
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
         max_bins: int | None = None,
         verbose: bool | int = False,
         time_limit: float | None = None,
         callback: Any = None,
     ) -> None:
-        self.criterion = criterion
+        self.criterion = criterion_of(criterion)
         self.splitter = splitter
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
@@ -403,7 +475,10 @@ class DecisionTreeRegressor(ValueLearner, _DecisionTree):
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
         self.random_state = random_state
+        self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
         self.max_bins = max_bins
         self.verbose = verbose
         self.time_limit = time_limit

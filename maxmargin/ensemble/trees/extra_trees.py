@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import type_of_target
 
 from maxmargin.ensemble.out_of_bag import score_out_of_bag
 from maxmargin.ensemble.trees.base import (
@@ -24,6 +25,7 @@ from maxmargin.ensemble.trees.base import (
     VALUE_LIMITS,
     ClassLearner,
     ValueLearner,
+    criterion_of,
 )
 from maxmargin.ensemble.trees.decision_tree import DecisionTreeClassifier, DecisionTreeRegressor
 from maxmargin.ensemble.trees.forest import Forest
@@ -35,7 +37,10 @@ _OF_TREES = (  # parameters that a forest hands to its trees
     "min_samples_leaf",
     "min_weight_fraction_leaf",
     "max_features",
+    "max_leaf_nodes",
     "min_impurity_decrease",
+    "ccp_alpha",
+    "monotonic_cst",
     "max_bins",
 )
 
@@ -56,7 +61,7 @@ class ExtraTreesClassifier(ClassLearner, Forest):
     ----------
     n_estimators : int, default=100
         M, the number of trees.
-    criterion : {"gini", "entropy", "normalised_gain"}, default="gini"
+    criterion : {"gini", "entropy", "log_loss", "normalised_gain"}, default="gini"
         How tests are judged; the lecture's is ``"normalised_gain"``. See
         :class:`~maxmargin.DecisionTreeClassifier`.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf
@@ -94,8 +99,12 @@ class ExtraTreesClassifier(ClassLearner, Forest):
     classes_, n_classes_, n_outputs_, n_features_in_, feature_names_in_, feature_importances_
         As in scikit-learn.
     oob_score_ : float
-    oob_decision_function_ : array of shape (n_samples, n_classes), or a list of them
+        Accuracy by the trees that have not seen a row, of all outputs together as in ``score``, or
+        the given metric.
+    oob_decision_function_ : array of shape (n_samples, n_classes) or (n_samples, 2, n_outputs)
         Shares of the classes by the trees that have not seen a row; nan where there is none.
+    estimators_samples_ : list of int arrays
+        Rows that each tree was grown from.
     status_ : Status
         Whether all trees are there.
 
@@ -131,6 +140,7 @@ class ExtraTreesClassifier(ClassLearner, Forest):
         min_samples_leaf: float = 1,
         min_weight_fraction_leaf: float = 0.0,
         max_features: Any = "sqrt",
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         oob_score: Any = False,
@@ -139,7 +149,9 @@ class ExtraTreesClassifier(ClassLearner, Forest):
         verbose: bool | int = False,
         warm_start: bool = False,
         class_weight: Any = None,
+        ccp_alpha: float = 0.0,
         max_samples: Any = None,
+        monotonic_cst: Any = None,
         max_bins: int | None = None,
         time_limit: float | None = None,
         callback: Any = None,
@@ -151,6 +163,7 @@ class ExtraTreesClassifier(ClassLearner, Forest):
         self.min_samples_leaf = min_samples_leaf
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
@@ -159,7 +172,9 @@ class ExtraTreesClassifier(ClassLearner, Forest):
         self.verbose = verbose
         self.warm_start = warm_start
         self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
         self.max_samples = max_samples
+        self.monotonic_cst = monotonic_cst
         self.max_bins = max_bins
         self.time_limit = time_limit
         self.callback = callback
@@ -177,11 +192,20 @@ class ExtraTreesClassifier(ClassLearner, Forest):
         tree.n_outputs_ = self.n_outputs_
         return tree
 
+    def _refuse_out_of_bag(self, y: Any) -> None:
+        kind = type_of_target(y)
+        if kind in ("multiclass-multioutput", "unknown"):
+            raise ValueError(
+                f"The type of target cannot be used to compute OOB estimates. Got {kind}: several "
+                "outputs have one if they are binary indicators. Set oob_score=False."
+            )
+
     def _keep_out_of_bag(self, means: np.ndarray, seen: np.ndarray, y: np.ndarray) -> None:
-        self.oob_decision_function_ = self._shares(means)
+        shares = self._shares(means)
+        self.oob_decision_function_ = shares if self.n_outputs_ == 1 else np.stack(shares, axis=2)
         predicted, y = self._answer(means[seen]), y.reshape(len(y), -1)[seen]
         y = y[:, 0] if self.n_outputs_ == 1 else y
-        self.oob_score_ = score_out_of_bag(self.oob_score, _accuracy, y, predicted)
+        self.oob_score_ = score_out_of_bag(self.oob_score, accuracy_score, y, predicted)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the mean over the trees of the shares of the classes.
@@ -201,11 +225,6 @@ class ExtraTreesClassifier(ClassLearner, Forest):
         return self._in_logarithms(self.predict_proba(X))
 
 
-def _accuracy(y: np.ndarray, predicted: np.ndarray) -> float:
-    """Share of right answers, over all outputs."""
-    return float(np.mean(y == predicted)) if y.ndim > 1 else accuracy_score(y, predicted)
-
-
 class ExtraTreesRegressor(ValueLearner, Forest):
     """The mean of many extremely randomised trees of real numbers.
 
@@ -218,7 +237,7 @@ class ExtraTreesRegressor(ValueLearner, Forest):
     ----------
     n_estimators : int, default=100
         M, the number of trees.
-    criterion : {"squared_error"}, default="squared_error"
+    criterion : {"squared_error", "absolute_error", "poisson"}, default="squared_error"
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
         K: columns that each node tries, among those that are not constant in it.
     max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf, min_impurity_decrease
@@ -268,6 +287,7 @@ class ExtraTreesRegressor(ValueLearner, Forest):
         min_samples_leaf: float = 1,
         min_weight_fraction_leaf: float = 0.0,
         max_features: Any = 1.0,
+        max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
         bootstrap: bool = False,
         oob_score: Any = False,
@@ -275,18 +295,21 @@ class ExtraTreesRegressor(ValueLearner, Forest):
         random_state: Any = None,
         verbose: bool | int = False,
         warm_start: bool = False,
+        ccp_alpha: float = 0.0,
         max_samples: Any = None,
+        monotonic_cst: Any = None,
         max_bins: int | None = None,
         time_limit: float | None = None,
         callback: Any = None,
     ) -> None:
         self.n_estimators = n_estimators
-        self.criterion = criterion
+        self.criterion = criterion_of(criterion)
         self.max_depth = max_depth
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.max_features = max_features
+        self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
         self.bootstrap = bootstrap
         self.oob_score = oob_score
@@ -294,7 +317,9 @@ class ExtraTreesRegressor(ValueLearner, Forest):
         self.random_state = random_state
         self.verbose = verbose
         self.warm_start = warm_start
+        self.ccp_alpha = ccp_alpha
         self.max_samples = max_samples
+        self.monotonic_cst = monotonic_cst
         self.max_bins = max_bins
         self.time_limit = time_limit
         self.callback = callback

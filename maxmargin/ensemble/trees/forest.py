@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from numbers import Integral
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import _fit_context
+import scipy.sparse as sp
+from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,6 +16,7 @@ from maxmargin.backends.threads import StoppedError, Workers, thread_count
 from maxmargin.ensemble.out_of_bag import warn_never_left_out
 from maxmargin.ensemble.trees.base import LIMITS, TreeLearner, seeds
 from maxmargin.ensemble.trees.columns import BinnedColumns
+from maxmargin.ensemble.trees.export import forest_of
 from maxmargin.ensemble.trees.growth import Grower, Target, count_of_features
 from maxmargin.ensemble.trees.tree import dense, rows_at_once
 from maxmargin.estimators.callbacks import observed
@@ -38,6 +40,7 @@ class Forest(TreeLearner):
     estimators_: list
     oob_score_: float
     status_: Status
+    _seeds: np.ndarray
 
     _parameter_constraints: dict = {
         **LIMITS,
@@ -46,7 +49,7 @@ class Forest(TreeLearner):
         "oob_score": ["boolean", callable],
         "max_samples": [
             Interval(Integral, 1, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+            Interval(RealNotInt, 0.0, None, closed="neither"),
             None,
         ],
         "n_jobs": [Integral, None],
@@ -75,12 +78,15 @@ class Forest(TreeLearner):
         before = self._shape() if known else None
         X, target, weight = self._read(X, y, sample_weight)
         self._refuse(X.shape[0], X.shape[1], known, before)
+        if self.oob_score:
+            self._refuse_out_of_bag(y)
         workers = Workers(thread_count(self.n_jobs))
-        draws = Samples(self, target, weight, X.shape[0])
+        draws = Samples(self, target, weight, X.shape[0], self._tree_seeds(len(known)))
         with self._watched() as monitor:
             columns = BinnedColumns.of(X, self.max_bins, workers, lists=False)
             grown, cut_short = self._grow(columns, target, draws, len(known), monitor, workers)
             self._keep(known + grown, cut_short, monitor)
+        self._bootstrap, self._n_samples = draws.bootstrap, X.shape[0]
         if self.oob_score:
             self._score_out_of_bag(columns, target, draws, workers, y)
         self._warn_of_stop()
@@ -121,13 +127,8 @@ class Forest(TreeLearner):
             )
         if self.max_samples is not None and not self.bootstrap:
             raise ValueError(
-                f"max_samples={self.max_samples} is the size of a bootstrap sample: set "
-                "bootstrap=True, or leave it None."
-            )
-        if isinstance(self.max_samples, int | np.integer) and self.max_samples > n:
-            raise ValueError(
-                f"max_samples={self.max_samples} is more than the {n} rows there are: "
-                "give at most that many, or None for as many."
+                "`max_sample` cannot be set if `bootstrap=False`. Either switch to "
+                "`bootstrap=True` or set `max_sample=None`."
             )
         if len(known) > self.n_estimators:
             raise ValueError(
@@ -144,6 +145,17 @@ class Forest(TreeLearner):
                 "Warm-start fitting without increasing n_estimators does not fit new trees.",
                 UserWarning,
             )
+
+    def _refuse_out_of_bag(self, y: Any) -> None:
+        """Refuse targets that have no out-of-bag score."""
+
+    def _tree_seeds(self, known: int) -> np.ndarray:
+        """Seeds of all trees; those that are kept by ``warm_start`` keep theirs."""
+        own = seeds(self.random_state, self.n_estimators)
+        if known:
+            own[:known] = self._seeds[:known]
+        self._seeds = own
+        return own
 
     def _tree(self) -> Any:
         raise NotImplementedError
@@ -213,7 +225,8 @@ class Forest(TreeLearner):
         sums, counts = np.zeros((n, target.statistics)), np.zeros(n)
 
         def leaves(number: int) -> tuple[np.ndarray, np.ndarray]:
-            rows = np.flatnonzero(draws.counts(number) == 0)
+            assert draws.bootstrap is not None
+            rows = np.flatnonzero(draws.bootstrap.counts(number) == 0)
             return rows, self.estimators_[number].tree_.apply_binned(columns, rows)
 
         together = 4 * workers.count
@@ -237,7 +250,7 @@ class Forest(TreeLearner):
         check_is_fitted(self)
         X = self._validated_points(X)
         n, first = X.shape[0], self.estimators_[0].tree_
-        sums = np.zeros((n, sum(first.n_classes) or first.n_outputs))
+        sums = np.zeros((n, first.statistics))
         block = rows_at_once(X)
 
         def add(begin: int) -> None:
@@ -270,6 +283,70 @@ class Forest(TreeLearner):
         workers = self._workers(X.shape[0] * len(self.estimators_) * 16)
         return np.array(workers.map(lambda tree: tree.tree_.apply(X), self.estimators_)).T
 
+    def decision_path(self, X: Any) -> tuple[sp.csr_matrix, np.ndarray]:
+        """Return the nodes that each row of X passes, of all trees side by side.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        indicator : CSR matrix of shape (n_samples, n_nodes)
+            One where a row passes a node.
+        n_nodes_ptr : int array of shape (n_estimators + 1,)
+            Nodes of tree m are the columns from ``n_nodes_ptr[m]`` to ``n_nodes_ptr[m + 1]``.
+        """
+        check_is_fitted(self)
+        X = self._validated_points(X)
+        workers = self._workers(X.shape[0] * len(self.estimators_) * 16)
+        paths = workers.map(lambda tree: tree.tree_.decision_path(X), self.estimators_)
+        return sp.hstack(paths).tocsr(), np.cumsum([0, *(path.shape[1] for path in paths)])
+
+    # -- members -------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return the number of trees."""
+        check_is_fitted(self)
+        return len(self.estimators_)
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a tree, or several for a slice."""
+        check_is_fitted(self)
+        return self.estimators_[index]
+
+    def __iter__(self) -> Any:
+        """Iterate over the trees."""
+        check_is_fitted(self)
+        return iter(self.estimators_)
+
+    @property
+    def estimator_(self) -> Any:
+        """A tree like those of the forest, not fitted."""
+        check_is_fitted(self)
+        return clone(self.estimators_[0])
+
+    @property
+    def estimators_samples_(self) -> list[np.ndarray]:
+        """Rows that each tree was grown from, drawn again at each call."""
+        check_is_fitted(self)
+        if not hasattr(self, "_bootstrap"):
+            raise AttributeError(
+                "estimators_samples_ is not there for a forest that was fitted to a Dask "
+                "collection: its rows are in partitions."
+            )
+        trees = range(len(self.estimators_))
+        if self._bootstrap is None:
+            return [np.arange(self._n_samples, dtype=np.int32) for _ in trees]
+        return [self._bootstrap.rows(number) for number in trees]
+
+    def to_sklearn(self) -> Any:
+        """Return the fitted forest as scikit-learn's estimator.
+
+        Its rows are compared as float32; see :meth:`maxmargin.DecisionTreeClassifier.to_sklearn`.
+        """
+        return forest_of(self)
+
     @property
     def feature_importances_(self) -> np.ndarray:
         """Mean of the trees' importances; they sum to one, unless no tree has a test."""
@@ -288,32 +365,51 @@ def sample_size(max_samples: Any, n: int) -> int:
 
 def bootstrap_counts(seed: int, n: int, size: int) -> np.ndarray:
     """How often each of n rows is in a sample of a size, drawn with replacement."""
-    return np.bincount(np.random.default_rng(seed).integers(n, size=size), minlength=n)
+    return np.bincount(_drawn(seed, n, size), minlength=n)
+
+
+def _drawn(seed: int, n: int, size: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(n, size=size)
+
+
+class Bootstrap(NamedTuple):
+    """Bootstrap samples of the trees, drawn again from their seeds whenever they are needed."""
+
+    seeds: np.ndarray
+    n: int
+    size: int
+    sampled: np.ndarray  # rows of positive weight: the others are not drawn
+
+    def rows(self, number: int) -> np.ndarray:
+        """Return the rows of a tree's sample in the order in which they are drawn."""
+        drawn = _drawn(int(self.seeds[number]), len(self.sampled), self.size)
+        return self.sampled[drawn].astype(np.int32)  # as scikit-learn's
+
+    def counts(self, number: int) -> np.ndarray:
+        """Return how often a tree's sample has each row."""
+        return np.bincount(self.rows(number), minlength=self.n)
 
 
 class Samples:
     """Which rows each tree sees and how heavily: the same for any number of threads."""
 
-    def __init__(self, forest: Any, target: Target, weight: np.ndarray, n: int) -> None:
-        self.seeds = seeds(forest.random_state, forest.n_estimators)
-        self.size = sample_size(forest.max_samples, n)
+    def __init__(
+        self, forest: Any, target: Target, weight: np.ndarray, n: int, seeds: np.ndarray
+    ) -> None:
+        self.seeds = seeds
         self.base = None if (weight == 1.0).all() else weight
-        self.bootstrap, self.n, self.target = forest.bootstrap, n, target
+        self.bootstrap = None
+        if forest.bootstrap:
+            sampled = np.flatnonzero(weight > 0)
+            self.bootstrap = Bootstrap(seeds, n, sample_size(forest.max_samples, n), sampled)
+        self.n, self.target = n, target
         self.each = getattr(forest, "class_weight", None) == "balanced_subsample"
-        self.sampled = np.flatnonzero(weight > 0)  # others are no rows
-
-    def counts(self, number: int) -> np.ndarray:
-        """How often a tree's bootstrap sample has each row."""
-        drawn = bootstrap_counts(int(self.seeds[number]), len(self.sampled), self.size)
-        counts = np.zeros(self.n, drawn.dtype)
-        counts[self.sampled] = drawn
-        return counts
 
     def weight(self, number: int) -> np.ndarray | None:
         """Weights of the rows for a tree; None where all are one."""
-        if not self.bootstrap:
+        if self.bootstrap is None:
             return self._balanced(self.base)
-        counts = self.counts(number).astype(np.float64)
+        counts = self.bootstrap.counts(number).astype(np.float64)
         return self._balanced(counts if self.base is None else counts * self.base)
 
     def _balanced(self, weight: np.ndarray | None) -> np.ndarray | None:

@@ -13,6 +13,7 @@ from maxmargin.backends.cpu.trees.grow import (
     DEEPEST,
     DONE,
     FULL,
+    INNER_NODE,
     LEAVES,
     NODE,
     NODES,
@@ -24,13 +25,19 @@ from maxmargin.backends.cpu.trees.grow import (
 )
 from maxmargin.backends.cpu.trees.node import Scratch, Task
 from maxmargin.backends.cpu.trees.random_tests import grow_by_random_tests
+from maxmargin.backends.cpu.trees.scores import ABSOLUTE, POISSON
 from maxmargin.ensemble.trees.columns import BinnedColumns
-from maxmargin.ensemble.trees.tree import Tree
+from maxmargin.ensemble.trees.tree import Missing, Tree, larger_on_the_left, last_below
 
 _WORK = 20_000_000  # codes that are looked at between two looks at the clock, about 0.05 s
 _FIRST_NODES, _FIRST_LEAVES, _FIRST_STACK = 1024, 256, 64
 _TABLE = 1 << 16  # sums of a table; larger ones leave the cache, and sorting is as fast
 NO_LIMIT = 1 << 40
+IN_ORDER = (ABSOLUTE, POISSON)  # criteria whose cuts are judged row after row
+
+
+def never() -> None:
+    """Say that nobody wants the work to end."""
 
 
 @dataclass(frozen=True)
@@ -94,19 +101,20 @@ class Grower:
         self.columns, self.target = columns, target
         self._by_class: np.ndarray | None = None
         self._scratch: Scratch | None = None
-        self._nodes = _room(_FIRST_NODES, _FIRST_LEAVES, target.statistics)
+        self._nodes = _room(_FIRST_NODES, _FIRST_LEAVES, target.statistics, False)
 
     def grow(
         self,
         rules: Rules,
         weight: np.ndarray | None,
         seed: int,
-        stopped: Callable[[], Any] = lambda: None,
+        stopped: Callable[[], Any] = never,
     ) -> tuple[Tree, np.ndarray]:
         """Grow a tree on the rows of positive weight; returns it, and the leaf of each such row.
 
         Other rows have the leaf -1. ``stopped`` is asked some times a second, and may raise; once
-        it says so, all nodes that are still to be looked at become leaves.
+        it says so, all nodes that are still to be looked at become leaves, and one that is under
+        way takes the best test that it has found.
         """
         rows = self._rows(weight)
         if not len(rows):
@@ -132,16 +140,23 @@ class Grower:
         state = State(
             rows=rows,
             where=where,
-            features=np.arange(self.columns.n_features, dtype=np.int32),
+            features=np.arange(len(store.kind), dtype=np.int32),
             stack=np.zeros((_FIRST_STACK, 5), np.int64),
             counters=np.array([1, 0, 0, 0], np.int64),
             random=np.array([seed], np.uint64),
             leaf=np.full(self.columns.n_rows, -1, np.int32),
+            node=np.zeros(5, np.int64),
+            best=np.zeros(4),
+            bounds=np.full((_FIRST_STACK, 2), [-np.inf, np.inf]),
         )
         state.stack[0] = 0, len(rows), 0, -1, 0
+        ordered = target.criterion in IN_ORDER or len(rules.directions) > 0
         nodes = self._nodes
-        scratch = self._room(len(rows), weight is not None, rules)
-        go_on = grow_by_random_tests if rules.random else grow
+        if ordered != bool(len(nodes.means)):
+            nodes = _room(_FIRST_NODES, _FIRST_LEAVES, target.statistics, ordered)
+        searching = ordered or not rules.random
+        scratch = self._room(len(rows), weight is not None, searching)
+        go_on = grow if searching else grow_by_random_tests
         while (status := go_on(store, task, rules, nodes, state, scratch, _WORK)) != DONE:
             if stopped():
                 rules = rules._replace(max_depth=-1)
@@ -165,9 +180,9 @@ class Grower:
             return self._by_class.copy()
         return self._by_class[weight[self._by_class] > 0]
 
-    def _room(self, n: int, weighted: bool, rules: Rules) -> Scratch:
+    def _room(self, n: int, weighted: bool, searching: bool) -> Scratch:
         """Make room for the work on nodes of up to so many rows, or take that of the last tree."""
-        target, last, searching = self.target, self._scratch, not rules.random
+        target, last = self.target, self._scratch
         needed = n, n * weighted, n * searching
         if last is not None and all(
             len(array) >= size
@@ -176,6 +191,8 @@ class Grower:
             return last
         outputs, classes = target.n_outputs, len(target.n_classes)
         labelled = outputs if classes > 1 or (classes and searching) else 0
+        if target.criterion == ABSOLUTE:
+            labelled = outputs
         most = int(np.diff(self.columns.store.first).max(initial=1)) if searching else 0
         self._scratch = Scratch(
             codes=np.empty(n, np.int32),
@@ -195,21 +212,41 @@ class Grower:
         return self._scratch
 
     def _tree(self, nodes: Nodes, state: State) -> Tree:
-        m, leaves = state.counters[NODES], state.counters[LEAVES]
+        m, leaves, leaf = state.counters[NODES], state.counters[LEAVES], state.leaf
         own = Nodes(
             tests=nodes.tests[:m].copy(),
             cuts=nodes.cuts[:m].copy(),
             payload=nodes.payload[:m].copy(),
             facts=nodes.facts[:m].copy(),
             values=nodes.values[:leaves].copy(),
+            means=nodes.means[:m].copy(),
         )
+        missing = None
+        if len(self.columns.again):
+            missing = self._missing(own, leaf)
+            own.tests["feature"] = self.columns.feature[own.tests["feature"]]
         return Tree(
             own,
             n_features=self.columns.n_features,
             n_outputs=self.target.n_outputs,
-            n_classes=self.target.n_classes,
+            class_counts=self.target.n_classes,
             depth=int(state.counters[DEEPEST]),
+            missing=missing,
         )
+
+    def _missing(self, nodes: Nodes, leaf: np.ndarray) -> Missing:
+        """Say where missing values go: where training rows went, or to the child with more rows."""
+        columns, d = nodes.tests["feature"].copy(), self.columns.n_features
+        inner = nodes.payload == INNER_NODE
+        left = larger_on_the_left(nodes)
+        last = last_below(nodes)
+        for k, f in enumerate(self.columns.again):
+            where = np.sort(leaf[np.isnan(self.columns.values(f))[self.columns.codes(f)]])
+            for column in (f, d + k):
+                own = np.flatnonzero(inner & (columns == column))
+                there = np.searchsorted(where, own) < np.searchsorted(where, last[own], "right")
+                left[own[there]] = column >= d
+        return Missing(left, columns)
 
 
 def _plain(array: np.ndarray, dtype: Any) -> np.ndarray:
@@ -217,13 +254,14 @@ def _plain(array: np.ndarray, dtype: Any) -> np.ndarray:
     return np.require(array, dtype, ["C", "W"])
 
 
-def _room(nodes: int, leaves: int, statistics: int) -> Nodes:
+def _room(nodes: int, leaves: int, statistics: int, ordered: bool) -> Nodes:
     return Nodes(
         tests=np.zeros(nodes, NODE),
         cuts=np.empty(nodes, np.int32),
         payload=np.empty(nodes, np.int32),
         facts=np.empty((nodes, 4)),
         values=np.empty((leaves, statistics)),
+        means=np.empty((nodes if ordered else 0, statistics)),
     )
 
 
@@ -236,12 +274,16 @@ def _more(nodes: Nodes, state: State) -> tuple[Nodes, State]:
             2 * size if m >= size else size,
             2 * values if leaves >= values else values,
             nodes.values.shape[1],
+            len(nodes.means) > 0,
         )
         for old, new in zip(nodes, larger, strict=True):
             new[: len(old)] = old
         nodes = larger
     if top + 1 >= len(state.stack):
-        state = state._replace(stack=np.concatenate([state.stack, np.zeros_like(state.stack)]))
+        state = state._replace(
+            stack=np.concatenate([state.stack, np.zeros_like(state.stack)]),
+            bounds=np.concatenate([state.bounds, np.zeros_like(state.bounds)]),
+        )
     return nodes, state
 
 
@@ -265,6 +307,12 @@ def count_of_features(max_features: Any, n_features: int) -> int:
     return max(1, int(max_features * n_features))
 
 
+def deepest(machine: Any) -> int:
+    """Greatest depth that ``max_depth`` and ``max_leaf_nodes`` allow."""
+    depth = NO_LIMIT if machine.max_depth is None else int(machine.max_depth)
+    return depth if machine.max_leaf_nodes is None else min(depth, int(machine.max_leaf_nodes) - 1)
+
+
 def rules_of(machine: Any, n_rows: int, n_features: int, total_weight: float) -> Rules:
     """Read the limits on tests and leaves off an estimator's parameters, as scikit-learn does."""
     leaf, split = machine.min_samples_leaf, machine.min_samples_split
@@ -274,9 +322,34 @@ def rules_of(machine: Any, n_rows: int, n_features: int, total_weight: float) ->
     return Rules(
         random=machine.splitter == "random",
         max_features=count_of_features(machine.max_features, n_features),
-        max_depth=NO_LIMIT if machine.max_depth is None else int(machine.max_depth),
+        max_depth=deepest(machine),
         min_samples_split=int(max(split, 2 * leaf)),
         min_samples_leaf=int(max(leaf, 1)),
         min_weight_leaf=float(machine.min_weight_fraction_leaf * total_weight),
         min_decrease=float(machine.min_impurity_decrease * total_weight),
+        directions=directions_of(machine, n_features),
     )
+
+
+def directions_of(machine: Any, n_features: int) -> np.ndarray:
+    """Read ``monotonic_cst``: a direction for each column, or nothing where all are zero."""
+    if machine.monotonic_cst is None:
+        return np.empty(0, np.int8)
+    if machine.n_outputs_ > 1:
+        raise ValueError("Monotonicity constraints are not supported with multiple outputs.")
+    if np.max(getattr(machine, "n_classes_", 2)) > 2:
+        raise ValueError(
+            "Monotonicity constraints are not supported with multiclass classification"
+        )
+    given = np.asarray(machine.monotonic_cst)
+    if given.shape != (n_features,):
+        raise ValueError(
+            f"monotonic_cst has shape {given.shape[0] if given.ndim else ()} but the input data X "
+            f"has {n_features} features."
+        )
+    if not np.isin(given, (-1, 0, 1)).all():
+        raise ValueError(
+            "monotonic_cst must be None or an array-like of -1, 0 or 1, but got "
+            f"{np.unique(given).tolist()}."
+        )
+    return given.astype(np.int8) if given.any() else np.empty(0, np.int8)

@@ -28,7 +28,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, check_X_y
 
 from maxmargin.backends.cpu.trees.grow import Rules
-from maxmargin.backends.threads import StoppedError, Workers, thread_count
+from maxmargin.backends.cpu.trees.scores import SQUARES
+from maxmargin.backends.threads import StoppedError, Workers, around_fit, thread_count
 from maxmargin.ensemble.trees.base import CLASS_CRITERIA, VALUE_CRITERIA
 from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.ensemble.trees.growth import NO_LIMIT, Grower, Target
@@ -130,6 +131,7 @@ class KStudy:
         return "\n".join(lines)
 
 
+@around_fit
 def k_study(
     X: Any,
     y: Any,
@@ -253,7 +255,7 @@ class _Study:
         if not len(self.noise) or (self.noise < 0).any() or (self.noise > most).any():
             said = "a share from 0 to 1 of the labels" if self.of_classes else "0 or more"
             raise ValueError(f"noise must be {said}, got {list(noise)}.")
-        known = CLASS_CRITERIA if self.of_classes else VALUE_CRITERIA
+        known = CLASS_CRITERIA if self.of_classes else {"squared_error": SQUARES}
         criterion = criterion or ("normalised_gain" if self.of_classes else "squared_error")
         if criterion not in known:
             raise ValueError(f"criterion must be one of {sorted(known)}, got {criterion!r}.")

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.ensemble.trees.base import seeds
 from maxmargin.ensemble.trees.columns import BinnedColumns
-from maxmargin.ensemble.trees.growth import Grower, count_of_features
+from maxmargin.ensemble.trees.growth import Grower, count_of_features, never
 from maxmargin.solution import Status
 
 _AT_ONCE = 64
@@ -35,6 +35,7 @@ class TreeReplicates:
 
     why = "columns coded once for all replicates"
     at_once = _AT_ONCE
+    cut_short = False  # whether the first tree of all was stopped before it was grown
 
     def __init__(self, tree: Any, X: Any, y: Any) -> None:
         self.pattern = clone(tree)
@@ -52,14 +53,16 @@ class TreeReplicates:
         machines: Sequence[Any],
         counts: np.ndarray,
         workers: Workers,
-        stopped: Callable[[], Any] | None = None,
+        stopped: Callable[[], Any] = never,
         told: Callable[[], Any] = lambda: None,
+        first: int = 0,
     ) -> list[Any]:
         """Grow a tree from each replicate, given by its counts (machines, rows).
 
-        Returns the first ones only where it is stopped.
+        Returns the first ones only where it is stopped. ``first`` is the number of the first of
+        them: number 0 ends its growth early, the others are given up.
         """
-        at_work = Workers(workers.count, stopped)
+        give_up = Workers(1, stopped).check
         growers: dict[int, Grower] = {}  # one to a thread, with its room
         done = np.zeros(len(machines), dtype=bool)
 
@@ -67,25 +70,24 @@ class TreeReplicates:
             own = threading.get_ident()
             if own not in growers:
                 growers[own] = Grower(self.columns, self.target)
+            if first + k:
+                give_up()
             machine, weight = machines[k], counts[k].astype(np.float64)
             machine._validate_params()
             if self.classes is not None:
                 weight = machine._weighed(weight, [self.classes], self.index[None])
             seed = seeds(machine.random_state, 1)[0]
-            if stopped is None or k == 0:  # who stops before there is a tree waits for it
-                machine._grown(growers[own], weight, seed)
-            else:
-                machine._grown(growers[own], weight, seed, stopped)
-                at_work.check()
+            machine._grown(growers[own], weight, seed, give_up if first + k else stopped)
             for name in _OF_DATA:
                 if hasattr(self.pattern, name):
                     setattr(machine, name, getattr(self.pattern, name))
-            machine.status_ = Status.COMPLETED
+            machine.status_ = (stopped() if first + k == 0 else None) or Status.COMPLETED
+            self.cut_short |= machine.status_.stopped
             del machine.training_leaves_
             done[k] = True
             told()
 
         with suppress(StoppedError):
-            at_work.map(grow, range(len(machines)))
+            workers.map(grow, range(len(machines)))
         whole = len(machines) if done.all() else int(np.argmin(done))
         return list(machines[:whole])

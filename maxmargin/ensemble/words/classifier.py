@@ -17,8 +17,6 @@ from maxmargin.ensemble.words.ranking import RankingScores, ranking_scores
 from maxmargin.ensemble.words.table import WordTable
 from maxmargin.estimators.base import Estimator
 
-_DIGITS = 9  # of values that are compared: what is equal but for rounding has the first label
-
 
 class WordClassifier(ClassifierMixin, Estimator):
     """A fitted rule: the value of each label is a sum over the words that a document has.
@@ -91,7 +89,7 @@ class WordClassifier(ClassifierMixin, Estimator):
             return self._labels.written(values > self.thresholds_)
         if values.shape[1] == 1:
             return self.classes_[(values[:, 0] > self.thresholds_[0]).astype(int)]
-        return self.classes_[np.argmax(values.round(_DIGITS), axis=1)]
+        return self.classes_[np.argmax(values, axis=1)]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Values of the labels: positive where the words speak for one.
@@ -133,7 +131,7 @@ class WordClassifier(ClassifierMixin, Estimator):
         labels : array of shape (n_samples, n_classes)
         """
         values = self._of_classes(self._values_of(self._read(X)))
-        return self.classes_[np.argsort(-values.round(_DIGITS), axis=1, kind="stable")]
+        return self.classes_[np.argsort(-values, axis=1, kind="stable")]
 
     def ranking_scores(self, X: Any, y: Any) -> RankingScores:
         """Judge that order: one-error, coverage, average precision and ranking loss.

@@ -38,7 +38,7 @@ def is_text(X: Any) -> bool:
     if sp.issparse(X) or not hasattr(X, "__len__") or not len(X):
         return False
     if hasattr(X, "columns"):  # a frame: text where a column is
-        return any(isinstance(value, str) for value in X[:1].to_numpy().ravel())
+        return any(isinstance(value, str) for value in np.asarray(X[:1]).ravel())
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
         return getattr(X, "dtype", None) is not None and X.dtype.kind in "US"

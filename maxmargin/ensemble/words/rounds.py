@@ -8,7 +8,9 @@ those that do not. With the weights W of documents on a side that have a label (
     discrete      alpha sign(W+ - W-),   alpha = 1/2 log( (1 + r + eps) / (1 - r + eps) )
 
 where ``r`` is the sum of all ``|W+ - W-|``. Words are compared by Z without eps, as in the paper;
-the Z that is kept is that of the stump as it is, so that its product is a bound.
+the Z that is kept is that of the stump as it is, so that its product is a bound. Of words with the
+same Z (to 1e-12) the first is taken. Values are multiples of 2**-30, so that their sums are exact
+and labels that nothing tells apart have equal values on every computer.
 
 A round looks at words in two ways. Sums of weights are kept for words in many documents, and change
 only by the documents that have the last round's word. A word in few documents is summed up anew,
@@ -40,6 +42,7 @@ KINDS = {
     "discrete": compiled.DISCRETE,
 }
 NO_GAIN = 1e-10  # below 1 that Z has to be for a round to count
+_UNIT = 2.0**-30  # of a stump's values: their sums are then exact in any order, and ties are ties
 _KEPT = 16  # documents from which a word's sums are kept: memory against bounds; see decision 0043
 _FRESH = 32  # rounds after which all sums are made anew, so that rounding does not add up
 _LARGE = 200.0  # logarithm of a scale at which they are, too
@@ -191,7 +194,7 @@ class WordRoundsRun(Run):
     # -- the best word -------------------------------------------------------------------------
 
     def _best(self) -> int:
-        """Return the word with the least score; of several, the first in many documents."""
+        """Return the word with the least score; of several, the one of the lowest column."""
         weights, index = self.weights, self.index
         extreme = np.abs(np.log(np.maximum(weights.scale, 1e-300))).max() > _LARGE
         if self.fresh < 0 or self.n_iter - self.fresh >= _FRESH or extreme:
@@ -264,7 +267,7 @@ class WordRoundsRun(Run):
         compiled.sum_words(one, 0, 1, *index.columns, *weights.stored, own)
         with_word = weights.scale * own[0]
         sides = np.stack([np.maximum(weights.scale * weights.totals - with_word, 0.0), with_word])
-        absent, present = self._stump(sides)
+        absent, present = np.round(np.stack(self._stump(sides)) / _UNIT) * _UNIT
         Z = float(
             (sides[:, 0] * np.exp([-absent, -present])).sum()
             + (sides[:, 1] * np.exp([absent, present])).sum()
@@ -273,7 +276,7 @@ class WordRoundsRun(Run):
             return False
         columns, documents = index.columns
         own_documents = documents[columns[word] : columns[word + 1]]
-        self.changes = weights.update(own_documents, absent, present, Z)
+        self.changes = weights.update(own_documents, absent, present)
         self.bound *= Z
         self.found.append((word, absent, present, Z, weights.loss))
         return True
@@ -283,7 +286,10 @@ class WordRoundsRun(Run):
         eps, lead = self.method.smoothing, sides[:, 0] - sides[:, 1]
         if self.kind == compiled.DISCRETE:
             r = min(float(np.abs(lead).sum()), 1.0)
-            absent, present = 0.5 * np.log((1.0 + r + eps) / (1.0 - r + eps)) * np.sign(lead)
+            sign = np.where(
+                np.abs(lead) > compiled.TIE, np.sign(lead), 0.0
+            )  # as many for as against
+            absent, present = 0.5 * np.log((1.0 + r + eps) / (1.0 - r + eps)) * sign
             return absent, present
         absent, present = 0.5 * np.log((sides[:, 0] + eps) / (sides[:, 1] + eps))
         return (np.zeros_like(absent) if self.kind == compiled.ABSTAINING else absent), present
@@ -329,12 +335,13 @@ class WordIndex(NamedTuple):
 
 
 def _first_of_least(scored: list) -> tuple[float, int]:
-    """Return score and word of the best among those of some parts, which threads do not decide."""
-    best, found = np.inf, -1
-    for score, word in scored:
-        if word >= 0 and score < best - compiled.TIE:
-            best, found = score, word
-    return best, found
+    """Return the least score among those of some parts, and the first of the words with it.
+
+    The answer depends neither on how words were cut into parts nor on the order of these.
+    """
+    best = min((score for score, word in scored if word >= 0), default=np.inf)
+    tied = [word for score, word in scored if word >= 0 and score <= best + compiled.TIE]
+    return best, min(tied, default=-1)
 
 
 def _parts(sizes: np.ndarray, limit: int) -> list[tuple[int, int]]:

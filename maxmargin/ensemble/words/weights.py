@@ -135,9 +135,7 @@ class LabelWeights:
         self.scale = np.ones_like(self.scale)
         self._account()
 
-    def update(
-        self, documents: np.ndarray, absent: np.ndarray, present: np.ndarray, Z: float
-    ) -> Changes:
+    def update(self, documents: np.ndarray, absent: np.ndarray, present: np.ndarray) -> Changes:
         """Take a stump whose word stands in some documents; returns what has changed in these."""
         step = present - absent
         count = np.diff(self.sets.begin)[documents]
@@ -146,12 +144,12 @@ class LabelWeights:
         factors = np.exp(np.stack([-step, step]))
         compiled.reweigh(documents, factors, step, *self.stored, self.values, by_minus, by_plus)
         self.shift = self.shift + absent
-        self.scale = self.scale * np.exp(np.stack([-absent, absent])) / Z
+        self.scale = self.scale * np.exp(np.stack([-absent, absent]))
         self._account()
         return Changes(documents, by_minus, by_plus, starts)
 
     def _account(self) -> None:
-        """Sum up anew, in parts that do not depend on the threads."""
+        """Sum up anew, in parts that do not depend on the threads, and make the sum of D one."""
 
         def part(first: int) -> tuple[np.ndarray, float]:
             last = min(first + _DOCUMENTS, len(self.sets))

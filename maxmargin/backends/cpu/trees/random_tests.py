@@ -33,6 +33,7 @@ from maxmargin.backends.cpu.trees.grow import (
     TOP,
     WEIGHT,
     installed,
+    present_ends,
 )
 from maxmargin.backends.cpu.trees.scores import decrease, impurity, score, term
 
@@ -195,6 +196,8 @@ def grow_by_random_tests(store, task, rules, nodes, state, scratch, work):
                 tried += 1
                 at = first[f]
                 bottom, ceiling = least[at + low], greatest[at + high]
+                if not (bottom > -np.inf and ceiling < np.inf):  # among missing values
+                    bottom, ceiling = present_ends(least, greatest, at, codes, n, low, high)
                 seed = next_state(seed)
                 share = unit(mixed(seed))
                 value = bottom * (1.0 - share) + ceiling * share

@@ -7,6 +7,8 @@ With weights ``W = L + R`` of a node and its two children, ``S`` sums over class
     entropy     S = sum w_c log w_c    score  gain = W H_W - L H_L - R H_R,  W H = W log W - S
     normalised  S = sum w_c log w_c    score  2 I / (H_class + H_test),      I = gain / W
 
+Absolute errors and Poisson deviances are in :mod:`~maxmargin.backends.cpu.trees.ordered`.
+
 ``H_test`` is the entropy of the shares L / W and R / W. References: seed 000; Geurts, Ernst and
 Wehenkel, Extremely randomized trees, Machine Learning 63, 2006 (appendix A; Wehenkel's score).
 """
@@ -17,7 +19,7 @@ import numpy as np
 
 from maxmargin.backends.compiled import INNER, njit
 
-SQUARES, ENTROPY, NORMALISED = 0, 1, 2
+SQUARES, ENTROPY, NORMALISED, ABSOLUTE, POISSON = range(5)
 _BITS = 1.0 / np.log(2.0)
 TIE = 1e-10  # share of what a score can be within which two are equally good
 

@@ -44,13 +44,37 @@ def leaves_of(tests, X, leaves):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def leaves_of_codes(nodes, store, rows, leaves):
-    """Write the leaf of some rows of the columns that the tree was grown from into ``leaves``."""
+def leaves_with_missing(tests, left, X, rows, leaves):
+    """Write the leaf of some rows of a dense X, which may be NaN, into ``leaves[rows]``.
+
+    ``left`` says of each node whether missing values go to the left.
+    """
+    for i in rows:
+        node = np.int64(0)
+        while tests[node].right != node:
+            value = X[i, tests[node].feature]
+            goes_left = left[node] == 1 if np.isnan(value) else value <= tests[node].threshold
+            node = node + 1 if goes_left else np.int64(tests[node].right)
+        leaves[i] = node
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def leaves_of_codes(nodes, left, store, rows, leaves):
+    """Write the leaf of some rows of the columns that the tree was grown from into ``leaves``.
+
+    ``left`` says of each node whether missing values go to the left; it is empty where none are.
+    """
     for i in range(len(rows)):
         node = 0
         while nodes.payload[node] == INNER_NODE:
-            code = code_at(store, nodes.tests[node].feature, rows[i])
-            node = node + 1 if code <= nodes.cuts[node] else nodes.tests[node].right
+            f = nodes.tests[node].feature
+            code = code_at(store, f, rows[i])
+            goes_left = code <= nodes.cuts[node]
+            if len(left) > 0:
+                value = store.greatest[store.first[f] + code]
+                if np.isnan(value) or value == -np.inf:
+                    goes_left = left[node] == 1
+            node = node + 1 if goes_left else nodes.tests[node].right
         leaves[i] = node
 
 

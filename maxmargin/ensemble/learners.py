@@ -1,0 +1,66 @@
+"""Members of an ensemble: what is asked of any object that has ``fit`` and ``predict``.
+
+Estimators of scikit-learn's kind say what they are by tags and are cloned; others, such as a class
+of the user's own, are copied, and are taken for what they are used as.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import Tags, TargetTags, check_random_state, get_tags
+from sklearn.utils.validation import has_fit_parameter
+
+_LARGEST_SEED = np.iinfo(np.int32).max
+
+
+def tags_of(estimator: Any) -> Tags:
+    """Return an estimator's tags; those of an estimator of no kind where it has none."""
+    if hasattr(estimator, "__sklearn_tags__"):
+        return get_tags(estimator)
+    return Tags(estimator_type=None, target_tags=TargetTags(required=True))
+
+
+def may_be(estimator: Any, kind: str) -> bool:
+    """Whether an estimator is a ``"classifier"`` or ``"regressor"``, or does not say what it is.
+
+    >>> from sklearn.svm import SVC, SVR
+    >>> may_be(SVC(), "classifier"), may_be(SVR(), "classifier"), may_be(object(), "classifier")
+    (True, False, True)
+    """
+    return tags_of(estimator).estimator_type in (kind, None)
+
+
+def refuse_wrong_parameters(estimator: Any) -> None:
+    """Check the parameters of an estimator now, where it can, and not in the first fit."""
+    if hasattr(estimator, "_parameter_constraints"):
+        estimator._validate_params()
+
+
+def takes_weights(estimator: Any) -> bool:
+    """Whether an estimator can be fitted to weights."""
+    return has_fit_parameter(estimator, "sample_weight")
+
+
+def member_of(estimator: Any, seed: Any) -> Any:
+    """Return a clone of the estimator, with a ``random_state`` from the seed wherever it has one.
+
+    ``seed`` is a number or a RandomState.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from maxmargin.ensemble.learners import member_of
+    >>> member_of(DecisionTreeClassifier(), 0).random_state
+    209652396
+    """
+    member, random = clone(estimator, safe=False), check_random_state(seed)
+    if not hasattr(member, "get_params"):
+        return member
+    names = sorted(member.get_params(deep=True))
+    states = [n for n in names if n == "random_state" or n.endswith("__random_state")]
+    if states:
+        member.set_params(**{name: random.randint(_LARGEST_SEED) for name in states})
+    return member
