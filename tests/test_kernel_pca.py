@@ -1,9 +1,7 @@
 """Kernel PCA: scikit-learn's components, what certificates bound, pre-images, manners."""
 
-import re
 import signal
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,14 +10,15 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.decomposition import KernelPCA as Reference
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import Gram, KernelPCA
 from maxmargin.kernel_methods import preimages
-from maxmargin.kernels import RBF, Linear, Spectrum
+from maxmargin.kernels import RBF, FunctionKernel, Linear, Spectrum
 from maxmargin.progress import Monitor
+from maxmargin.solution import Status
 from maxmargin.solvers.products import GramProducts
 from maxmargin.solvers.spectral.methods import BlockLanczos
+from maxmargin.solvers.spectral.problem import SpectralProblem
 
 RANDOM = np.random.default_rng(0)
 X = load_digits(return_X_y=True)[0][:260] / 16
@@ -121,6 +120,15 @@ def test_what_a_certificate_bounds(solver):
     assert certificate.explained == pytest.approx(found.sum() / np.trace(K))
     assert certificate.orthogonality < 1e-12
     assert certificate.converged == (certificate.residual <= 1e-10)
+
+
+def test_a_method_that_believes_itself_is_not_believed():
+    problem = SpectralProblem(Gram.of(X, RBF(0.3)), 2)
+    products = problem.products()
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(len(X), 2)))[0]
+    guess = np.einsum("ij,ij->j", vectors, products @ vectors), vectors, products, "a guess"
+    assert problem.certificate(*guess, Status.CONVERGED, 1e-3).status is Status.STALLED
+    assert problem.certificate(*guess, Status.STALLED, 100.0).converged
 
 
 POINTS = np.random.default_rng(0).integers(-3000, 3000, size=(15, 2)) / 1024.0  # exact in float64
@@ -270,7 +278,8 @@ def test_every_kind_of_data(solver):
     others = [
         (KernelPCA(kernel=k, **options).fit(sp.csr_array(X)), sp.csr_array(NEW)),
         (KernelPCA(kernel="precomputed", **options).fit(K), k(NEW, X)),
-        (KernelPCA(kernel=lambda a, b: k(a, b), **options).fit(X), NEW),
+        (KernelPCA(kernel=FunctionKernel(lambda a, b: k(a, b)), **options).fit(X), NEW),
+        (KernelPCA(kernel=lambda a, b: k([a], [b])[0, 0], **options).fit(X), NEW),
     ]
     if solver == "lanczos":  # without room for the matrix
         others.append((KernelPCA(kernel=k, cache_size=0.1, **options).fit(X), NEW))
@@ -347,21 +356,3 @@ def test_centred_products(kept):
     np.testing.assert_allclose(products.rows(np.array([3, 7])), K[[3, 7]], atol=1e-10)
     plain = GramProducts(Gram.of(X, Linear()), kept)
     np.testing.assert_allclose(plain @ V, X @ (X.T @ V), atol=1e-10)
-
-
-def test_the_page_runs():
-    page = (Path(__file__).parents[1] / "docs" / "kernel_methods.md").read_text(encoding="utf-8")
-    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(example, "kernel_methods.md", "exec"), {})
-
-
-@parametrize_with_checks(
-    [
-        KernelPCA(kernel="rbf"),
-        KernelPCA(n_components=2, eigen_solver="lanczos", random_state=0),
-        KernelPCA(n_components=2, kernel=RBF(0.1), fit_inverse_transform="fixed_point"),
-    ]
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

@@ -1,9 +1,7 @@
 """Gaussian processes: derivatives of every kernel, scikit-learn's machine, likelihoods, bounds."""
 
-import re
 import signal
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor as Reference
 from sklearn.gaussian_process import kernels as theirs
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import GaussianProcessRegressor, KernelRidge, Trace
 from maxmargin.backends.threads import Workers
@@ -33,7 +30,7 @@ from maxmargin.kernels import (
     Spectrum,
     exp,
 )
-from maxmargin.kernels.parameters import Parameters
+from maxmargin.kernels.parameters import KernelNumbers
 from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.likelihood import AverageInformation, MarginalLikelihood, paired_rows
 
@@ -152,10 +149,10 @@ def test_derivatives_are_those_of_the_kernel(name, memory):
 
 def test_what_is_a_parameter():
     """Whole numbers, choices, zeros and what a recursion holds are not."""
-    assert Parameters(Spectrum(3)).names == []
-    assert Parameters(Polynomial(2, 1.0, 1.0), fixed=["coef0"]).names == ["gamma"]
-    assert Parameters(3.0 * Precomputed()).names == ["constant"]
-    changed = Parameters(-2.0 * Linear()).kernel_at(np.log([5.0]))
+    assert KernelNumbers(Spectrum(3)).names == []
+    assert KernelNumbers(Polynomial(2, 1.0, 1.0), fixed=["coef0"]).names == ["gamma"]
+    assert KernelNumbers(3.0 * Precomputed()).names == ["constant"]
+    changed = KernelNumbers(-2.0 * Linear()).kernel_at(np.log([5.0]))
     assert changed.get_params()["constant"] == pytest.approx(-5.0)
 
 
@@ -232,6 +229,11 @@ def test_the_mean_is_kernel_ridge():
     np.testing.assert_allclose(model.predict(NEW), ridge.predict(NEW), atol=1e-9)
     assert model.certificate_.free == 0
     assert "nothing was maximised" in str(model.certificate_)
+
+
+def test_equal_targets_stay_what_they_are():
+    model = process(normalize_y=True, optimizer=None).fit(X, np.full(len(X), 3.0))
+    np.testing.assert_array_equal(model.predict(NEW), 3.0)
 
 
 def test_noise_of_each_point():
@@ -455,7 +457,7 @@ def test_no_step_leaves_the_process_at_the_start(options):
 
 
 @pytest.mark.parametrize("optimizer", ["average_information", "fmin_l_bfgs_b"])
-def test_ctrl_c_raises_and_leaves_a_process(optimizer):
+def test_ctrl_c_raises_and_leaves_a_process(optimizer, heard):
     def interrupt(progress):
         if progress.steps >= 2:
             signal.raise_signal(signal.SIGINT)
@@ -512,22 +514,3 @@ def test_points_are_copied_unless_asked_for():
     for copied in (True, False):
         model = process(copy_X_train=copied, optimizer=None).fit(X, y)
         assert np.shares_memory(model.X_train_, X) != copied
-
-
-def test_the_page_runs():
-    pytest.importorskip("matplotlib").use("Agg")
-    page = Path(__file__).parents[1] / "docs" / "gaussian_processes.md"
-    code = re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)[1]
-    exec(compile(code, str(page), "exec"), {})
-
-
-@parametrize_with_checks(
-    [
-        GaussianProcessRegressor(),
-        process(n_restarts_optimizer=1),
-        GaussianProcessRegressor(kernel="precomputed", alpha=1e4),
-    ]
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)

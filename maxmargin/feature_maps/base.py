@@ -7,20 +7,20 @@ so that linear machines, which take millions of rows, stand in for kernel machin
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import on_one_blas_thread
-from maxmargin.estimators.kernel import KernelEstimator
+from maxmargin.estimators.kernel import KernelEstimator, PairwiseKernels
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.gram import Gram
-from maxmargin.kernels import Kernel, as_kernel
+from maxmargin.kernels import Kernel
 from maxmargin.solvers.ridge.preconditioner import RandomPivots
 
 PAIRED = 500  # held-out rows whose pairs say how good an approximation is
@@ -73,32 +73,47 @@ class TrainingRows:
         return self.gram.block(some, some)
 
 
-class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class FeatureMap(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PairwiseKernels, KernelEstimator
+):
     """What the three maps share: a kernel, and values of features for it."""
 
     approximation_error_: float
+    gamma: Any = None
+    degree: Any = None
+    coef0: Any = None
+    _of_named = dict.fromkeys(("gamma", "degree", "coef0"))
 
     _parameter_constraints: dict = {
         **KernelEstimator._parameter_constraints,
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), None],
+        **PairwiseKernels._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
     }
 
     def _validated_kernel(self) -> Kernel:
-        """Return the kernel that is meant; gamma=None is ``1 / n_features``, as in scikit-learn."""
-        if not isinstance(self.kernel, str):
-            return as_kernel(self.kernel) if self.gamma is None else super()._validated_kernel()
-        gamma = "auto" if self.gamma is None else self.gamma
-        return as_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0)
+        """Return the kernel that is meant; parameters of the names are refused beside others."""
+        named = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        if not named and any(getattr(self, name) is not None for name in self._of_named):
+            raise ValueError(
+                f"Don't pass gamma, coef0 or degree to {type(self).__name__} if using a callable "
+                "or precomputed kernel: they belong to the names, and a kernel object has its own."
+            )
+        return super()._validated_kernel()
 
     def _learn(self, rows: TrainingRows) -> None:
         """Fit the map to rows, with the kernel that is there; sets its attributes."""
         raise NotImplementedError
 
-    def _error_on(self, some: Any) -> float:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _error_on(self, some: Any, K: np.ndarray | None = None) -> float:
         """Root mean square of ``phi(x) . phi(z) - k(x, z)`` among some rows, over that of k."""
-        phi, K = np.asarray(self._mapped(some)), Gram.of(some, self.kernel_).dense()
+        phi = np.asarray(self._mapped(some))
+        K = Gram.of(some, self.kernel_).dense() if K is None else K
         size = float(np.linalg.norm(K))
         return float(np.linalg.norm(phi @ phi.T - K)) / size if size else 0.0
 
@@ -111,4 +126,12 @@ class FeatureMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstima
     def transform(self, X: Any) -> np.ndarray:
         """Return the features of the rows of X, shape (n_samples, n_columns)."""
         check_is_fitted(self)
-        return self._mapped(self._validated_points(X, self.kernel_))
+        X = self._validated_points(X, self.kernel_)
+        features = self._mapped(X)
+        if not np.isfinite(features.sum()) and not np.isfinite(features).all():
+            raise ValueError(
+                "The features of these rows are infinite or nan: X is too large for the kernel. "
+                "Scale it, as with sklearn.preprocessing.StandardScaler."
+            )
+        single = getattr(X, "dtype", None) == np.float32
+        return features.astype(np.float32) if single else features

@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
 from maxmargin.feature_maps.base import PAIRED, FeatureMap, TrainingRows
@@ -34,17 +33,21 @@ class Nystroem(FeatureMap):
 
     Parameters
     ----------
-    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid"} or callable, default="rbf"
+    kernel : Kernel, name or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels` or of scikit-learn's; ``"precomputed"`` or a
+        name of ``pairwise_kernels``; or a function of two rows.
     gamma : float, {"scale", "auto"} or None, default=None
-        Of the named kernels; None is ``1 / n_features``.
-    coef0 : float, default=1.0
-    degree : int, default=3
+    coef0 : float, optional
+    degree : float, optional
+        Of the named kernels only. None is ``1 / n_features`` (of ``"chi2"`` 1), 1 and 3.
+    kernel_params : dict, optional
+        Keyword arguments of a function of two rows.
     n_components : int, default=100
-        Landmarks, and columns unless the kernel's values among them have a lower rank.
+        Landmarks and columns; no more than there are rows.
     landmarks : {"pivots", "uniform"}, default="pivots"
         Drawn in proportion to what the others leave of a row (randomly pivoted Cholesky), which
         takes as many rows of the Gram matrix (of more than 50,000 points, that of so many of them
-        at random); or all alike, as in scikit-learn.
+        at random), and then at random; or all alike, as in scikit-learn.
     random_state : int, RandomState or None, default=None
     cache_size, n_jobs, device
         As in :class:`~maxmargin.KernelRidge`.
@@ -54,8 +57,8 @@ class Nystroem(FeatureMap):
     components_ : the landmarks
     component_indices_ : int array
         Their training rows.
-    normalization_ : array of shape (n_columns, n_landmarks)
-        ``W^(-1/2)``.
+    normalization_ : array of shape (n_landmarks, n_landmarks)
+        ``W^(-1/2)``, of the pseudo-inverse where W is singular.
     approximation_error_ : float
         ``phi(x) . phi(z) - k(x, z)`` on pairs of rows that are no landmarks, root mean square, over
         that of k; nan where there are none.
@@ -83,8 +86,9 @@ class Nystroem(FeatureMap):
         kernel: Any = "rbf",
         *,
         gamma: float | str | None = None,
-        coef0: float = 1.0,
-        degree: int = 3,
+        coef0: float | None = None,
+        degree: float | None = None,
+        kernel_params: dict[str, Any] | None = None,
         n_components: int = 100,
         landmarks: str = "pivots",
         random_state: Any = None,
@@ -96,6 +100,7 @@ class Nystroem(FeatureMap):
         self.gamma = gamma
         self.coef0 = coef0
         self.degree = degree
+        self.kernel_params = kernel_params
         self.n_components = n_components
         self.landmarks = landmarks
         self.random_state = random_state
@@ -105,7 +110,6 @@ class Nystroem(FeatureMap):
 
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
-    @on_one_blas_thread
     def fit(self, X: Any, y: Any = None) -> Nystroem:
         """Choose the landmarks.
 
@@ -119,8 +123,6 @@ class Nystroem(FeatureMap):
         self : Nystroem
         """
         kernel = self._validated_kernel()
-        if kernel.pairwise:
-            raise ValueError("Nystroem needs points to evaluate the kernel at, not a matrix.")
         X, _ = self._validated(X, np.ones(_num_samples(X)), kernel)
         self._learn(TrainingRows(X, self._gram(X, kernel)))
         return self
@@ -131,32 +133,29 @@ class Nystroem(FeatureMap):
         chosen = self._chosen(rows, random)
         values, vectors = np.linalg.eigh(rows.among(chosen))
         good = values > _RESOLVED * max(float(values[-1]), 0.0)
-        self.normalization_ = (vectors[:, good] / np.sqrt(values[good])).T.copy()
-        self.component_indices_ = chosen
-        self.support_, self.support_vectors_ = chosen.astype(np.int32), rows.take(chosen)
-        self.components_ = self.support_vectors_
+        V = vectors[:, good]
+        # in float64 for float32 rows, too: its entries are as large as the root of the condition
+        self.normalization_ = (V / np.sqrt(values[good])) @ V.T
+        self.component_indices_, self.components_ = chosen, rows.take(chosen)
+        self.support_, self.support_vectors_ = chosen.astype(np.int32), self.components_
+        if self.kernel_.pairwise:
+            self.support_vectors_ = np.empty((0, 0))  # columns of a row are all that is needed
         self._n_features_out = len(self.normalization_)
         rest = rows.others(random, chosen, PAIRED)
         self.approximation_error_ = float("nan")
         if len(rest) > 1:
-            self.approximation_error_ = self._error_on(rows.take(rest))
-        self._judge(float(values[0]), float(values[-1]), min(self.n_components, rows.n))
+            self.approximation_error_ = self._error_on(rows.take(rest), rows.among(rest))
+        self._judge(float(values[0]), float(values[-1]), int(good.sum()))
 
-    def _judge(self, least: float, largest: float, wanted: int) -> None:
-        """Warn of a kernel that is none, or that has fewer features than were wanted."""
-        rank, proven = self._n_features_out, self.kernel_.validity is Validity.VALID
-        few, negative = rank < wanted, least < -_INDEFINITE * largest
+    def _judge(self, least: float, largest: float, rank: int) -> None:
+        """Warn of a kernel that is none."""
+        proven = self.kernel_.validity is Validity.VALID
+        few, negative = rank < self._n_features_out, least < -_INDEFINITE * abs(largest)
         if not proven and (negative or (few and self.approximation_error_ > _WRONG)):
             warn(  # where the rank is reached, features of a valid kernel leave nothing over
                 f"The kernel {self.kernel_!r} is indefinite on these rows, and features are what "
-                f"products can have of it: {rank} columns, with approximation_error_ "
+                f"products can have of it: of rank {rank}, with approximation_error_ "
                 f"{self.approximation_error_:.2g}. Use a valid kernel, such as RBF().",
-                UserWarning,
-            )
-        elif few:
-            warn(
-                f"The kernel's values have rank {rank} here: there are so many columns, not "
-                f"n_components={self.n_components}. Fewer will do: Nystroem(n_components={rank}).",
                 UserWarning,
             )
 
@@ -168,7 +167,10 @@ class Nystroem(FeatureMap):
         pool, most = None, max(_POOL, _PER_LANDMARK * count)
         if rows.n > most:
             pool = np.sort(rows.drawn(random, most))
-        return rows.pivots(self, pool, count, int(random.randint(1 << 31)))
+        found = rows.pivots(self, pool, count, int(random.randint(1 << 31)))
+        if len(found) == count:
+            return found
+        return np.append(found, rows.others(random, found, count - len(found)))  # nothing is left
 
     def _mapped(self, X: Any) -> np.ndarray:
         return self._expanded(X, self.normalization_)

@@ -15,9 +15,9 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.feature_maps.base import PAIRED, FeatureMap, TrainingRows
 from maxmargin.kernels import RBF, Kernel, Laplacian, Power, Product, Scaled
+from maxmargin.kernels.base import whole_number
 
 
 class RandomFourier(FeatureMap):
@@ -79,7 +79,6 @@ class RandomFourier(FeatureMap):
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    @on_one_blas_thread
     def fit(self, X: Any, y: Any = None) -> RandomFourier:
         """Draw the frequencies.
 
@@ -152,6 +151,7 @@ def _(kernel: Product, shape: tuple[int, int], random: Any) -> tuple[np.ndarray,
 
 @_spectral.register
 def _(kernel: Power, shape: tuple[int, int], random: Any) -> tuple[np.ndarray, float]:
-    parts = [_spectral(kernel.kernel, shape, random) for _ in range(kernel.exponent)]
+    count = whole_number("exponent", kernel.exponent)
+    parts = [_spectral(kernel.kernel, shape, random) for _ in range(count)]
     factors = float(np.prod([factor for _, factor in parts]))
     return np.sum([np.zeros(shape), *(drawn for drawn, _ in parts)], axis=0), factors

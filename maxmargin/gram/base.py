@@ -135,6 +135,11 @@ class Gram(ABC):
     def device(self) -> DeviceGram:
         """This matrix on its GPU, for solvers that work there; refused where it is on none."""
 
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Entries of the widest point, which a value is made of."""
+
     # -- values --------------------------------------------------------------------------------
 
     @property
@@ -159,6 +164,12 @@ class Gram(ABC):
     @abstractmethod
     def block(self, rows: Any, columns: Any) -> np.ndarray:
         """Values between some points and others, shape (q, m)."""
+
+    def __new__(cls, *args: Any, **options: Any) -> Gram:
+        """Say how a Gram matrix is made where its class alone is called."""
+        if cls is Gram:
+            raise TypeError("Gram(...) has no form of its own: call Gram.of(X, kernel).")
+        return super().__new__(cls)
 
     def dense(self, workers: Workers = ALONE) -> np.ndarray:
         """Return the whole matrix as an array of its own, where it fits the memory budget."""

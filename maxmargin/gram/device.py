@@ -101,6 +101,11 @@ class DeviceGram(Gram):
         """This matrix."""
         return self
 
+    @property
+    def width(self) -> int:
+        """Entries of the widest point."""
+        return max((points.width for points in self.matrix.points.primitives), default=1)
+
     def forget(self) -> None:
         """Give back the room of rows that a solver has made for itself, on the host."""
         self.__dict__.pop("host", None)

@@ -101,6 +101,11 @@ class HostGram(Gram):
         raise ValueError("This Gram matrix is on the host: DeviceGram.of brings one to a GPU.")
 
     @property
+    def width(self) -> int:
+        """Entries of the widest point."""
+        return self.points.width
+
+    @property
     def resident(self) -> bool:
         """Whether the whole matrix fits the budget."""
         return self.store.capacity == self.n

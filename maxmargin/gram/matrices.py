@@ -17,6 +17,10 @@ from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels import Kernel, Precomputed
 from maxmargin.kernels.base import Validity
 
+_NARROW = 2.0**29  # roundings of float64 in one of float32
+# Float32 roundings of exp(-x) made in float32 from a distance kept in float32: x e^-x times three
+# halves, of distance, rate and product, and 2 ulp of the exponential, each at most.
+_GAUSSIAN = 1.6
 _KEPT = 2  # matrices that are kept at a time, at most: one that is in use, and the next
 
 
@@ -94,6 +98,22 @@ class Matrices:
             workers = ALONE if program.calls_python else self.workers
             cpu.kernel_square(program, points, np.arange(self.n), values, workers)
         return values
+
+    def rounding(self, kernel: Kernel) -> float:
+        """Bound on the error of a value, as :attr:`maxmargin.gram.Gram.rounding`.
+
+        A value in float32 was rounded once. One made of primitives that are kept in float32 has
+        their rounding, too, and that of each step from there.
+        """
+        program = kernel.lower()
+        own = cpu.Operand.prepare(program, self.X).rounding(program)
+        if self.dtype == np.float64:
+            return own
+        once = 0.5
+        if self._kept is not None and shares_primitives(program, self._kept[0]):
+            rate = program.gaussian_rate
+            once = _GAUSSIAN if rate is not None else program.rounding([0.5] * len(self._kept[1]))
+        return own + once * _NARROW
 
     def _room(self, place: int) -> np.ndarray:
         while len(self._values) <= place:

@@ -20,7 +20,7 @@ from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.backends.views import Views
 from maxmargin.kernels.base import Kernel
-from maxmargin.kernels.parameters import Parameters
+from maxmargin.kernels.parameters import KernelNumbers, Parameters
 
 HEIGHT = 256  # rows of a stripe
 _WIDTH = 512  # columns of a tile: it stays in the cache with its derivatives
@@ -32,12 +32,12 @@ class ParametricGram:
     Parameters
     ----------
     X : validated data, or Views of them
-    kernel : Kernel
-        Resolved.
+    kernel : Kernel or Parameters
+        Resolved; with its own parameters, the numbers of a Kernel otherwise.
     memory : int
         Bytes for products and distances that are kept.
     fixed : collection of str
-        Numbers of the kernel that stay as they are.
+        Numbers of a Kernel that stay as they are.
 
     Examples
     --------
@@ -52,11 +52,19 @@ class ParametricGram:
     """
 
     def __init__(
-        self, X: Any, kernel: Kernel, memory: int, fixed: Collection[str] = (), workers: Any = ALONE
+        self,
+        X: Any,
+        kernel: Kernel | Parameters,
+        memory: int,
+        fixed: Collection[str] = (),
+        workers: Any = ALONE,
     ) -> None:
         self.views, self.memory = Views.of(X), memory
+        if isinstance(kernel, Kernel):
+            kernel = KernelNumbers(kernel, fixed)
+        self.parameters = kernel
+        kernel = self.parameters.kernel_at(self.parameters.theta)
         self.n, self.pairwise = self.views.n, kernel.pairwise
-        self.parameters = Parameters(kernel, fixed)
         self.kept: dict[int, np.ndarray] = {}  # by primitive
         program = kernel.lower()
         self.calls_python = program.calls_python

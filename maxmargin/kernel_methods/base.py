@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.estimators.base import WATCHED
-from maxmargin.estimators.kernel import KernelEstimator
+from maxmargin.estimators.kernel import KernelEstimator, PairwiseKernels
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
-from maxmargin.kernels import Kernel, as_kernel
 from maxmargin.solvers.ridge.certificate import RidgeCertificate
 from maxmargin.solvers.ridge.problem import RidgeProblem
 
-_OF_NAMED = {"gamma": None, "degree": 3, "coef0": 1}  # scikit-learn's defaults for this machine
 
-
-class RidgeMachine(RegressorMixin, KernelEstimator):
+class RidgeMachine(RegressorMixin, PairwiseKernels, KernelEstimator):
     """Values ``f(x) = sum_i a_i k(x, x_i)`` with a coefficient for every row of some weight."""
 
     tol: float
@@ -33,7 +28,7 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
 
     _parameter_constraints: dict = {
         **KernelEstimator._parameter_constraints,
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), None],
+        **PairwiseKernels._parameter_constraints,
         "tol": [POSITIVE],
         **WATCHED,
     }
@@ -43,14 +38,6 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def _validated_kernel(self) -> Kernel:
-        """Return the kernel that the parameters mean, with scikit-learn's defaults for it."""
-        given = {name: getattr(self, name) for name in _OF_NAMED}
-        if not isinstance(self.kernel, str):
-            return as_kernel(self.kernel, **{n: v for n, v in given.items() if v != _OF_NAMED[n]})
-        given["gamma"] = "auto" if self.gamma is None else self.gamma
-        return as_kernel(self.kernel, **given)
-
     def _posed(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, RidgeProblem]:
         """Check data and weights; returns X and the system of the rows that have a weight.
 
@@ -58,6 +45,8 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         """
         kernel = self._validated_kernel()
         X, y = self._validated(X, y, kernel, y_numeric=True, multi_output=True)
+        single = all(getattr(part, "dtype", None) == np.float32 for part in (X, y))
+        self._dtype = np.float32 if single else np.float64  # of answers; computed in float64
         y = np.asarray(y, dtype=np.float64)
         weight = self._validated_weight(sample_weight, X)
         gram = self._gram(X, kernel)
@@ -76,6 +65,8 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
     def _keep(self, X: Any, coefficients: np.ndarray, certificate: RidgeCertificate) -> None:
         """Set the attributes of the expansion, and warn where it is not what was asked for."""
         self._keep_support_vectors(X, self._rows)
+        every = len(self._rows) == _num_samples(X) or self.kernel_.pairwise
+        self.X_fit_ = self.support_vectors_ if every else X
         dual_coef = np.zeros((_num_samples(X), coefficients.shape[1]))
         dual_coef[self._rows] = coefficients
         self.dual_coef_ = dual_coef[:, 0] if self._one_output else dual_coef
@@ -99,7 +90,7 @@ class RidgeMachine(RegressorMixin, KernelEstimator):
         values : array of shape (n_samples,) or (n_samples, n_targets)
         """
         check_is_fitted(self)
-        values = self._expansion_at(X, self._expansion)
+        values = self._expansion_at(X, self._expansion).astype(self._dtype, copy=False)
         return values[:, 0] if self._one_output else values
 
 

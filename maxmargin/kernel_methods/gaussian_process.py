@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin, _fit_context
+from sklearn.gaussian_process import kernels as theirs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -29,6 +30,7 @@ from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
 from maxmargin.gram import Gram
+from maxmargin.gram.called import CalledGram
 from maxmargin.gram.parametric import ParametricGram
 from maxmargin.kernel_methods.posterior import Posterior, prior
 from maxmargin.kernel_methods.process_options import (
@@ -39,8 +41,9 @@ from maxmargin.kernel_methods.process_options import (
     rows_to_try,
     warn_at_bounds,
 )
-from maxmargin.kernels import RBF, Kernel, as_kernel
-from maxmargin.kernels.parameters import Parameters
+from maxmargin.kernels import Kernel, as_kernel
+from maxmargin.kernels.parameters import KernelNumbers, Parameters
+from maxmargin.kernels.scikit_learn import GivenParameters, from_scikit_learn, is_known, noise_of
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import Watch
@@ -75,18 +78,20 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
     ----------
     kernel : Kernel, name or callable, optional
         A kernel object of :mod:`maxmargin.kernels`, whose numbers are where the search begins, such
-        as ``1.0 * RBF(gamma=0.5)``; ``RBF().stretched()`` has a length scale for each column. By
-        default ``RBF(gamma=0.5)`` as it is, nothing in it being free, as in scikit-learn.
+        as ``1.0 * RBF(gamma=0.5)``; ``RBF().stretched()`` has a length scale for each column. Or
+        one of :mod:`sklearn.gaussian_process.kernels`, with its hyperparameters, bounds and noise;
+        by default ``ConstantKernel() * RBF()`` of these, as in scikit-learn.
     alpha : float or array of shape (n_samples,), default=1e-10
         Variance of the noise, of all targets or of each, as far as it is known.
     noise_level : float, optional
         Where the search for the variance of more noise begins, the same for all targets:
         scikit-learn's ``WhiteKernel(noise_level)``. By default there is no more. It is a parameter
         of the machine and no kernel, since it depends on whether two rows are the same row, not on
-        where they lie.
+        where they lie. Refused beside a kernel object of scikit-learn's, which has that.
     bounds : dict, optional
         By the name of a parameter (see ``parameters_``), ``(lowest, highest)`` size or ``"fixed"``.
-        By default 1e-5 and 1e5, and for a ``gamma`` what these are for a length scale.
+        By default 1e-5 and 1e5, and for a ``gamma`` what these are for a length scale. Refused
+        beside a kernel object of scikit-learn's, which has bounds of its own.
     optimizer : {"average_information", "fmin_l_bfgs_b"}, callable or None
         Newton's steps with the average information by default; SciPy's L-BFGS-B; or a function by
         scikit-learn's convention, ``optimizer(obj_func, initial_theta, bounds)``, which returns
@@ -128,9 +133,11 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel with the numbers that were found.
-    noise_level_ : float
-        Variance of the noise beside alpha; zero without ``noise_level``.
+        The kernel with the numbers that were found: of this package or of scikit-learn's, as it was
+        given.
+    noise_level_ : float or array of shape (n_samples,)
+        Variance of the noise beside alpha; zero without ``noise_level`` and ``WhiteKernel``. An
+        array where a product with a ``WhiteKernel`` makes it that of each training row.
     parameters_ : dict
         The free parameters by name, with their values.
     theta_ : array of shape (n_parameters,)
@@ -240,16 +247,37 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         tags.requires_fit = False
         return tags
 
+    @property
+    def _given(self) -> Any:
+        """The kernel where the search begins, as a user gives it."""
+        return theirs.ConstantKernel() * theirs.RBF() if self.kernel is None else self.kernel
+
     def _validated_kernel(self) -> Kernel:
         """Return the kernel where the search begins."""
-        return RBF(gamma=0.5) if self.kernel is None else as_kernel(self.kernel)
+        given = self._given
+        if not isinstance(given, theirs.Kernel):
+            return as_kernel(given)
+        for name in ("noise_level", "bounds"):
+            if self.kernel is not None and getattr(self, name) is not None:
+                raise ValueError(
+                    f"{name} belongs to kernels of maxmargin, and {given} is scikit-learn's: its "
+                    "bounds are its own, and noise is + WhiteKernel(noise_level)."
+                )
+        return from_scikit_learn(given)
+
+    @property
+    def _kernel_of_values(self) -> Kernel:
+        return self._translated
+
+    def _noise_of(self, kernel: Any, X: Any) -> Any:
+        """Variance of the noise at the rows of X, known alpha left out."""
+        return noise_of(kernel, X) if isinstance(kernel, theirs.Kernel) else self.noise_level_
 
     # -- fitting -------------------------------------------------------------------------------
 
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
-    @on_one_blas_thread
     def fit(self, X: Any, y: Any) -> GaussianProcessRegressor:
         """Find the parameters of the greatest likelihood, and the process given the targets.
 
@@ -267,10 +295,14 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         kernel = self._validated_kernel()
         X, y = self._validated(X, y, kernel, y_numeric=True, multi_output=True)
         self._one_output = np.ndim(y) == 1
-        target, self._mean, self._deviation = Targets.of(y, self.normalize_y, self.n_targets)
+        target, self._y_train_mean, self._y_train_std = Targets.of(
+            y, self.normalize_y, self.n_targets
+        )
         gram = self._gram(X, kernel)
-        problem = self._posed(X, self.kernel_, target, self.noise_level)
-        bounds = box_of(self.bounds or {}, problem.names)
+        given = self._given
+        start = given if isinstance(given, theirs.Kernel) else self.kernel_
+        problem = self._posed(X, start, target, self.noise_level)
+        bounds = box_of(self.bounds or {}, problem.names, problem.gram.parameters.box)
         with self._watched() as monitor:
             found = self._searched(gram, problem, bounds, monitor)
             try:
@@ -282,11 +314,11 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
             if self.verbose:
                 said = f"{self.certificate_.status}: {self.certificate_.claim}"
                 monitor.end(said, self.certificate_.converged)
-        self._warn(bounds)
+        self._warn(problem, bounds)
         return self
 
     def _posed(
-        self, X: Any, kernel: Kernel, target: np.ndarray, noise: float | None
+        self, X: Any, kernel: Any, target: np.ndarray, noise: float | None
     ) -> MarginalLikelihood:
         """Return the likelihood of the targets as a function of what is free."""
         n, alpha = len(target), known_noise(self.alpha, len(target))
@@ -297,10 +329,17 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
                 f"cache_size={self.cache_size!r} allows less: raise it, or take fewer rows "
                 "(KernelRidge needs no matrix in memory, and has no variances)."
             )
-        known = Parameters(kernel).names + ([] if noise is None else [NOISE])
-        fixed = fixed_names(self.bounds or {}, known)
-        fixed |= {"gamma"} if self.kernel is None else set()
-        gram = ParametricGram(X, kernel, room, fixed, Workers(thread_count(self.n_jobs)))
+        parameters: Parameters
+        fixed: set[str] = set()
+        if isinstance(kernel, theirs.Kernel):
+            parameters = GivenParameters(kernel)
+        else:
+            known = KernelNumbers(kernel).names + ([] if noise is None else [NOISE])
+            fixed = fixed_names(self.bounds or {}, known)
+            parameters = KernelNumbers(kernel, fixed)
+        if isinstance(parameters, GivenParameters) and not is_known(kernel):
+            return MarginalLikelihood(CalledGram(X, parameters), target, alpha)
+        gram = ParametricGram(X, parameters, room, workers=Workers(thread_count(self.n_jobs)))
         return MarginalLikelihood(gram, target, alpha, noise, NOISE not in fixed)
 
     def _searched(
@@ -311,6 +350,11 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         if self.optimizer is None or not len(theta):
             said = "no parameter is free" if not len(theta) else "optimizer=None"
             return Search(Ascent(theta, np.nan, 0.0, 0, 0, Status.CONVERGED), said)
+        if self.n_restarts_optimizer and not np.isfinite(bounds).all():
+            raise ValueError(
+                "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are "
+                f"finite: {dict(zip(problem.names, np.exp(bounds).tolist(), strict=True))}."
+            )
         random = check_random_state(self.random_state)
         drawn = random.uniform(
             bounds[:, 0], bounds[:, 1], size=(self.n_restarts_optimizer, len(bounds))
@@ -334,19 +378,22 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
 
     def _keep(self, X: Any, problem: MarginalLikelihood, final: Evaluation) -> None:
         """Set the attributes of the process."""
-        theta = final.theta
-        self.kernel_ = problem.kernel_at(theta)
-        self.noise_level_ = final.noise
+        theta, parameters = final.theta, problem.gram.parameters
+        self._translated = self.kernel_ = problem.kernel_at(theta)
+        self.noise_level_: Any = final.noise
+        if isinstance(parameters, GivenParameters):
+            self.kernel_ = parameters.given_at(theta)
+            self.noise_level_ = self._noise_of(self.kernel_, problem.gram.views.X)
         self.theta_ = theta
         self.parameters_ = problem.values_at(theta)
-        self.log_marginal_likelihood_value_ = -final.value
+        self.log_marginal_likelihood_value_ = np.float64(-final.value)
         self.L_ = final.factor.A
         self._expansion = np.ascontiguousarray(final.coefficients.T)
         self.alpha_ = self._as_given(final.coefficients)
         self.y_train_ = self._as_given(problem.target)
         if self.copy_X_train:
             self._keep_support_vectors(X, np.arange(len(problem.target)))
-            self.X_train_ = np.array(X) if self.kernel_.pairwise else self.support_vectors_
+            self.X_train_ = np.array(X) if self._translated.pairwise else self.support_vectors_
         else:
             self.X_train_ = self.support_vectors_ = X
             self.support_ = np.arange(len(problem.target), dtype=np.int32)
@@ -363,9 +410,10 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         bounds: np.ndarray,
     ) -> None:
         """Set the certificate: the residual is that of the kernel's own values, in float64."""
-        gram = Gram.of_resolved(problem.gram.views, self.kernel_, memory=gram.memory)
+        gram = Gram.of_resolved(problem.gram.views, self._translated, memory=gram.memory)
         product = gram.matmat(final.coefficients, workers=self._threads(problem))
-        product += (problem.alpha + self.noise_level_)[:, None] * final.coefficients
+        noise = problem.alpha + self._noise_of(self.kernel_, problem.gram.views.X)
+        product += noise[:, None] * final.coefficients
         size = float(np.linalg.norm(problem.target)) or 1.0
         wide = (bounds[:, 0] < bounds[:, 1]) & (self.optimizer is not None)  # others are fixed
         held = np.isclose(final.theta[:, None], bounds, rtol=0.0, atol=1e-3).any(axis=1) & wide
@@ -383,7 +431,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         self.fit_status_ = int(not self.certificate_.converged)
         self.n_iter_ = max(best.n_iter, 1)
 
-    def _warn(self, bounds: np.ndarray) -> None:
+    def _warn(self, problem: MarginalLikelihood, bounds: np.ndarray) -> None:
         """Warn where the search has not come to its end, or against a bound."""
         certificate = self.certificate_
         if not certificate.converged:
@@ -391,19 +439,23 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
                 max_iter=self.max_iter, time_limit=self.time_limit or 0.0, tol=self.tol
             )
             warn(f"{advice} The gradient is {certificate.violation:.2g}. See certificate_.")
-        theta = dict(zip(self.parameters_, self.theta_, strict=True))
-        warn_at_bounds(certificate.at_bounds, theta, bounds)
+        warn_at_bounds(certificate.at_bounds, self.theta_, bounds, problem)
 
     @on_one_blas_thread
-    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
         """Return the logarithm of the likelihood of the training targets.
 
         Parameters
         ----------
         theta : array-like of shape (n_parameters,), optional
-            Logarithms of the sizes of ``parameters_``; by default those that were found.
+            Logarithms of the sizes of ``parameters_``, for a kernel of scikit-learn's its theta; by
+            default those that were found.
         eval_gradient : bool, default=False
-            Whether to return the derivatives by theta, too.
+            Whether to return the derivatives by theta, too; not without theta.
+        clone_kernel : bool, default=True
+            False to leave the kernel in ``kernel_`` with this theta, as scikit-learn does.
 
         Returns
         -------
@@ -412,19 +464,24 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         gradient : array of shape (n_parameters,), only with ``eval_gradient``
         """
         check_is_fitted(self, "L_")
-        if theta is None and not eval_gradient:
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
             return self.log_marginal_likelihood_value_
-        theta = self.theta_ if theta is None else np.array(theta, dtype=np.float64)
+        theta = np.array(theta, dtype=np.float64)
         if theta.shape != self.theta_.shape:
             raise ValueError(f"theta has shape {theta.shape}; parameters_ has {len(self.theta_)}.")
         target = self.y_train_.reshape(len(self.y_train_), -1)
         noise = None if self.noise_level is None else self.noise_level_
         problem = self._posed(self.X_train_, self.kernel_, target, noise)
+        if not clone_kernel and isinstance(self.kernel_, theirs.Kernel):
+            self.kernel_.theta = theta
         try:
             found = problem.at(theta, self._threads(problem))
         except NotPositiveError:
             return (-np.inf, np.zeros_like(theta)) if eval_gradient else -np.inf
-        return (-found.value, -found.gradient) if eval_gradient else -found.value
+        value = np.float64(-found.value)
+        return (value, -found.gradient) if eval_gradient else value
 
     # -- predicting ----------------------------------------------------------------------------
 
@@ -446,6 +503,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         Returns
         -------
         mean : array of shape (n_samples,) or (n_samples, n_targets)
+            Of one target, (n_samples,).
         deviation : array of the same shape, only with ``return_std``
         covariance : array of shape (n_samples, n_samples) or (n_samples, n_samples, n_targets)
             Only with ``return_cov``.
@@ -453,20 +511,24 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if not hasattr(self, "L_"):
-            noise, outputs = self.noise_level or 0.0, self.n_targets or 1
-            return prior(self._validated_kernel(), X, noise, outputs, return_std, return_cov)
-        mean = self._as_given(self._expansion_at(X, self._expansion) * self._deviation + self._mean)
+            given, noise = self._given, self.noise_level or 0.0
+            if isinstance(given, theirs.Kernel):
+                noise = noise_of(given, X)
+            kernel, outputs = self._validated_kernel(), self.n_targets or 1
+            return prior(kernel, X, noise, outputs, return_std, return_cov)
+        mean = self._expansion_at(X, self._expansion) * self._y_train_std + self._y_train_mean
         if not return_std and not return_cov:
-            return mean
-        X = self._validated_points(X, self.kernel_)
-        posterior = Posterior(self.kernel_, self.X_train_, self.L_, X, self._workers())
+            return _squeezed(mean)
+        kernel = self._translated
+        X = self._validated_points(X, kernel)
+        posterior = Posterior(kernel, self.X_train_, self.L_, X, self._workers())
+        noise = self._noise_of(self.kernel_, X)
         if return_std:
-            deviation = np.sqrt(posterior.variance() + self.noise_level_)
-            return mean, self._as_given(deviation[:, None] * self._deviation)
+            deviation = np.sqrt(posterior.variance() + noise)
+            return _squeezed(mean), _squeezed(deviation[:, None] * self._y_train_std)
         covariance = posterior.covariance()
-        covariance[np.diag_indices_from(covariance)] += self.noise_level_
-        each = covariance[..., None] * self._deviation**2
-        return mean, each[..., 0] if self._one_output else each
+        covariance[np.diag_indices_from(covariance)] += noise
+        return _squeezed(mean), _squeezed(covariance[..., None] * self._y_train_std**2)
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> np.ndarray:
         """Draw targets at the rows of X from the process; before a fit, from the prior.
@@ -491,6 +553,11 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
             for k in range(mean.shape[1])
         ]
         return np.stack(drawn, axis=1)
+
+
+def _squeezed(values: np.ndarray) -> np.ndarray:
+    """Values without the axis of the outputs where there is one output, as in scikit-learn."""
+    return values[..., 0] if values.shape[-1] == 1 else values
 
 
 _SOLVERS = {

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
+from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.estimators import readings
 from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
@@ -200,7 +200,6 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
     @fall_back_to_cpu
-    @on_one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelLogisticRegression:
         """Fit the machine to labelled data.
 

@@ -17,25 +17,26 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
 from maxmargin.estimators.base import WATCHED
 from maxmargin.estimators.callbacks import observed
-from maxmargin.estimators.kernel import KernelEstimator, fall_back_to_cpu
+from maxmargin.estimators.kernel import KernelEstimator, PairwiseKernels, fall_back_to_cpu
 from maxmargin.estimators.tensors import takes_tensors
 from maxmargin.estimators.warn import warn
 from maxmargin.kernel_methods.kernel_ridge import KernelRidge
 from maxmargin.kernel_methods.preimages import fixed_points
-from maxmargin.kernels import RBF, Kernel, Scaled, as_kernel
+from maxmargin.kernels import RBF, Kernel, Scaled
 from maxmargin.kernels.base import Input
 from maxmargin.progress import ProblemMonitor
 from maxmargin.solution import Status
 from maxmargin.solvers import BlockLanczos, DenseEigen, Method, Watch
 from maxmargin.solvers.spectral.problem import SpectralProblem, SpectralSolution
 
-_OF_NAMED = {"gamma": None, "degree": 3, "coef0": 1}  # scikit-learn's defaults for this machine
 _EXACT = 1e-10  # what tol=0 stands for: about what float64 has of a Gram matrix
 _NEGATIVE, _ZERO = 1e-5, 1e-12  # of the largest eigenvalue: indefinite below, nothing up to it
 _DENSE_ROWS, _DENSE_SHARE = 500, 20  # rows, and rows over components, up to which LAPACK is quicker
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class KernelPCA(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, PairwiseKernels, KernelEstimator
+):
     """Kernel PCA: the principal components of the data in the feature space of a kernel.
 
     With ``phi`` centred on the training rows, the component j is ``u_j = sum_i a_ij phi(x_i)``,
@@ -50,14 +51,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     n_components : int, optional
         Components, no more than rows; by default all of nonzero variance. Those beyond the rank
         are zero, as in scikit-learn, unless ``remove_zero_eig=True``.
-    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        By default ``"linear"``. A kernel object of :mod:`maxmargin.kernels`, also on strings, a
-        name, or a function of two collections of points.
+    kernel : Kernel, name or callable
+        By default ``"linear"``. A kernel object of :mod:`maxmargin.kernels`, also on strings, or of
+        scikit-learn's; ``"precomputed"`` or a name of ``pairwise_kernels``; or a function of two
+        rows, as in scikit-learn.
     gamma : float, {"scale", "auto"} or None, default=None
         Of the named kernels. None is ``1 / n_features``, as in scikit-learn.
-    degree : int, default=3
+    degree : float, default=3
     coef0 : float, default=1
         Of the named kernels; refused beside a kernel object.
+    kernel_params : dict, optional
+        Keyword arguments of a function of two rows.
     alpha : float, default=1.0
         Of the ridge regression that learns pre-images.
     fit_inverse_transform : bool or {"ridge", "fixed_point"}, default=False
@@ -110,6 +114,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         With ``"ridge"``, its coefficients, and the components of the training rows.
     n_iter_ : int
         Passes over the Gram matrix.
+    gamma_ : float
+        Gamma of the kernel as a number, or what None stands for.
+    X_fit_ : array or CSR
+        The training rows (empty for a precomputed kernel).
     kernel_, device_, support_vectors_
         The kernel with all its parameters as numbers, where the fit ran, and the training points.
     n_features_in_, feature_names_in_
@@ -132,7 +140,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     _parameter_constraints: dict = {
         **KernelEstimator._parameter_constraints,
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), None],
+        **PairwiseKernels._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "alpha": [Interval(Real, 0.0, None, closed="left")],
         "fit_inverse_transform": ["boolean", StrOptions({"ridge", "fixed_point"})],
@@ -154,8 +162,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         *,
         kernel: Any = "linear",
         gamma: float | str | None = None,
-        degree: int = 3,
+        degree: float = 3,
         coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
         alpha: float = 1.0,
         fit_inverse_transform: bool | str = False,
         eigen_solver: Any = "auto",
@@ -177,6 +186,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.alpha = alpha
         self.fit_inverse_transform = fit_inverse_transform
         self.eigen_solver = eigen_solver
@@ -196,14 +206,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse &= not self.fit_inverse_transform
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    def _validated_kernel(self) -> Kernel:
-        given = {name: getattr(self, name) for name in _OF_NAMED}
-        if not isinstance(self.kernel, str):
-            return as_kernel(self.kernel, **{n: v for n, v in given.items() if v != _OF_NAMED[n]})
-        given["gamma"] = "auto" if self.gamma is None else self.gamma
-        return as_kernel(self.kernel, **given)
 
     # -- fitting -------------------------------------------------------------------------------
 
@@ -211,7 +215,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
     @fall_back_to_cpu
-    @on_one_blas_thread
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components.
 
@@ -241,6 +244,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 judged = found.certificate
                 monitor.end(f"{judged.status}: {judged.claim}", judged.converged)
         self._keep_support_vectors(X, np.arange(gram.n))
+        self.X_fit_ = self.support_vectors_
+        width = getattr(self, "n_features_in_", None)  # strings have none
+        self.gamma_ = getattr(self.kernel_, "gamma", None if width is None else 1.0 / width)
         self._keep(found)
         self._warn_unfinished(found)
         if self.fit_inverse_transform:
@@ -280,8 +286,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         largest = float(np.abs(values).max(initial=0.0))
         if (values < -max(_NEGATIVE, found.certificate.rounding) * largest).any():
             raise ValueError(
-                f"The kernel {self.kernel_!r} is indefinite on these data: its centred Gram matrix "
-                f"has an eigenvalue of {values.min():.3g} beside {largest:.3g}, and there is no "
+                "There are significant negative eigenvalues. The kernel "
+                f"{self.kernel_!r} is indefinite on these data: its centred Gram matrix has an "
+                f"eigenvalue of {values.min():.3g} beside {largest:.3g}, and there is no "
                 f"variance like that. Ask for fewer components, no more than the "
                 f"{int((values > _ZERO * largest).sum())} of positive variance, or use a valid "
                 "kernel: check_valid(kernel, X) says which eigenvalues there are."
@@ -290,7 +297,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         vectors = svd_flip(vectors, None)[0]
         if self.remove_zero_eig or self.n_components is None:
             values, vectors = values[values > 0], vectors[:, values > 0]
-        self.eigenvalues_, self.eigenvectors_ = values, vectors
+        single = getattr(self.X_fit_, "dtype", None) == np.float32
+        self._dtype = np.float32 if single else np.float64  # of components, as the rows are
+        self.eigenvalues_, self.eigenvectors_ = values, vectors  # those of the certificate
         self.certificate_, self.n_iter_ = found.certificate, found.n_iter
         a = np.divide(vectors, np.sqrt(values), out=np.zeros_like(vectors), where=values > 0)
         a -= a.mean(axis=0)
@@ -330,7 +339,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return self._projections()
 
     def _projections(self) -> np.ndarray:
-        return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        values = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        return values.astype(self._dtype, copy=False)
 
     @takes_tensors
     def transform(self, X: Any) -> np.ndarray:
@@ -345,7 +355,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         components : array of shape (n_samples, n_components)
         """
         check_is_fitted(self)
-        return self._expansion_at(X, self._expansion) - self._offset
+        values = self._expansion_at(X, self._expansion) - self._offset
+        return values.astype(self._dtype, copy=False)
 
     # -- pre-images ----------------------------------------------------------------------------
 

@@ -17,20 +17,22 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.kernel import fall_back_to_cpu
 from maxmargin.estimators.parameters import LARGEST, SMALLEST
 from maxmargin.estimators.tensors import takes_tensors
+from maxmargin.estimators.warn import warn
+from maxmargin.gram import Definiteness
 from maxmargin.kernel_methods.base import RidgeMachine
 from maxmargin.kernels import Linear
 from maxmargin.progress import ProblemMonitor
+from maxmargin.solution import Status
 from maxmargin.solvers import Method, Watch
 from maxmargin.solvers.ridge.certificate import RidgeCertificate
 from maxmargin.solvers.ridge.cholesky import Cholesky
 from maxmargin.solvers.ridge.conjugate_gradients import PreconditionedCG
-from maxmargin.solvers.ridge.problem import RidgeProblem, RidgeSolution
+from maxmargin.solvers.ridge.problem import NotDefiniteError, RidgeProblem, RidgeSolution
 from maxmargin.solvers.select import choice_of, in_words
 
 _METHODS: dict[str, Method] = {"cholesky": Cholesky(), "cg": PreconditionedCG()}
@@ -50,16 +52,19 @@ class KernelRidge(RidgeMachine):
     Parameters
     ----------
     alpha : float or array of shape (n_targets,), default=1.0
-        The lecture's lambda, of all outputs or of each. Zero interpolates, and is refused where the
-        Gram matrix is singular.
-    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
-        By default ``"linear"``, as in scikit-learn. A kernel object of :mod:`maxmargin.kernels`, a
-        name, or a function of two collections of points that returns the matrix of its values.
+        The lecture's lambda, of all outputs or of each. Zero interpolates; where the Gram matrix is
+        singular ``solver="auto"`` takes the solution of least squares, with a warning.
+    kernel : Kernel, name or callable
+        By default ``"linear"``, as in scikit-learn. A kernel object of :mod:`maxmargin.kernels` or
+        of scikit-learn's; ``"precomputed"`` or a name of ``pairwise_kernels``; or a function of two
+        rows (one of two collections of points is ``FunctionKernel(function)``).
     gamma : float, {"scale", "auto"} or None, default=None
         Of the named kernels. None is ``1 / n_features``, as in scikit-learn's machine.
-    degree : int, default=3
+    degree : float, default=3
     coef0 : float, default=1
         Of the named kernels; refused beside a kernel object.
+    kernel_params : dict, optional
+        Keyword arguments of a function of two rows.
     solver : {"auto", "cholesky", "cg"} or Method, default="auto"
         ``"cholesky"`` factorises the Gram matrix: exact, ``n^3 / 3`` operations, ``8 n^2`` bytes.
         ``"cg"``, preconditioned conjugate gradients, has no matrix in memory. ``"auto"`` factorises
@@ -99,6 +104,8 @@ class KernelRidge(RidgeMachine):
         The kernel with all its parameters as numbers.
     device_ : Placement
         Where the fit ran, and why there.
+    X_fit_ : array or CSR
+        The training rows (empty for a precomputed kernel).
     support_, support_vectors_
         Rows of the expansion, those with a weight, and their points (empty for a precomputed
         kernel).
@@ -138,8 +145,9 @@ class KernelRidge(RidgeMachine):
         *,
         kernel: Any = "linear",
         gamma: float | str | None = None,
-        degree: int = 3,
+        degree: float = 3,
         coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
         solver: Any = "auto",
         tol: float = 1e-4,
         max_iter: int = -1,
@@ -156,6 +164,7 @@ class KernelRidge(RidgeMachine):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -171,7 +180,6 @@ class KernelRidge(RidgeMachine):
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
     @fall_back_to_cpu
-    @on_one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Fit the machine.
 
@@ -189,7 +197,7 @@ class KernelRidge(RidgeMachine):
         self : KernelRidge
         """
         X, problem = self._posed(X, y, sample_weight)
-        alphas = _per_output(self.alpha, problem.target.shape[1])
+        alphas = alpha_of_each_output(self.alpha, problem.target.shape[1])
         groups = [np.flatnonzero(alphas == alpha) for alpha in np.unique(alphas)]
         coefficients = np.empty_like(problem.target)
         parts: list[Any] = [None] * len(alphas)
@@ -221,16 +229,24 @@ class KernelRidge(RidgeMachine):
         choice = choice_of(self.solver, problem, _METHODS)
         monitor.fit.chosen.append(choice)
         watch = Watch(self.tol, self.max_iter, monitor, self._threads(problem))
-        return choice.method.solve(problem, watch)
+        try:
+            return choice.method.solve(problem, watch)
+        except NotDefiniteError:
+            indefinite = problem.gram.definiteness is Definiteness.INDEFINITE
+            if problem.alpha or indefinite or self.solver != "auto":
+                raise
+            warn("alpha=0 and a singular Gram matrix: the solution of least squares is taken.")
+            return _least_squares(problem, self.tol)
 
 
-def _per_output(alpha: Any, outputs: int) -> np.ndarray:
+def alpha_of_each_output(alpha: Any, outputs: int) -> np.ndarray:
     """Alpha of each output, which has to be zero or positive and of a size float64 can square."""
     alphas = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
     if alphas.shape not in ((1,), (outputs,)):
         raise ValueError(
-            f"alpha must be a number or one for each of the {outputs} outputs, got an array of "
-            f"shape {alphas.shape}."
+            f"Number of targets and number of penalties do not correspond: {alphas.size} != "
+            f"{outputs}. alpha must be a number or one for each of the {outputs} outputs, got an "
+            f"array of shape {alphas.shape}."
         )
     if not ((alphas == 0) | ((alphas >= SMALLEST) & (alphas <= LARGEST))).all():
         raise ValueError(
@@ -238,3 +254,15 @@ def _per_output(alpha: Any, outputs: int) -> np.ndarray:
             "negative one there is no least, and others are beyond float64."
         )
     return np.broadcast_to(alphas, outputs)
+
+
+def _least_squares(problem: RidgeProblem, tol: float) -> RidgeSolution:
+    """Return the coefficients of least norm among those whose residual is shortest."""
+    values, vectors = np.linalg.eigh(problem.matrix())
+    kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
+    V = vectors[:, kept]
+    b = V @ ((V.T @ problem.right) / values[kept, None])
+    residual = problem.residual(b)
+    exact = bool((problem.violation(residual) <= tol).all())
+    status = Status.CONVERGED if exact else Status.STALLED
+    return RidgeSolution(problem, b, residual, 1, status, "least squares by eigenvectors")

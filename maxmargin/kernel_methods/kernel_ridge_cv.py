@@ -11,7 +11,6 @@ from sklearn.metrics import check_scoring, get_scorer_names
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import _num_samples
 
-from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.estimators import readings
 from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.parameters import LARGEST, SMALLEST
@@ -104,8 +103,9 @@ class KernelRidgeCV(RidgeMachine):
         *,
         kernel: Any = "linear",
         gamma: float | str | None = None,
-        degree: int = 3,
+        degree: float = 3,
         coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
         scoring: Any = None,
         alpha_per_target: bool = False,
         store_cv_results: bool = False,
@@ -122,6 +122,7 @@ class KernelRidgeCV(RidgeMachine):
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
+        self.kernel_params = kernel_params
         self.scoring = scoring
         self.alpha_per_target = alpha_per_target
         self.store_cv_results = store_cv_results
@@ -136,7 +137,6 @@ class KernelRidgeCV(RidgeMachine):
     @takes_tensors
     @_fit_context(prefer_skip_nested_validation=True)
     @observed
-    @on_one_blas_thread
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidgeCV:
         """Choose alpha and fit the machine.
 

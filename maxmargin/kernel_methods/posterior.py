@@ -86,7 +86,7 @@ class Posterior:
 
 
 def prior(
-    kernel: Kernel, X: Any, noise: float, outputs: int, return_std: bool, return_cov: bool
+    kernel: Kernel, X: Any, noise: Any, outputs: int, return_std: bool, return_cov: bool
 ) -> Any:
     """Mean of targets before any is known, and their deviation or covariance if that is wanted."""
     variance = kernel.diag(X) + noise
@@ -98,5 +98,5 @@ def prior(
     if return_std:
         return mean, each(np.sqrt(variance))
     if return_cov:
-        return mean, each(kernel(X) + noise * np.eye(len(variance)))
+        return mean, each(kernel(X) + np.diag(np.broadcast_to(noise, len(variance))))
     return mean

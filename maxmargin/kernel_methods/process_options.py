@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maxmargin.estimators.warn import warn
-from maxmargin.solvers.likelihood.problem import NOISE
+from maxmargin.solvers.likelihood.problem import NOISE, MarginalLikelihood
 
 _RANGE = 1e-5, 1e5  # of a parameter, as in scikit-learn; of a gamma, that of its length scale
 _RANGES = {"gamma": (0.5e-10, 0.5e10)}
@@ -67,11 +67,13 @@ def fixed_names(bounds: dict[str, Any], known: list[str]) -> set[str]:
     return {name for name, pair in bounds.items() if _is_fixed(pair)}
 
 
-def box_of(bounds: dict[str, Any], names: list[str]) -> np.ndarray:
-    """Logarithms of the bounds of some parameters, (p, 2)."""
+def box_of(bounds: dict[str, Any], names: list[str], own: np.ndarray) -> np.ndarray:
+    """Logarithms of the bounds of some parameters, (p, 2); ``own`` are those of the kernel."""
     usual = {name: _RANGES.get(name.rpartition("__")[2], _RANGE) for name in names}
     pairs = [bounds.get(name, usual[name]) for name in names]
-    return np.log(np.array(pairs, dtype=np.float64).reshape(-1, 2))
+    box = np.log(np.array(pairs, dtype=np.float64).reshape(-1, 2))
+    box[: len(own)] = np.where(np.isnan(own), box[: len(own)], own)
+    return box
 
 
 def rows_to_try(start_rows: Any, optimizer: Any, n: int) -> int:
@@ -82,23 +84,38 @@ def rows_to_try(start_rows: Any, optimizer: Any, n: int) -> int:
     return n if start_rows is None else min(start_rows, n)
 
 
-def warn_at_bounds(held: tuple[str, ...], theta: dict[str, float], box: np.ndarray) -> None:
-    """Warn of parameters that ended at a bound, in scikit-learn's words and some more."""
-    for name, value, (low, high) in zip(theta, theta.values(), box.tolist(), strict=True):
+def warn_at_bounds(
+    held: tuple[str, ...], theta: np.ndarray, box: np.ndarray, problem: MarginalLikelihood
+) -> None:
+    """Warn of parameters that ended at a bound, in scikit-learn's words and some more.
+
+    A column that is switched off, by a factor at the usual least or a length scale of its own at
+    the usual largest, is what a likelihood is maximised for, and no reason to warn.
+    """
+    parameters, usual = problem.gram.parameters, np.log(_RANGE)
+    for k, name in enumerate(problem.names):
         if name not in held:
             continue
-        at_low = abs(value - low) < abs(value - high)
+        low, high = box[k]
+        at_low = bool(abs(theta[k] - low) < abs(theta[k] - high))
         which, way, bound = (
             ("lower", "Decreasing", low) if at_low else ("upper", "Increasing", high)
         )
+        off = name.endswith("]") and np.isclose(bound, usual[1 - at_low])
+        if off and ("factors[" if at_low else "length_scale[") in name:
+            continue
+        of_kernel = k < len(parameters.theta)
+        label = parameters.label(k) if of_kernel else f"the parameter {name}"
+        own = of_kernel and not np.isnan(parameters.box[k, 0])  # bounds, in the kernel object
+        how = "" if own else f" (bounds={{{name!r}: ...}})"
         runaway = (
             " Where noise_level goes to zero the likelihood may have no maximum: the targets then "
             "have no noise, or repeat themselves."
         )
         warn(
-            f"The optimal value found for the parameter {name} is close to the specified {which} "
-            f"bound {np.exp(bound):.3g}. {way} the bound (bounds={{{name!r}: ...}}) and calling "
-            "fit again may find a better value." + (runaway if name == NOISE and at_low else "")
+            f"The optimal value found for {label} is close to the specified {which} bound "
+            f"{float(f'{np.exp(bound):.12g}')}. {way} the bound{how} and calling fit again may "
+            "find a better value." + (runaway if name == NOISE and at_low else "")
         )
 
 

@@ -18,7 +18,15 @@ from maxmargin.kernels.algebra import (
 )
 from maxmargin.kernels.base import Input, Kernel, Validity, exp
 from maxmargin.kernels.basis import Basis, GaussianBasis, PolynomialBasis, SigmoidBasis
-from maxmargin.kernels.distance import RBF, Laplacian, Matern, RationalQuadratic
+from maxmargin.kernels.distance import (
+    RBF,
+    AdditiveChi2,
+    Chi2,
+    ExpSineSquared,
+    Laplacian,
+    Matern,
+    RationalQuadratic,
+)
 from maxmargin.kernels.dot_product import Linear, Polynomial, QuadraticForm, Sigmoid
 from maxmargin.kernels.features import explicit_features, polynomial_columns
 from maxmargin.kernels.given import FunctionKernel, Precomputed
@@ -40,9 +48,12 @@ from maxmargin.kernels.validity import GramTest, check_valid, gram_features, qua
 
 __all__ = [
     "RBF",
+    "AdditiveChi2",
     "BagOfWords",
     "Basis",
+    "Chi2",
     "Conformal",
+    "ExpSineSquared",
     "Exponential",
     "FunctionKernel",
     "GappedKmer",

@@ -22,7 +22,6 @@ from maxmargin.kernels.base import (
     joint_validity,
     of_points,
     shown,
-    whole_number,
 )
 
 
@@ -237,7 +236,9 @@ class Shifted(WithConstant):
 
 
 class Power(Modification):
-    """``k(x, z) ** exponent`` with a whole exponent, a case of rule (6.15).
+    """``k(x, z) ** exponent``, for a whole exponent a case of rule (6.15).
+
+    One that is not whole is for kernels without negative values; few of them stay valid.
 
     Examples
     --------
@@ -248,13 +249,20 @@ class Power(Modification):
 
     _precedence = 2
 
-    def __init__(self, kernel: Kernel, exponent: int) -> None:
+    # A number that selects a formula.
+    _fixed = ("exponent",)
+
+    def __init__(self, kernel: Kernel, exponent: float) -> None:
         self.kernel = kernel
         self.exponent = exponent
-        whole_number("exponent", exponent)
+        finite_number("exponent", exponent, minimum=0.0)
+
+    @property
+    def _keeps_validity(self) -> bool:
+        return self.exponent == int(self.exponent)
 
     def _modify(self, program: Program, view: View) -> None:
-        program.power(whole_number("exponent", self.exponent))
+        program.power(finite_number("exponent", self.exponent, minimum=0.0))
 
     def __str__(self) -> str:
         return f"{self.kernel._within(3)} ** {self.exponent}"

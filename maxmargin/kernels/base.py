@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cache
 from inspect import Parameter, signature
+from itertools import takewhile
 from numbers import Integral, Real
 from typing import Any
 
@@ -336,10 +337,14 @@ class Kernel(ABC):
         return str(self)
 
     def __str__(self) -> str:
+        parameters = self._parameters()
+        whole = takewhile(lambda p: type(p.default) is int, parameters)
+        always = {parameter.name for parameter in whole}  # k, m, a degree: which formula it is
         given = [
             f"{parameter.name}={shown(getattr(self, parameter.name))}"
-            for parameter in self._parameters()
-            if not _same(getattr(self, parameter.name), parameter.default)
+            for parameter in parameters
+            if parameter.name in always
+            or not _same(getattr(self, parameter.name), parameter.default)
         ]
         return f"{type(self).__name__}({', '.join(given)})"
 

@@ -10,7 +10,7 @@ import numpy as np
 from maxmargin.backends import program as op
 from maxmargin.backends.cpu import variance
 from maxmargin.backends.program import Program, View
-from maxmargin.kernels.base import Kernel, Validity, finite_number, whole_number
+from maxmargin.kernels.base import Kernel, Validity, finite_number
 
 
 def check_gamma(gamma: Any, minimum: float | None = 0.0) -> None:
@@ -63,7 +63,9 @@ class Polynomial(Kernel):
 
     Parameters
     ----------
-    degree : int, default=3
+    degree : float, default=3
+        At least zero; one that is not whole is for values of the inner product, with coef0, that
+        are never negative, and no kernel in general.
     coef0 : float, default=1.0
         Weight of the lower degrees; 0 leaves only the terms of degree ``degree``.
     gamma : float or {"scale", "auto"}, default=1.0
@@ -76,31 +78,37 @@ class Polynomial(Kernel):
     array([[144.]])
     """
 
-    def __init__(self, degree: int = 3, coef0: float = 1.0, gamma: float | str = 1.0) -> None:
+    def __init__(self, degree: float = 3, coef0: float = 1.0, gamma: float | str = 1.0) -> None:
         self.degree = degree
         self.coef0 = coef0
         self.gamma = gamma
         self._check()
 
     def _check(self) -> None:
-        whole_number("degree", self.degree)
+        finite_number("degree", self.degree, minimum=0.0)
         finite_number("coef0", self.coef0)
         check_gamma(self.gamma)
 
     @property
     def validity(self) -> Validity:
-        """Valid for ``coef0 >= 0``: rules (6.13), (6.17) and (6.18)."""
-        return Validity.VALID if self.coef0 >= 0 else Validity.UNPROVEN
+        """Valid for ``coef0 >= 0`` and a whole degree: rules (6.13), (6.17) and (6.18)."""
+        proven = self.coef0 >= 0 and self.degree == int(self.degree)
+        return Validity.VALID if proven else Validity.UNPROVEN
 
     def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
         self._check()
-        return Polynomial(int(self.degree), float(self.coef0), resolve_gamma(self.gamma, X))
+        return Polynomial(_whole(self.degree), float(self.coef0), resolve_gamma(self.gamma, X))
 
     def _emit(self, program: Program, view: View) -> None:
         program.push(op.DOT, view)
         program.scale(float(self.gamma))
         program.shift(self.coef0)
         program.power(self.degree)
+
+
+def _whole(number: float) -> float:
+    """Return a number as an integer where it is one."""
+    return int(number) if number == int(number) else float(number)
 
 
 class Sigmoid(Kernel):

@@ -38,7 +38,7 @@ from maxmargin.kernels.algebra import (
     Shifted,
     Sum,
 )
-from maxmargin.kernels.base import Input, Kernel
+from maxmargin.kernels.base import Input, Kernel, whole_number
 from maxmargin.kernels.distance import RBF
 from maxmargin.kernels.dot_product import Linear, Polynomial, QuadraticForm, _square_root
 from maxmargin.kernels.sequences.base import FeatureKernel
@@ -115,7 +115,7 @@ def _(kernel: QuadraticForm, X: np.ndarray, cut: int | None) -> np.ndarray:
 
 @_features.register
 def _(kernel: Polynomial, X: np.ndarray, cut: int | None) -> np.ndarray:
-    M, gamma = kernel.degree, float(kernel.gamma)
+    M, gamma = whole_number("degree", kernel.degree), float(kernel.gamma)
     weights = [comb(M, m) * gamma**m * float(kernel.coef0) ** (M - m) for m in range(M + 1)]
     return _series(X, weights, kernel)
 
@@ -136,7 +136,7 @@ def _(kernel: Exponential, X: np.ndarray, cut: int | None) -> np.ndarray:
 
 @_features.register
 def _(kernel: Power, X: np.ndarray, cut: int | None) -> np.ndarray:
-    weights = [0.0] * kernel.exponent + [1.0]
+    weights = [0.0] * whole_number("exponent", kernel.exponent) + [1.0]
     return _series(_features(kernel.kernel, X, cut), weights, kernel)
 
 

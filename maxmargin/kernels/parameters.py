@@ -9,6 +9,7 @@ looking whether the programme changes in nothing but its numbers.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ import numpy as np
 from sklearn.base import clone
 
 from maxmargin.backends.program import Program
+from maxmargin.backends.views import Views
 from maxmargin.kernels.base import Kernel
 
-_STEP = 1e-5  # of a logarithm; a programme's numbers are powers of the parameters, or nearly
+STEP = 1e-5  # of a logarithm; a programme's numbers are powers of the parameters, or nearly
 
 
 class Number(NamedTuple):
@@ -34,8 +36,76 @@ class Number(NamedTuple):
         return self.parameter if self.place is None else f"{self.parameter}[{self.place}]"
 
 
-class Parameters:
-    """The free numbers of a resolved kernel.
+class Parameters(ABC):
+    """What a likelihood is maximised over: a kernel as a function of some logarithms, theta.
+
+    Attributes
+    ----------
+    theta : float array
+        Where the kernel is as it was given.
+    signs : float array
+        Of the numbers whose sizes ``exp(theta)`` are.
+    box : float array (p, 2)
+        Bounds of theta; NaN where there are none.
+    """
+
+    theta: np.ndarray
+    signs: np.ndarray
+    box: np.ndarray
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # one kernel is set to one theta after the other
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Names of the parameters."""
+
+    @abstractmethod
+    def _set(self, theta: np.ndarray) -> None:
+        """Change the kernel in place."""
+
+    @abstractmethod
+    def _kernel(self) -> Kernel:
+        """Return the kernel as it is, resolved; it may change later."""
+
+    def noise_at(self, theta: np.ndarray, views: Views) -> tuple[Any, np.ndarray | None]:
+        """Variances that the kernel adds to its diagonal, and derivatives; None where none is."""
+        return 0.0, None
+
+    def kernel_at(self, theta: np.ndarray) -> Kernel:
+        """Return the kernel with other numbers."""
+        with self._lock:
+            self._set(theta)
+            return clone(self._kernel())
+
+    def shown_at(self, theta: np.ndarray) -> str:
+        """Printed form of the kernel with other numbers."""
+        return str(self.kernel_at(theta))
+
+    def label(self, k: int) -> str:
+        """What a warning calls a parameter."""
+        return f"the parameter {self.names[k]}"
+
+    def program_at(self, theta: np.ndarray) -> tuple[Program, np.ndarray]:
+        """Return the programme, and the derivatives of its numbers by theta (p, numbers)."""
+        with self._lock:
+            slopes = []
+            for k in range(len(theta)):
+                step = np.zeros(len(theta))
+                step[k] = STEP
+                after, before = (self._lowered(theta + sign * step).numbers for sign in (1, -1))
+                slopes.append((after - before) / (2 * STEP))
+            program = self._lowered(theta)
+        return program, np.array(slopes).reshape(len(theta), len(program.numbers))
+
+    def _lowered(self, theta: np.ndarray) -> Program:
+        self._set(theta)
+        return self._kernel().lower()
+
+
+class KernelNumbers(Parameters):
+    """The free numbers of a resolved kernel of this package.
 
     Parameters
     ----------
@@ -44,18 +114,12 @@ class Parameters:
     fixed : collection of str
         Names that are not free.
 
-    Attributes
-    ----------
-    names : list of str
-    theta : float array
-        Logarithms of the sizes that the kernel has.
-
     Examples
     --------
     >>> import numpy as np
     >>> from maxmargin.kernels import RBF, Polynomial
-    >>> from maxmargin.kernels.parameters import Parameters
-    >>> parameters = Parameters(2.0 * RBF(gamma=0.5) + Polynomial(degree=2, coef0=0.0))
+    >>> from maxmargin.kernels.parameters import KernelNumbers
+    >>> parameters = KernelNumbers(2.0 * RBF(gamma=0.5) + Polynomial(degree=2, coef0=0.0))
     >>> parameters.names
     ['k1__constant', 'k1__gamma', 'k2__gamma']
     >>> parameters.kernel_at(parameters.theta + np.log(2.0))
@@ -63,15 +127,16 @@ class Parameters:
     """
 
     def __init__(self, kernel: Kernel, fixed: Collection[str] = ()) -> None:
+        super().__init__()
         self.kernel = clone(kernel)
-        self._lock = threading.Lock()  # the kernel above is set to one theta after the other
         self.numbers: list[Number] = []
         before = self.kernel.lower()
         for number in _numbers(self.kernel):
             if number.name not in fixed and self._is_smooth(number, before):
                 self.numbers.append(number)
-        self._signs = np.sign([number.value for number in self.numbers])
+        self.signs = np.sign([number.value for number in self.numbers])
         self.theta = np.log(np.abs([number.value for number in self.numbers]))
+        self.box = np.full((len(self.theta), 2), np.nan)
         self._set(self.theta)
 
     @property
@@ -79,30 +144,11 @@ class Parameters:
         """Names of the numbers."""
         return [number.name for number in self.numbers]
 
-    def kernel_at(self, theta: np.ndarray) -> Kernel:
-        """Return the kernel with other numbers."""
-        with self._lock:
-            self._set(theta)
-            return clone(self.kernel)
-
-    def program_at(self, theta: np.ndarray) -> tuple[Program, np.ndarray]:
-        """Return the programme, and the derivatives of its numbers by theta (p, numbers)."""
-        with self._lock:
-            slopes = []
-            for k in range(len(theta)):
-                step = np.zeros(len(theta))
-                step[k] = _STEP
-                after, before = (self._lowered(theta + sign * step).numbers for sign in (1, -1))
-                slopes.append((after - before) / (2 * _STEP))
-            program = self._lowered(theta)
-        return program, np.array(slopes).reshape(len(theta), len(program.numbers))
-
-    def _lowered(self, theta: np.ndarray) -> Program:
-        self._set(theta)
-        return self.kernel.lower()
+    def _kernel(self) -> Kernel:
+        return self.kernel
 
     def _set(self, theta: np.ndarray) -> None:
-        values = self._signs * np.exp(theta)
+        values = self.signs * np.exp(theta)
         for number, value in zip(self.numbers, values, strict=True):
             self._set_one(number, float(value))
 
@@ -117,7 +163,7 @@ class Parameters:
     def _is_smooth(self, number: Number, before: Program) -> bool:
         """Whether the kernel's values depend on a number through those of its programme."""
         try:
-            self._set_one(number, number.value * (1 + _STEP))
+            self._set_one(number, number.value * (1 + STEP))
             after = self.kernel.lower()
         except (ValueError, TypeError):  # not any number will do
             after = Program()
