@@ -1,8 +1,14 @@
 """Candidates that differ in their cost only, on one fold, solved over float32 kernel values.
 
-Each solution is the seed of the next (:mod:`maxmargin.solvers.dual.seeded`). Where float32 does
-not suffice the path ends, and what is left of it is solved to certificates
-(:mod:`maxmargin.selection.run`).
+Each solution is the seed of the next (:mod:`maxmargin.solvers.dual.seeded`), and is certified with
+the rounding of the kernel values in mind: with values K' in float32, of relative error u,
+
+    |(K' b)_i - (K b)_i|  <=  u sqrt(K_ii) sum_j |b_j| sqrt(K_jj)  =  e_i
+    violation over K      <=  violation over K' + 2 max_i e_i.
+
+A problem of which that leaves more than ``tol`` is solved again over float64 values. Where float32
+has no solution, or values of it would show the rounding, the path ends; what is left of it is
+solved over float64 values, too (:mod:`maxmargin.selection.run`).
 """
 
 from __future__ import annotations
@@ -10,26 +16,47 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from maxmargin.backends import cpu
+from maxmargin.backends.cpu.dual.certificate import weigh_path
 from maxmargin.backends.threads import StoppedError
+from maxmargin.certificate import OPTIMAL
 from maxmargin.duals import DualProblem, read_levels
+from maxmargin.evaluation import Evaluation
 from maxmargin.progress import Monitor, ProblemMonitor
+from maxmargin.selection.held_out import Claim
 from maxmargin.selection.plan import Candidate
 from maxmargin.selection.targets import Fold, Labels, Targets
+from maxmargin.solution import Status
 from maxmargin.solvers import Seed, SeededSMO, Watch, drive
 from maxmargin.svm.out_of_fold import FOLDS, deal
 from maxmargin.svm.probability import Calibration, Values, calibrated, kind_of
 
-_NOISE = 0.02  # share of a value's unit that the rounding of kernel values may take
+_NOISE = 1e-3  # share of a value's size that the rounding of kernel values may take
 _SUMMED_NARROW = 1e-3  # and up to which values are summed in float32 too
 _SMALL = 1000  # variables below which a problem is solved to a tenth of tol, for little more,
 _FINEST = 1e-4  # but by that to no less than this, which float32 mostly has
 _PANEL = 512  # rows evaluated at a time
+
+
+class Followed(NamedTuple):
+    """A solution over float32 values: its variables, their scores, and its coefficients.
+
+    ``noise`` is the deviation of a value by the rounding of kernel values.
+    """
+
+    problem: DualProblem
+    beta: np.ndarray
+    scores: np.ndarray
+    diagonal: np.ndarray
+    coef: np.ndarray
+    bias: float
+    noise: float
+    seconds: float
 
 
 @dataclass
@@ -37,8 +64,10 @@ class CostPath:
     """Candidates that differ in their cost only, the lowest first, on one fold.
 
     Each problem is followed as far as float32 goes; ``reached`` is the number of candidates of
-    which all problems are solved. With ``probabilities``, so are the problems of the folds inside
-    that the calibration is fitted to.
+    which all problems are solved, and ``doubtful`` has the variables of those problems, by
+    candidate and problem, that float32 leaves above ``tol`` or far from optimal. With
+    ``probabilities``, the problems of the folds inside that the calibration is fitted to are
+    followed, too.
     """
 
     targets: Targets
@@ -57,12 +86,14 @@ class CostPath:
         """Candidates that are not solved yet."""
         return self.candidates[self.reached :]
 
-    def begin(self) -> None:
-        """Make room for the solutions."""
+    def begin(self, rounding: float) -> None:
+        """Make room for the solutions over values with so many roundings of float64."""
         count, targets, every = len(self.candidates), self.targets, range(self.targets.n_problems)
         self.coefficients = np.zeros((len(self.fold.weight), count, targets.columns))
-        self.bias, self.noise, self.seconds = np.zeros((3, count, len(every)))
-        self.reached = count
+        self.bias, self.noise, self.gap, self.seconds = np.zeros((4, count, len(every)))
+        self.severity = np.full((count, len(every)), Status.CONVERGED.severity)
+        self.doubtful: dict[tuple[int, int], np.ndarray] = {}
+        self.rounding, self.reached = rounding, count
         self.inside: list[_Inside] = []
         if self.probabilities and isinstance(targets, Labels):
             random = check_random_state(self.candidates[0].machine.random_state)
@@ -77,12 +108,60 @@ class CostPath:
         def pose(machine: Any) -> DualProblem:
             return targets.problem(machine, k, self.fold)
 
-        for i, coef, bias, noise, seconds in self._solutions(block, pose, monitor):
-            targets.place(k, targets.sign * coef, self.coefficients[:, i])
-            self.bias[i, k] = targets.sign * bias
-            self.noise[i, k], self.seconds[i, k] = noise, seconds
+        path = []
+        for i, found in self._solutions(block, pose, monitor):
+            self._keep(i, k, found.coef, found.bias)
+            self.noise[i, k], self.seconds[i, k] = found.noise, found.seconds
+            path.append(found)
+        if path:
+            self._certify(k, path)
         if self.inside:
             self._follow_inside(k, block, monitor)
+
+    def _certify(self, k: int, path: list[Followed]) -> None:
+        """Certify the solutions of problem k, or note that they are in doubt."""
+        problem = path[0].problem
+        diagonal = np.empty(len(path[0].coef))
+        diagonal[problem.gram_row] = path[0].diagonal
+        proven = weigh_path(
+            problem.variables,
+            problem.n_groups,
+            problem.readings,
+            np.array([found.problem.lower for found in path]),
+            np.array([found.problem.upper for found in path]),
+            np.array([found.beta for found in path]),
+            np.array([found.scores for found in path]),
+            problem.start,
+            diagonal,
+            self.rounding,
+        )
+        self.gap[: len(path), k] = proven[:, 0]
+        if self.targets.classes is not None:  # of a regression the unit alone tells
+            noisy = np.array([found.noise for found in path]) > _NOISE * proven[:, 2]
+            self.reached = min(self.reached, int(np.argmax([*noisy, True])))
+            path = path[: self.reached]
+        proven = proven[: len(path)]
+        good = (proven[:, 0] <= OPTIMAL) & (proven[:, 1] <= self.tol)
+        for i in np.flatnonzero(~good):
+            self.doubtful[int(i), k] = path[i].beta
+
+    def _keep(self, i: int, k: int, coef: np.ndarray, bias: float) -> None:
+        self.targets.place(k, self.targets.sign * coef, self.coefficients[:, i])
+        self.bias[i, k] = self.targets.sign * bias
+
+    def certify_again(self, i: int, k: int, evaluation: Evaluation, seconds: float) -> None:
+        """Take an answer to a doubtful problem that is certified over float64 values."""
+        rows = self.targets.rows(k)
+        coef = np.zeros(len(rows))
+        coef[np.searchsorted(rows, evaluation.rows)] = evaluation.coefficients
+        self._keep(i, k, coef, evaluation.bias)
+        self.gap[i, k] = evaluation.certificate.relative_gap
+        self.severity[i, k] = evaluation.certificate.status.severity
+        self.seconds[i, k] += seconds
+
+    def claim(self, i: int) -> Claim:
+        """What is proven of a candidate: the worst of its problems."""
+        return Claim(float(self.gap[i].max()), list(Status)[self.severity[i].max()])
 
     def _follow_inside(self, k: int, block: np.ndarray, monitor: Monitor) -> None:
         """Solve the folds inside problem k, for values of rows that were held out."""
@@ -103,9 +182,9 @@ class CostPath:
                 return machine._part_of_problem(rows, signs, part, weight)
 
             outside = block[inside.rows[held_out]]
-            for i, coef, bias, _, seconds in self._solutions(block, pose, monitor):
-                inside.values[i, held_out] = outside @ coef + bias
-                self.seconds[i, k] += seconds
+            for i, found in self._solutions(block, pose, monitor):
+                inside.values[i, held_out] = outside @ found.coef + found.bias
+                self.seconds[i, k] += found.seconds
 
     def calibration(self, i: int) -> Calibration | None:
         """What makes probabilities of a candidate's values, fitted as its fit does."""
@@ -128,8 +207,8 @@ class CostPath:
 
     def _solutions(
         self, block: np.ndarray, pose: Callable[[Any], DualProblem], monitor: Monitor
-    ) -> Iterator[tuple[int, np.ndarray, float, float, float]]:
-        """Yield number, coefficients, bias, their noise and seconds for one cost after the other.
+    ) -> Iterator[tuple[int, Followed]]:
+        """Yield number and solution for one cost after the other.
 
         Ends where float32 does not suffice, and no candidate from there on counts as reached.
         """
@@ -144,14 +223,14 @@ class CostPath:
             solution = drive(SeededSMO().begin(problem, watch, seed=seed), watch)
             if solution.status.stopped:
                 raise StoppedError
-            beta = solution.beta
+            beta, scores = solution.beta, seed.exact_scores()
             noise = cpu.DEVIATION32 * float(np.linalg.norm(beta)) * seed.scale
             if seed.violation > self.tol or noise > _NOISE * self.targets.unit(self.fold):
                 self.reached = min(self.reached, i)
                 return
             bias = read_levels(problem, np.full(problem.n_groups, seed.level)).bias
-            coef = problem.on_rows(beta, len(block))
-            yield i, coef, bias, noise, time.perf_counter() - began
+            coef, seconds = problem.on_rows(beta, len(block)), time.perf_counter() - began
+            yield i, Followed(problem, beta, scores, seed.diagonal, coef, bias, noise, seconds)
 
     def values(self, K: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Values of the candidates reached: (candidates, rows, problems)."""

@@ -10,7 +10,7 @@ from maxmargin.backends.threads import ALONE
 from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.selection.cost_path import CostPath
-from maxmargin.selection.held_out import HeldOut
+from maxmargin.selection.held_out import Claim, HeldOut
 from maxmargin.selection.targets import Labels
 from maxmargin.solvers import RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
@@ -50,6 +50,7 @@ def direct_outcomes(
                     path.fold.split,
                     time.perf_counter() - began,
                     how,
+                    Claim.of(found.certificate),
                     test=found.values[path.fold.test],
                     train=train,
                     classes=targets.classes,

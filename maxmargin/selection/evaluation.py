@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maxmargin.progress import Monitor
+from maxmargin.selection.held_out import FAILED, NOT_FITTED, Claim
 from maxmargin.selection.plan import Sharing
 from maxmargin.selection.scikit_learn import Manners
 from maxmargin.selection.scoring import Place, Scoring, Split, Watch, Work
+from maxmargin.solution import Status
 
 if TYPE_CHECKING:
     from maxmargin.selection.search import Search
 
+_SEVERITY = [str(status) for status in Status]  # the best first
 _FIRST = 2  # splits on which all candidates are scored before any is pruned
 
 
@@ -35,6 +38,7 @@ class Evaluation:
         self.found: dict[tuple[int, int], dict] = {}
         self.columns: dict[str, list] = {}
         self.results: list[dict] = []
+        self.latest: dict = {}  # table of all rounds, if the last one came to its end
         self.n_pruned = self.n_missing = 0
 
     def score(self, candidates: list[dict], splits: list[Split], **columns: Any) -> dict:
@@ -54,14 +58,15 @@ class Evaluation:
         if self.verbose > 0:
             each, fits = f"{len(candidates)} candidates", len(splits) * len(candidates)
             print(f"Fitting {len(splits)} folds for each of {each}, totalling {fits} fits")
-        first = len(self.candidates)
+        first, self.latest = len(self.candidates), {}
         self.scoring = Scoring(self.manners, self.estimator, splits)
         self.candidates += candidates
         self.sharing.n_candidates = len(self.candidates)
         for name, value in columns.items():
             self.columns.setdefault(name, []).extend([value] * len(candidates))
         self._run(list(range(first, len(self.candidates))))
-        return self.table()
+        self.latest = self.table()
+        return self.latest
 
     def table(self) -> dict:
         """Return ``cv_results_`` so far; what was not found has nan for its scores.
@@ -83,7 +88,8 @@ class Evaluation:
         with warnings.catch_warnings():
             if self.n_complete < len(self.candidates):  # their means are nan, and mean to be
                 warnings.filterwarnings("ignore", "One or more of the (test|train) scores are non")
-            return self.manners.table(self.candidates, self.n_splits, self.results, self.columns)
+            table = self.manners.table(self.candidates, self.n_splits, self.results, self.columns)
+        return table | _proven([result["claim"] for result in self.results], self.n_splits)
 
     @property
     def n_complete(self) -> int:
@@ -135,16 +141,37 @@ class Evaluation:
                 print(_told(self.candidates[k], split, self.n_splits, result, self.verbose))
 
 
+def _proven(claims: list[Claim], n_splits: int) -> dict[str, np.ndarray]:
+    """Return the columns of what is proven of the fits, if anything is of any."""
+    if not any(claim.status in _SEVERITY for claim in claims):
+        return {}
+    columns: dict[str, np.ndarray] = {}
+    order = ["", *_SEVERITY, FAILED.status, NOT_FITTED.status]
+    for split in range(n_splits):
+        own = claims[split::n_splits]
+        columns[f"split{split}_gap"] = np.array([claim.gap for claim in own])
+        columns[f"split{split}_status"] = np.array([str(claim.status) for claim in own])
+    each = [claims[first : first + n_splits] for first in range(0, len(claims), n_splits)]
+    columns["worst_gap"] = np.array([np.fmax.reduce([c.gap for c in some]) for some in each])
+    statuses = [[str(claim.status) for claim in some] for some in each]
+    columns["status"] = np.array([max(some, key=order.index) for some in statuses])
+    return columns
+
+
 def _told(params: dict, split: int, n_splits: int, result: dict, verbose: int) -> str:
     """Return the line that ``GridSearchCV`` has for a fit: its time, from 3 on its scores too."""
     said = ", ".join(f"{name}={params[name]}" for name in sorted(params))
     said += ";" if said else ""
     if verbose > 2:
-        scores = result["test_scores"]
+        scores, train = result["test_scores"], result.get("train_scores")
         if isinstance(scores, dict):
-            said += "".join(f" {name}: (test={scores[name]:.3f})" for name in sorted(scores))
-        else:
+            for name in sorted(scores):
+                both = "" if train is None else f"train={train[name]:.3f}, "
+                said += f" {name}: ({both}test={scores[name]:.3f})"
+        elif train is None:
             said += f", score={scores:.3f}"
+        else:
+            said += f", score=(train={train:.3f}, test={scores:.3f})"
     said += f" total time={result['fit_time'] + result['score_time']:6.1f}s"
     begin = f"[CV {split + 1}/{n_splits}] END " if verbose > 2 else "[CV] END "
     return begin + "." * (80 - len(begin) - len(said)) + said
@@ -157,4 +184,5 @@ def _without_scores(result: dict) -> dict:
         return dict.fromkeys(scores, np.nan) if isinstance(scores, dict) else np.nan
 
     scores = {name: emptied(some) for name, some in result.items() if name.endswith("_scores")}
-    return {**result, "fit_error": None, "fit_time": 0.0, "score_time": 0.0, **scores}
+    times = {"fit_time": 0.0, "score_time": 0.0}
+    return {**result, "fit_error": None, **times, **scores, "claim": NOT_FITTED}

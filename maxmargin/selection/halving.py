@@ -26,7 +26,7 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin.selection.evaluation import Evaluation
 from maxmargin.selection.scikit_learn import Manners
-from maxmargin.selection.scoring import Split
+from maxmargin.selection.scoring import Place, Split
 from maxmargin.selection.search import Search
 
 _ROWS_OF_A_CLASS = 2  # on each split of the smallest first round
@@ -55,6 +55,11 @@ class Halving(Search):
     @abstractmethod
     def _first_candidates(self) -> list[dict]:
         """Return the candidates of the first round."""
+
+    def _search(self, X: Any, y: Any, params: dict, place: Place) -> Search:
+        if _num_samples(X) == 0:
+            raise ValueError("min_resources_=0: you might have passed an empty dataset X.")
+        return super()._search(X, y, params, place)
 
     def _run(self, evaluation: Evaluation, splits: list[Split]) -> None:
         n_samples = _num_samples(evaluation.manners.X)

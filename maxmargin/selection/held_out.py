@@ -4,13 +4,38 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.certificate import Certificate
 from maxmargin.multiclass import as_scheme
-from maxmargin.selection.plan import Candidate
+from maxmargin.selection.plan import Candidate, last_step
+
+
+class Claim(NamedTuple):
+    """What is proven of a fit: a bound on its relative duality gap, and how it ended.
+
+    The gap is nan where a certificate has none, and the status empty without a certificate.
+    """
+
+    gap: float = np.nan
+    status: str = ""
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> Claim:
+        """Return what a certificate claims."""
+        return cls(getattr(certificate, "relative_gap", np.nan), certificate.status)
+
+    @classmethod
+    def of_fitted(cls, estimator: Any) -> Claim:
+        """Return what a fitted estimator, or the last step of a pipeline, claims."""
+        certificate = getattr(last_step(estimator), "certificate_", None)
+        return cls.of(certificate) if isinstance(certificate, Certificate) else cls()
+
+
+FAILED, NOT_FITTED = Claim(status="failed"), Claim(status="not fitted")
 
 
 def _answered(name: str) -> Any:
@@ -31,8 +56,9 @@ class HeldOut:
     attributes) the estimator is really fitted, once, when it is first asked for.
 
     ``seconds`` is the time of its own solution, without what is shared, and ``how`` says by which
-    means it was found. ``test`` and ``train`` are its values, (rows, problems), on the rows of the
-    split; without ``classes`` there is one problem. ``calibration`` makes probabilities of them.
+    means it was found; ``claim`` is what is proven of it. ``test`` and ``train`` are its values,
+    (rows, problems), on the rows of the split; without ``classes`` there is one problem.
+    ``calibration`` makes probabilities of them.
     Where the fitted estimator is there, no values are needed.
     """
 
@@ -42,6 +68,7 @@ class HeldOut:
         split: int,
         seconds: float,
         how: str,
+        claim: Claim,
         *,
         test: np.ndarray | None = None,
         train: np.ndarray | None = None,
@@ -50,6 +77,7 @@ class HeldOut:
         fitted: Any = None,
     ) -> None:
         self.candidate, self.split, self.seconds, self.how = candidate, split, seconds, how
+        self.claim = claim
         self._estimator, self._fitted = candidate.estimator, fitted
         self._sides = [test, train]
         self._known: list[tuple[Any, np.ndarray]] = []

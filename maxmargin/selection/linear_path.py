@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 
 from maxmargin.linear import C_path
-from maxmargin.selection.held_out import HeldOut
+from maxmargin.selection.held_out import Claim, HeldOut
 from maxmargin.selection.plan import REFUSALS, Candidate, grouped
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[H
                     fits.leave_alone([candidate], reason, side.split)
                     continue
                 fitted = _behind(side.transformers, candidate.estimator, machine)
-                yield HeldOut(candidate, side.split, seconds, _FOLLOWED, fitted=fitted)
+                claim = Claim.of(machine.certificate_)
+                yield HeldOut(candidate, side.split, seconds, _FOLLOWED, claim, fitted=fitted)
 
 
 def _behind(transformers: Any, estimator: Any, machine: Any) -> Any:

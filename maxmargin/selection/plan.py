@@ -100,7 +100,10 @@ class Candidate:
         if kind not in _KERNEL_MACHINES + _LINEAR_MACHINES:
             names = ", ".join(known.__name__ for known in _KERNEL_MACHINES + _LINEAR_MACHINES)
             return f"{kind.__name__} is none of the machines whose fits can share ({names})."
-        given, defaults = machine.get_params(deep=False), signature(kind).parameters
+        if isinstance(self.estimator, Pipeline) and type(self.estimator) is not Pipeline:
+            other = f"{type(self.estimator).__module__}.{type(self.estimator).__name__}"
+            return f"A pipeline of another kind, {other}, is fitted by its own rules."
+        given, defaults = machine.get_params(deep=False), signature(kind.__init__).parameters
         apart = _ONLY_ALONE if self.linear else given.keys() - _OF_KERNEL_MACHINE
         for name in sorted(given.keys() & apart):
             if not same(given[name], defaults[name].default):
@@ -177,6 +180,16 @@ class Sharing:
     n_candidates: int = 0
     how: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
     reasons: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes with dictionaries as pairs: skops keeps no keys that are tuples."""
+        return {
+            name: list(value.items()) if isinstance(value, dict) else value
+            for name, value in vars(self).items()
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({n: dict(v) if isinstance(v, list) else v for n, v in state.items()})
 
     @property
     def shared(self) -> np.ndarray:

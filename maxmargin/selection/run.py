@@ -25,7 +25,7 @@ from maxmargin.backends.device import DeviceError, Placement
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
-from maxmargin.evaluation import Evaluation
+from maxmargin.evaluation import Evaluation, evaluate
 from maxmargin.gram import Definiteness, DeviceGram, Gram
 from maxmargin.gram.matrices import Resident, shares_primitives
 from maxmargin.kernels import Input, Kernel
@@ -34,12 +34,13 @@ from maxmargin.progress import Monitor
 from maxmargin.selection.cost_path import CostPath
 from maxmargin.selection.data_set import SEVERAL, DataSet
 from maxmargin.selection.direct_path import direct_outcomes
-from maxmargin.selection.held_out import HeldOut
+from maxmargin.selection.held_out import Claim, HeldOut
 from maxmargin.selection.linear_path import linear_outcomes
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
 from maxmargin.selection.scikit_learn import Manners
 from maxmargin.selection.shared_data import SharedData, TrainingSide
 from maxmargin.selection.targets import Fold, Labels
+from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.seeded import warm_start_ratio
 from maxmargin.svm.probability import needs_all
@@ -60,11 +61,15 @@ _CERTIFIED = "solved to certificates over float64 values"
 
 @dataclass
 class KernelJob:
-    """The paths that belong to one kernel, and its matrix while it is there."""
+    """The paths that belong to one kernel, its matrix while it is there, and the rounding of that.
+
+    The latter as of :attr:`maxmargin.gram.Gram.rounding`.
+    """
 
     kernel: Kernel
     paths: list[CostPath] = field(default_factory=list)
     K: Any = None
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -234,8 +239,11 @@ class SharedFits:
             if threads:
                 for place, job in enumerate(batch):
                     job.K = matrices.of(job.kernel, place)
+                    job.rounding = matrices.rounding(job.kernel)
                 if dtype is np.float32:
                     self._follow(data, batch, Workers(threads, self.monitor.stopped))
+                    for job in batch:
+                        self._solve_doubtful(data, job)
                     yield from self._answers(batch)
             for job in batch:
                 yield from self._certified(data, job, dtype)
@@ -261,11 +269,69 @@ class SharedFits:
         tasks = []
         for job in jobs:
             for path in job.paths:
-                path.begin()
+                path.begin(job.rounding)
             shared = targets.n_problems >= SEVERAL * workers.count
             for paths in [job.paths] if shared else [[path] for path in job.paths]:
                 tasks += [(job, k, paths) for k in range(targets.n_problems)]
         workers.map(follow, tasks)
+
+    def _solve_doubtful(self, data: DataSet, job: KernelJob) -> None:
+        """Solve problems again over float64 values that float32 leaves in doubt."""
+        doubtful = [path for path in job.paths if path.doubtful]
+        if not doubtful:
+            return
+        gram = data.gram(job.kernel)
+        for paths in grouped(doubtful, lambda a, b: a.tol == b.tol):
+            tasks = [
+                (path, i, k) for path in paths for i, k in sorted(path.doubtful) if i < path.reached
+            ]
+            if not tasks:
+                continue
+            began, machine = time.perf_counter(), paths[0].candidates[0].machine
+            problems = []
+            for path, i, k in tasks:
+                beta = path.doubtful[i, k]
+                problems.append(_on_rows(data, path.candidates[i].machine, k, path.fold, beta))
+            answers = self._evaluated(gram, problems, machine.tol)
+            open_ = [j for j in range(len(tasks)) if j not in answers]
+            solved = self._solved(gram, [problems[j] for j in open_], machine) if open_ else []
+            answers |= dict(zip(open_, solved, strict=True))
+            seconds = (time.perf_counter() - began) / len(tasks)
+            for j, (path, i, k) in enumerate(tasks):
+                path.certify_again(i, k, answers[j], seconds)
+
+    def _evaluated(
+        self, gram: Gram, problems: list[DualProblem], tol: float
+    ) -> dict[int, Evaluation]:
+        """Return the evaluations, over float64 values, of those starts that are solutions.
+
+        Only large problems are looked at, and begin from what is then known: a small one is as soon
+        solved again.
+        """
+        large = [j for j, problem in enumerate(problems) if len(problem) >= _SMALL]
+        if not large:
+            return {}
+        coefficients = np.array([problems[j].on_rows(problems[j].start, gram.n) for j in large])
+        decisions = gram.matmat(coefficients.T, None, self.workers).T
+        found = {}
+        for j, decision in zip(large, decisions, strict=True):
+            problem = problems[j] = problems[j].started_from(problems[j].start, decision)
+            own, rows = problem.renumbered(), problem.rows
+            start = Solution(own.start, 0, Status.CONVERGED, decision[rows], exact=True)
+            own = own.started_from(np.zeros_like(own.start)).over(gram.take(rows))
+            evaluation = evaluate(own, start, tol, gram.spectrum, rows=rows)
+            certificate = evaluation.certificate
+            if certificate.kkt_violation <= tol and np.isfinite(certificate.relative_gap):
+                found[j] = evaluation
+        return found
+
+    def _solved(self, gram: Gram, problems: list[DualProblem], machine: Any) -> list[Evaluation]:
+        """Solve problems to certificates, and warn of what does not converge."""
+        solver = Auto(shrinking=bool(machine.shrinking), monitor=self.monitor)
+        evaluations, _ = solve_certified(gram, problems, solver, machine.tol, self.workers)
+        self.workers.check()
+        machine._warn_unfinished(DualCertificate.worst([e.certificate for e in evaluations]))
+        return evaluations
 
     @on_one_blas_thread
     def _answers(self, jobs: list[KernelJob]) -> list[HeldOut]:
@@ -281,6 +347,7 @@ class SharedFits:
                     path.fold.split,
                     float(path.seconds[i].sum()),
                     _FOLLOWED,
+                    path.claim(i),
                     test=test[i],
                     train=None if train is None else train[i],
                     classes=path.targets.classes,
@@ -333,10 +400,7 @@ class SharedFits:
                 if id(path) in before:
                     posed = list(map(_begun_from, *before[id(path)], posed))
                 problems += posed
-            solver = Auto(shrinking=bool(machine.shrinking), monitor=self.monitor)
-            evaluations, _ = solve_certified(gram, problems, solver, machine.tol, self.workers)
-            self.workers.check()
-            machine._warn_unfinished(DualCertificate.worst([e.certificate for e in evaluations]))
+            evaluations = self._solved(gram, problems, machine)
             seconds = (time.perf_counter() - began) / len(paths)
             values = self._values_of(gram, evaluations, targets.sign)
             for j, path in enumerate(paths):
@@ -347,6 +411,7 @@ class SharedFits:
                     path.fold.split,
                     seconds,
                     how,
+                    Claim.of(DualCertificate.worst([e.certificate for e in evaluations[own]])),
                     test=values(path.fold.test, own),
                     train=values(path.fold.train, own) if self.manners.train_too else None,
                     classes=targets.classes,
@@ -388,13 +453,20 @@ def _not_shared(calibration: str | None, targets: Any) -> str | None:
     return _UNSEEN if needs_all(calibration, targets.scheme) else None
 
 
-def _on_rows(data: DataSet, machine: Any, k: int, fold: Fold) -> DualProblem:
-    """Return problem k over the rows of the whole matrix, without those held out."""
+def _on_rows(
+    data: DataSet, machine: Any, k: int, fold: Fold, beta: np.ndarray | None = None
+) -> DualProblem:
+    """Return problem k over the rows of the whole matrix, without those held out.
+
+    A large one is begun from ``beta``, variables of all rows, if these are known.
+    """
     problem = data.targets.problem(machine, k, fold)
     problem = replace(problem, gram_row=data.targets.rows(k)[problem.gram_row])
     inside = np.zeros(len(fold.weight), dtype=bool)
     inside[fold.train] = True
-    return problem.restricted(np.flatnonzero(inside[problem.gram_row]))
+    own = np.flatnonzero(inside[problem.gram_row])
+    problem = problem.restricted(own)
+    return problem if beta is None or len(own) < _SMALL else problem.started_near(beta[own])
 
 
 def _begun_from(before: DualProblem, evaluation: Evaluation, problem: DualProblem) -> DualProblem:

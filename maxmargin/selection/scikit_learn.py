@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection._search import _search_estimator_has
 from sklearn.model_selection._validation import (
     _fit_and_score,
     _insert_error_scores,
@@ -22,6 +23,13 @@ from sklearn.model_selection._validation import (
 )
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
+
+from maxmargin.selection.held_out import FAILED, Claim
+
+
+def best_estimator_has(name: str) -> Any:
+    """Return a function that raises AttributeError where a search has no such method, and why."""
+    return _search_estimator_has(name)
 
 
 class Manners:
@@ -60,8 +68,8 @@ class Manners:
         return any("proba" in method for method in first)
 
     def fitted_and_scored(self, estimator: Any, params: dict, train: Any, test: Any) -> dict:
-        """Fit a candidate to one split and score it."""
-        return _fit_and_score(
+        """Fit a candidate to one split and score it; ``"claim"`` is what is proven of the fit."""
+        result = _fit_and_score(
             estimator,
             self.X,
             self.y,
@@ -75,8 +83,12 @@ class Manners:
             return_train_score=self.train_too,
             return_n_test_samples=True,
             return_times=True,
+            return_estimator=True,
             error_score=self.search.error_score,
         )
+        fitted = result.pop("estimator")
+        failed = result["fit_error"] is not None
+        return {**result, "claim": FAILED if failed else Claim.of_fitted(fitted)}
 
     def transformed(self, steps: Any, train: Any, test: Any) -> tuple[Transformers, str | None]:
         """Fit transformers to one split; returns them and, where they fail, what they raised."""

@@ -148,10 +148,12 @@ class Scoring:
 
         def fit() -> Any:
             X, y = self._side(held_out, train)
-            return clone(candidate.estimator).fit(X, y, **manners.fit_params_on(train))
+            estimator = clone(candidate.estimator)
+            estimator.fit(X, y, **manners.fit_params_on(train))
+            return estimator
 
         machine = held_out.on([X for X, *_ in sides.values()], fit)
-        return manners.scored(machine, held_out.seconds, sides)
+        return {**manners.scored(machine, held_out.seconds, sides), "claim": held_out.claim}
 
     def _side(self, held_out: HeldOut, rows: np.ndarray) -> tuple[Any, Any]:
         """X and y of one side of a split, always the same objects, cut out once."""
@@ -230,4 +232,5 @@ class Place:
 
     def fitted(self, estimator: Any, X: Any, y: Any, params: dict) -> Any:
         """Fit an estimator to all of the data."""
-        return estimator.fit(X, *(() if y is None else (y,)), **params)
+        estimator.fit(X, *(() if y is None else (y,)), **params)
+        return estimator  # what fit returns is anything: scikit-learn does not use it

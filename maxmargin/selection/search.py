@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
-from sklearn import model_selection
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, _fit_context, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV as _TheirSearch
 from sklearn.model_selection import ParameterGrid, ParameterSampler, check_cv
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval
@@ -23,8 +23,9 @@ from sklearn.utils.validation import check_is_fitted
 from maxmargin.backends.data import refuse_corrupt
 from maxmargin.backends.threads import StoppedError
 from maxmargin.estimators.collections import TakesCollections, takes_collections
+from maxmargin.estimators.parameters import refuse_extreme_parameters
 from maxmargin.selection.evaluation import Evaluation
-from maxmargin.selection.scikit_learn import Manners
+from maxmargin.selection.scikit_learn import Manners, best_estimator_has
 from maxmargin.selection.scoring import Place, Split
 from maxmargin.svm.base import POSITIVE
 
@@ -41,12 +42,13 @@ _OF_BEST = ("best_index_", "best_score_", "best_params_", "best_estimator_")
 def _of_best(name: str, returned: str) -> Any:
     """Return a method that asks the best estimator; it is there where that one has it."""
 
+    has = best_estimator_has(name)  # which says why, where it is not
+
     def available(search: Search) -> bool:
-        getattr(search._in_scikit_learn(), name)  # which says why, where it is not
-        return True
+        return has(search._in_scikit_learn())
 
     def method(self: Search, X: Any) -> Any:
-        check_is_fitted(self)
+        check_is_fitted(self, "best_estimator_")  # a search that was stopped has none
         return getattr(self.best_estimator_, name)(X)
 
     method.__name__ = name
@@ -76,7 +78,7 @@ class Search(TakesCollections, MetaEstimatorMixin, BaseEstimator):
     _parameter_constraints: dict = {
         **{
             name: constraint
-            for name, constraint in model_selection.GridSearchCV._parameter_constraints.items()
+            for name, constraint in _TheirSearch._parameter_constraints.items()
             if name not in ("pre_dispatch", "param_grid")
         },
         "prune_margin": [Interval(Real, 0.0, None, closed="left"), None],
@@ -96,9 +98,9 @@ class Search(TakesCollections, MetaEstimatorMixin, BaseEstimator):
         """Return the estimator to search for."""
         return self.estimator
 
-    def _in_scikit_learn(self) -> model_selection.GridSearchCV:
+    def _in_scikit_learn(self) -> _TheirSearch:
         """Return the same search as scikit-learn's own, fitted if this one is."""
-        search = model_selection.GridSearchCV(self._searched(), {})
+        search = _TheirSearch(self._searched(), {})
         for name in _ALSO_IN_SCIKIT_LEARN:
             if name in vars(self):
                 setattr(search, name, vars(self)[name])
@@ -140,6 +142,7 @@ class Search(TakesCollections, MetaEstimatorMixin, BaseEstimator):
     def _search(self, X: Any, y: Any, params: dict, place: Place) -> Search:
         """Search in a place: the work is done there."""
         estimator = clone(self._searched())
+        refuse_extreme_parameters({"time_limit": self.time_limit})
         refuse_corrupt(X)
         X, y = indexable(X, y)
         manners = Manners(self._in_scikit_learn(), X, y, params)
@@ -165,7 +168,7 @@ class Search(TakesCollections, MetaEstimatorMixin, BaseEstimator):
 
     def _keep(self, evaluation: Evaluation, manners: Manners, interrupted: bool) -> None:
         """Set what was found, and say which is the best."""
-        self.cv_results_ = results = evaluation.table()
+        self.cv_results_ = results = evaluation.latest or evaluation.table()
         self.n_pruned_ = evaluation.n_pruned
         first = evaluation.results[0]["test_scores"]
         self.multimetric_ = isinstance(first, dict)
@@ -270,10 +273,11 @@ class GridSearchCV(Search):
     - Everything else, such as other estimators, ``max_iter`` and ``time_limit`` of a kernel
       machine, the hard margin or indefinite kernels, is fitted one by one.
 
-    Fits inside carry no certificate; that of the best parameters to all of the data does.
-
-    With ``tol`` of 1e-4 and more the kernel values inside are float32, as in LIBSVM, and where
-    their rounding could be seen in the decisions the fit is repeated in float64. A search with a
+    Every fit is certified: ``cv_results_`` has a bound on its relative duality gap, and its status.
+    With ``tol`` of 1e-4 and more the kernel values inside are float32, as in LIBSVM. A solution
+    that is not certain to be one to ``tol`` over the exact values, or of which the rounding could
+    be seen in the decisions, is solved again in float64. What does not converge there, either, is
+    warned of as in a fit of its own. A search with a
     smaller ``tol`` is in float64 throughout. Where the kernel matrix does not fit ``cache_size`` of
     the estimator, rows are computed as they are needed. Probabilities that scikit-learn's scorers
     ask for, as ``"neg_log_loss"`` does, come from the same kernel matrix. The
@@ -316,6 +320,11 @@ class GridSearchCV(Search):
     ----------
     cv_results_ : dict
         As of scikit-learn's. A fit's time is that of its own solution, without what is shared.
+        Also, if any of the fits has a certificate: ``split0_gap``, ..., a bound on the relative
+        duality gap, rounding included (nan where a certificate has none), and ``worst_gap``, the
+        largest; ``split0_status``, ..., how each fit ended, and ``status``, the worst:
+        ``"converged"`` or another status of a certificate, ``"failed"`` for a fit that raised,
+        ``"not fitted"`` after a stop or a drop, empty for an estimator without a certificate.
     best_estimator_, best_score_, best_params_, best_index_
         As of scikit-learn's; ``best_estimator_`` has its ``certificate_``.
     sharing_ : Sharing

@@ -1,0 +1,104 @@
+"""Fits of a search are certified: as exact as fits of their own, or they say that they are not."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.dummy import DummyClassifier
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.model_selection import GridSearchCV as TheirSearch
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+
+from maxmargin import SVC, SVR, GridSearchCV, LinearSVC, NuSVC
+from maxmargin.solution import Status
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def both(estimator, grid, X, y, cv=3):
+    ours = GridSearchCV(estimator, grid, cv=cv, refit=False).fit(X, y)
+    theirs = TheirSearch(estimator, grid, cv=cv, refit=False, error_score="raise").fit(X, y)
+    return ours, theirs
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("load", "C", "gamma"),
+    [
+        (load_breast_cancer, 1e10, 0.1),  # a bound 1e10 wide: free variables are not at zero
+        (load_wine, 1e10, 0.1),
+        (load_iris, 1e6, 1.0),
+        (load_iris, 1.0, 1e-9),  # kernel values differ by less than float32 resolves
+        (load_iris, 0.1, 1e3),  # and rows held out are as far as infinity
+    ],
+)
+def test_scores_of_plain_fits_at_the_ends_of_a_grid(load, C, gamma):
+    X, y = scaled(load)
+    ours, theirs = both(SVC(), {"C": [C], "gamma": [gamma]}, X, y, StratifiedKFold(5))
+    assert (ours.sharing_.shared).all()
+    for split in range(5):
+        name = f"split{split}_test_score"
+        np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], atol=0.002)
+
+
+@pytest.mark.parametrize(
+    "estimator", [SVC(), SVC(kernel="poly"), NuSVC(nu=0.2), SVC(multiclass="crammer_singer")]
+)
+def test_columns(estimator):
+    X, y = scaled(load_iris)
+    found = GridSearchCV(estimator, {"gamma": [0.1, 1.0]}, cv=3).fit(X, y).cv_results_
+    gaps = np.array([found[f"split{split}_gap"] for split in range(3)])
+    np.testing.assert_array_equal(found["worst_gap"], gaps.max(axis=0))
+    assert (found["worst_gap"] <= 0.01).all()
+    assert (found["status"] == "converged").all()
+    assert all((found[f"split{split}_status"] == "converged").all() for split in range(3))
+
+
+def test_a_gap_is_a_bound_for_the_exact_problem():
+    """The gap of a fold bounds how much the objective is above the least, solved exactly."""
+    X, y = scaled(load_breast_cancer)
+    split = [(np.arange(0, 300), np.arange(300, 569))]
+    grid = {"C": [0.1, 10.0, 1e3, 1e7], "gamma": [0.01]}
+    search = GridSearchCV(SVC(), grid, cv=split, refit=False).fit(X, y)
+    plain = [SVC(gamma=0.01, C=C).fit(X[:300], y[:300]) for C in grid["C"]]
+    for gap, model in zip(search.cv_results_["worst_gap"], plain, strict=True):
+        assert 0 <= gap <= max(10 * model.certificate_.relative_gap, 0.01)
+
+
+def test_fits_of_their_own_and_linear_paths():
+    X, y = scaled(load_iris)
+    search = GridSearchCV(LinearSVC(), {"C": [0.1, 1.0]}, cv=3).fit(X, y)
+    assert search.sharing_.shared.all()
+    assert (search.cv_results_["worst_gap"] <= 1e-4).all()
+    grid = {"C": [1.0, np.inf]}  # without slack, where no line separates
+    search = GridSearchCV(SVC(kernel="linear"), grid, cv=3, error_score=0.0)
+    with pytest.warns(FitFailedWarning, match="fits failed"):
+        found = search.fit(X, y).cv_results_
+    assert found["status"].tolist() == ["converged", "failed"]
+    search = GridSearchCV(DummyClassifier(), {"strategy": ["prior"]}, cv=3).fit(X, y)
+    assert not any(name.endswith(("gap", "status")) for name in search.cv_results_)
+
+
+def test_what_does_not_converge_says_so():
+    X, y = scaled(load_diabetes)
+    search = GridSearchCV(SVR(max_iter=5), {"C": [1e5]}, cv=3, refit=False)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        found = search.fit(X, y).cv_results_
+    assert found["status"].tolist() == [str(Status.MAX_ITER)]
+    assert found["worst_gap"][0] > 1e-3
+
+
+def test_dropped_candidates_are_not_fitted():
+    X, y = scaled(load_iris)
+    grid = [{"C": [1.0], "gamma": [0.1]}, {"C": [1e-6], "gamma": [1e-6], "kernel": ["sigmoid"]}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search = GridSearchCV(SVC(), grid, cv=4, prune_margin=0.05).fit(X, y)
+    assert search.n_pruned_ == 1
+    assert search.cv_results_["status"].tolist() == ["converged", "not fitted"]
+    assert search.cv_results_["split3_status"].tolist() == ["converged", "not fitted"]
