@@ -310,16 +310,14 @@ def _all_rows_kept() -> list[Switch]:
 def _no_extrapolation() -> list[Switch]:
     reach = _anew(cpu_losses.reach)
     return [
-        (cpu_losses, "_FAR", 1.0),
+        (cpu_losses, "FAR", 1.0),
         (regularised, "reach", reach),
         (cpu_newton, "reach", reach),
         (newton_steps, "newton_step", _anew(cpu_newton.newton_step)),
     ]
 
 
-def _even_chances(risk: Any, look: Any) -> np.ndarray:
-    per_weight = subsampled_newton._PER_WEIGHT * risk.design.width
-    count = max(risk.n // subsampled_newton._SHARE, per_weight)
+def _even_chances(risk: Any, f: np.ndarray, count: int) -> np.ndarray:
     return np.where(risk.cost > 0, min(1.2 * count / risk.n, 1.0), 0.0)
 
 
@@ -491,9 +489,9 @@ HEURISTICS = [
     ),
     Heuristic(
         "that part by leverage, not evenly",
-        "subsampled_newton._chances",
+        "risk.sampling.chances",
         ("tall", "tall logistic"),
-        _constants(subsampled_newton, _chances=_even_chances),
+        _constants(regularised, chances=_even_chances),
     ),
     Heuristic(
         "a first solution from a sample",
@@ -509,7 +507,7 @@ HEURISTICS = [
     ),
     Heuristic(
         "Newton's steps that go on where it still falls",
-        "cpu.linear.losses._FAR",
+        "cpu.linear.losses.FAR",
         (*_SMOOTH, "kinks"),
         _no_extrapolation,
     ),

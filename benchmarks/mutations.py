@@ -2,26 +2,33 @@
 
     python benchmarks/mutations.py [--only 01,17] [--jobs 2]
 
-Each mutant is one edit of one file, in a copy of the project; the tests that should notice run
-there until the first failure, and the test that failed once more without the mistake. Who changes
-a file that a mutant names gets an error here, and says the mistake anew. Results go to
-``results/mutations.md``, where those that do not run this time keep their rows.
+Each mutant is one edit of one file, in a copy of the project; the tests that should notice, of both
+tiers, run there until the first failure: first those that are named by ``-k``, then all of their
+file. Tests that failed run once more in the end, without a mistake. If a file that a mutant names
+has changed, an error asks to state the mistake anew. Results go to ``results/mutations.md``, where
+mutants that do not run this time keep their rows.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+_SECONDS = 600  # of CPU time that the tests of a mutant may take: tests that hang have noticed
 
 
 @dataclass(frozen=True)
@@ -89,9 +96,9 @@ MUTANTS = [
         "16",
         "a checkpoint forgets the kernel",
         "estimators/checkpoint.py",
-        "joblib.hash((X, kernel, [",
-        "joblib.hash((X, [",
-        "test_long_work.py",
+        "joblib.hash((*identity[:1], kernel, *identity[1:]))",
+        "joblib.hash(identity)",
+        "test_long_work.py -k checkpoint",
     ),
     Mutant(
         "17",
@@ -121,9 +128,9 @@ MUTANTS = [
         "41",
         "sigmoids from values of rows that were fitted",
         "solvers/dual/left_out.py",
-        "part, own = problem.restricted(near).variables, number[near]",
-        "part, own = problem.restricted(near).variables, np.full(len(near), -1)",
-        "test_parity.py",
+        "np.ascontiguousarray(cost[:, near])",
+        "np.repeat(cost.max(axis=0)[None, near], len(cost), axis=0)",
+        "test_parity.py test_probability.py -k probabilities or left_out",
     ),
     Mutant(
         "42",
@@ -185,7 +192,7 @@ MUTANTS = [
         "44",
         "a trace is never thinned",
         "trace.py",
-        "if len(known) > self.limit or self._bytes > self.max_bytes:",
+        "if len(known) > self.limit:",
         "if False:",
         "test_driver.py",
     ),
@@ -193,7 +200,7 @@ MUTANTS = [
         "45",
         "a listener cannot stop a run",
         "solvers/driver.py",
-        "ended = run.status or self.monitor.stopped()",
+        "ended = run.status or (self.monitor.stopped() if run.usable else None)",
         "ended = run.status",
         "test_driver.py",
     ),
@@ -409,9 +416,9 @@ MUTANTS = [
         "73",
         "support vectors at their bound count as free",
         "svm/base.py",
-        "return int(used.sum() - bounded.sum()), int(bounded.sum())",
-        "return int(used.sum()), int(bounded.sum())",
-        "test_explain.py",
+        "return int(np.count_nonzero(beta)) - bounded, bounded",
+        "return int(np.count_nonzero(beta)), bounded",
+        "test_explain.py -k numbers",
     ),
     Mutant(
         "74",
@@ -433,9 +440,9 @@ MUTANTS = [
         "76",
         "of equally good tests the last column's is taken",
         "backends/cpu/trees/grow.py",
-        "(found > best - tie and f < best_feature)",
-        "(found > best - tie and f > best_feature)",
-        "test_trees.py",
+        "if found > best + tie or (found > best - tie and f < best_feature):",
+        "if found > best + tie or (found > best - tie and f > best_feature):",
+        "test_trees.py -k thresholds",
     ),
     Mutant(
         "77",
@@ -527,54 +534,742 @@ MUTANTS = [
         "False",
         "test_boosting.py",
     ),
+    Mutant(
+        "88",
+        "covariances of a process in the scale of deviations",
+        "kernel_methods/gaussian_process.py",
+        "_squeezed(covariance[..., None] * self._y_train_std**2)",
+        "_squeezed(covariance[..., None] * self._y_train_std)",
+        "test_process.py -k scikit_learn",
+    ),
+    Mutant(
+        "89",
+        "normalize_y divides constant targets by zero",
+        "kernel_methods/process_options.py",
+        "deviation = np.where(spread > 0, spread, 1.0)",
+        "deviation = spread",
+        "test_process.py -k targets",
+    ),
+    Mutant(
+        "90",
+        "the warning of a parameter at its bound names the other bound",
+        "kernel_methods/process_options.py",
+        "at_low = bool(abs(theta[k] - low) < abs(theta[k] - high))",
+        "at_low = bool(abs(theta[k] - low) > abs(theta[k] - high))",
+        "test_process.py -k bounds or runs_away",
+    ),
+    Mutant(
+        "91",
+        "kernel logistic regression: lambda counts rows, not weights",
+        "kernel_methods/kernel_logistic.py",
+        "cost = cost_per_weight(self.C, self.lam, float(weight.sum()))",
+        "cost = cost_per_weight(self.C, self.lam, float(len(weight)))",
+        "test_kernel_logistic.py -k weight",
+    ),
+    Mutant(
+        "92",
+        "kernel logistic regression ignores a balanced scheme",
+        "kernel_methods/kernel_logistic.py",
+        "scheme.weigh(signs[rows], weight[rows])",
+        "weight[rows]",
+        "test_kernel_logistic.py -k schemes",
+    ),
+    Mutant(
+        "93",
+        "a randomized KernelPCA makes one pass too few",
+        "kernel_methods/kernel_pca.py",
+        "passes = 1 + (few if isinstance(self.iterated_power, str) else self.iterated_power)",
+        "passes = few if isinstance(self.iterated_power, str) else self.iterated_power",
+        "test_kernel_pca.py -k iterated_power",
+    ),
+    Mutant(
+        "94",
+        "KernelPCA keeps silent about max_iter for every solver",
+        "kernel_methods/kernel_pca.py",
+        'if certificate.converged or (limited and self.eigen_solver == "randomized"):',
+        "if certificate.converged or limited:",
+        "test_kernel_pca.py -k stopped or tol",
+    ),
+    Mutant(
+        "95",
+        "pre-images that have not settled are not counted",
+        "kernel_methods/preimages.py",
+        ("    return len(moving)\n"),
+        ("    return 0\n"),
+        "test_kernel_pca.py -k fixed_point or preimages",
+    ),
+    Mutant(
+        "96",
+        "leave-one-out scores ignore the weights of the rows",
+        "kernel_methods/kernel_ridge_cv.py",
+        'np.einsum("i,kij->kj", own / own.sum(), found.left_out**2)',
+        'np.einsum("i,kij->kj", np.ones_like(own) / len(own), found.left_out**2)',
+        "test_ridge.py -k leave_one_out or ridge_cv or weights",
+    ),
+    Mutant(
+        "97",
+        "cv_results_ of rows with weight stand at the first rows",
+        "kernel_methods/kernel_ridge_cv.py",
+        "out[self._rows[: found.seen], :, : len(values)]",
+        "out[: found.seen, :, : len(values)]",
+        "test_ridge.py -k leave_one_out or ridge_cv or left_out or path",
+    ),
+    Mutant(
+        "98",
+        "uniform landmarks are the first rows",
+        "feature_maps/nystroem.py",
+        "return rows.drawn(random, count)",
+        "return np.arange(count)",
+        "test_feature_maps.py -k nystroem or landmarks",
+    ),
+    Mutant(
+        "99",
+        "the error of an approximation is measured on the landmarks, too",
+        "feature_maps/base.py",
+        "random.permutation(np.setdiff1d(np.arange(self.n), chosen))[:count]",
+        "random.permutation(self.n)[:count]",
+        "test_feature_maps.py -k nystroem or columns",
+    ),
+    Mutant(
+        "100",
+        "random features forget the factor of a kernel",
+        "feature_maps/random_fourier.py",
+        "return drawn, factor * float(kernel.constant)",
+        "return drawn, factor",
+        "test_feature_maps.py -k fourier",
+    ),
+    Mutant(
+        "101",
+        "class weights of several outputs: those of the first",
+        "ensemble/trees/base.py",
+        "weight = weight * np.prod(factors, axis=0)",
+        "weight = weight * factors[0]",
+        "test_trees.py -k class_weights",
+    ),
+    Mutant(
+        "102",
+        "a forest's share of rows is cut, not rounded",
+        "ensemble/trees/forest.py",
+        "return max(1, round(n * max_samples))",
+        "return max(1, int(n * max_samples))",
+        "test_trees.py -k sequence or bag",
+    ),
+    Mutant(
+        "103",
+        "importances of a forest do not sum to one",
+        "ensemble/trees/forest.py",
+        "return mean / total if total > 0 else mean",
+        "return mean",
+        "test_trees.py -k importances",
+    ),
+    Mutant(
+        "104",
+        "a warm start forgets the seeds of the trees that are there",
+        "ensemble/trees/forest.py",
+        "own[:known] = self._seeds[:known]",
+        "pass",
+        "test_trees.py -k warm_start",
+    ),
+    Mutant(
+        "105",
+        "balanced_subsample counts all rows, not those of the replicate",
+        "ensemble/trees/forest.py",
+        'factor *= class_weights("balanced", np.arange(count), index, weight)[index]',
+        'factor *= class_weights("balanced", np.arange(count), index, np.ones(self.n))[index]',
+        "test_trees.py -k class_weights",
+    ),
+    Mutant(
+        "106",
+        "the squared bias of a study keeps the variance of its mean",
+        "ensemble/trees/k_study.py",
+        '"squared_bias": squared - variance_mean / self.R,',
+        '"squared_bias": squared,',
+        "test_trees.py -k k_study",
+    ),
+    Mutant(
+        "107",
+        "a warm start draws the members again that are there",
+        "ensemble/bagging/base.py",
+        "return seeds_of(self.random_state, more, before)",
+        "return seeds_of(self.random_state, more)",
+        "test_bagging.py -k warm or replicates or time_limit",
+    ),
+    Mutant(
+        "108",
+        "an ensemble that was stopped says fit_status_ 0",
+        "ensemble/bagging/base.py",
+        "self.fit_status_ = int(self.status_.stopped)",
+        "self.fit_status_ = 0",
+        "test_bagging.py -k time_limit or stop",
+    ),
+    Mutant(
+        "109",
+        "the uniform bound of AdaBoost takes the best edge, not the worst",
+        "ensemble/boosting/adaboost.py",
+        "gamma, rounds = np.minimum.accumulate(edge)",
+        "gamma, rounds = np.maximum.accumulate(edge)",
+        "test_boosting.py -k bound",
+    ),
+    Mutant(
+        "110",
+        "values of LogitBoost for several classes without (K - 1) / K",
+        "ensemble/boosting/logitboost.py",
+        "F = F + size * ((K - 1.0) / K * (table - table.mean(axis=1, keepdims=True)))",
+        "F = F + size * (table - table.mean(axis=1, keepdims=True))",
+        "test_boosting.py -k logitboost",
+    ),
+    Mutant(
+        "111",
+        "LPBoost without a positive margin says converged",
+        "ensemble/boosting/lpboost.py",
+        "found.status = Status.TRIVIAL",
+        "found.status = Status.CONVERGED",
+        "test_boosting.py -k lpboost",
+    ),
+    Mutant(
+        "112",
+        "the number of trees forgets the labels of their leaves",
+        "ensemble/boosting/capacity.py",
+        "logarithm = (2.0**depth - 1.0) * np.log(ways) + 2.0**depth * np.log(2.0)",
+        "logarithm = (2.0**depth - 1.0) * np.log(ways)",
+        "test_boosting.py -k margin_bound",
+    ),
+    Mutant(
+        "113",
+        "a step of boosting_descent ignores the weights of the rows",
+        "ensemble/boosting/descent.py",
+        "D = s * np.exp(u.min() - u)",
+        "D = np.exp(u.min() - u)",
+        "test_boosting.py -k descent",
+    ),
+    Mutant(
+        "114",
+        "smoothing is one over the documents, not over their labels",
+        "ensemble/words/booster.py",
+        "eps = self.smoothing or 1.0 / (problem.weight.sum() * k)",
+        "eps = self.smoothing or 1.0 / problem.weight.sum()",
+        "test_word_stumps.py -k formulas or rounds",
+    ),
+    Mutant(
+        "115",
+        "thresholds are tuned by boosters that ignore weights",
+        "ensemble/words/booster.py",
+        "part = LabelledWords(rows[inside], LabelSets.of(truth[inside]), weight[inside])",
+        "part = LabelledWords(rows[inside], LabelSets.of(truth[inside]), np.ones(len(inside)))",
+        "test_word_stumps.py -k thresholds or weight",
+    ),
+    Mutant(
+        "116",
+        "a label that every document has is not warned of",
+        "ensemble/words/booster.py",
+        '(share >= 1, "every", "always")',
+        '(share > 1, "every", "always")',
+        "test_word_stumps.py -k nobody_or_everybody",
+    ),
+    Mutant(
+        "117",
+        "the score for several labels ignores the weights",
+        "ensemble/words/classifier.py",
+        (
+            "return float(accuracy_score(self._labels.truth(y), chosen, "
+            "sample_weight=sample_weight))"
+        ),
+        "return float(accuracy_score(self._labels.truth(y), chosen))",
+        "test_word_stumps.py -k label or scores or weight",
+    ),
+    Mutant(
+        "118",
+        "labels that the fit has not seen are scored as wrong",
+        "ensemble/words/labels.py",
+        (
+            "            if strange:\n"
+            "                raise ValueError(_unknown(strange))\n"
+            "            return labels[:, None]"
+        ),
+        "            return labels[:, None]",
+        "test_word_stumps.py -k refused or scores or label",
+    ),
+    Mutant(
+        "119",
+        "a count of zero that is written down is a word",
+        "ensemble/words/documents.py",
+        "if not rows.has_canonical_format or (rows.data == 0).any():",
+        "if not rows.has_canonical_format:",
+        "test_word_stumps.py -k matrix or counts",
+    ),
+    Mutant(
+        "120",
+        "the best of equally good thresholds is the one farthest from zero",
+        "ensemble/words/thresholds.py",
+        "best[np.argmin(np.abs(between[best]))]",
+        "best[np.argmax(np.abs(between[best]))]",
+        "test_word_stumps.py -k threshold",
+    ),
+    Mutant(
+        "121",
+        "positive classes weigh in every machine",
+        "multiclass/labels.py",
+        "weight * np.where(index == k, factors[k], 1.0) if own else",
+        "of_rows if own else",
+        "test_linear.py -k class_weight or weighs_in_its_own",
+    ),
+    Mutant(
+        "122",
+        "as many tasks as there are splits are refused",
+        "multiclass/codes.py",
+        "if count > most:",
+        "if count >= most:",
+        "test_schemes.py -k codes",
+    ),
+    Mutant(
+        "123",
+        "the winner of a graph is one vote ahead, and not ahead of all",
+        "multiclass/dag.py",
+        "scores[np.arange(len(values)), self.decode(values)] += self.n_classes",
+        "scores[np.arange(len(values)), self.decode(values)] += 1.0",
+        (
+            "test_schemes.py contracts/test_answers.py -k dag or graph or "
+            "predict_agrees_with_decision_function"
+        ),
+    ),
+    Mutant(
+        "124",
+        "one-vs-rest by votes takes values",
+        "multiclass/one_vs_rest.py",
+        'return (values > 0).astype(np.float64) if self.decoding == "votes" else values',
+        "return values",
+        "test_schemes.py -k votes or schemes",
+    ),
+    Mutant(
+        "125",
+        "a temperature for two classes counts values twice",
+        "multiclass/scheme.py",
+        "return values * [-0.5, 0.5] if",
+        "return values * [-1.0, 1.0] if",
+        "test_probability.py -k optimal or kind",
+    ),
+    Mutant(
+        "126",
+        "SchemeClassifier ignores a balanced scheme",
+        "multiclass/wrapper.py",
+        'own = {"sample_weight": scheme.weigh(labels, weight[rows])} if weighed else {}',
+        'own = {"sample_weight": weight[rows]} if weighed else {}',
+        "test_schemes.py -k balanced or around",
+    ),
+    Mutant(
+        "127",
+        "decisions from probabilities are all positive",
+        "multiclass/wrapper.py",
+        "return 2.0 * estimator.predict_proba(X)[:, 1] - 1.0",
+        "return estimator.predict_proba(X)[:, 1]",
+        "test_schemes.py -k around or wrapper",
+    ),
+    Mutant(
+        "128",
+        "a temperature ignores the weights of the rows",
+        "svm/probability.py",
+        "scale = scale_of_classes(logits, y, known[0].weight)",
+        "scale = scale_of_classes(logits, y, np.ones(len(y)))",
+        "test_probability.py -k optimal or weight",
+    ),
+    Mutant(
+        "129",
+        "the greatest improvement without the curvature's share",
+        "solvers/classical/coordinate_ascent.py",
+        "return int(np.argmax(change * (v - 0.5 * curvature * change)))",
+        "return int(np.argmax(change * v))",
+        "test_classical_smo.py -k orders or trace",
+    ),
+    Mutant(
+        "130",
+        "a last round that max_iter cuts short counts as converged",
+        "solvers/classical/coordinate_ascent.py",
+        "finished = len(moved) < max_iter or len(moved) % len(turns) == 0",
+        "finished = True",
+        "test_classical_smo.py -k coordinate_ascent or orders",
+    ),
+    Mutant(
+        "131",
+        "steps away go from corners that the point is not on",
+        "solvers/classical/frank_wolfe.py",
+        "away = self.beta - self._corner(-gradient, self.problem.is_free(self.beta))",
+        "away = self.beta - self._corner(-gradient)",
+        "test_classical_dual.py -k away or frank_wolfe or bank",
+    ),
+    Mutant(
+        "132",
+        "a given step of a subgradient never shrinks",
+        "solvers/classical/subgradient.py",
+        "return size / t**0.5",
+        "return size",
+        "test_classical_dual.py -k subgradient",
+    ),
+    Mutant(
+        "133",
+        "the bound on coefficients forgets the weights",
+        "solvers/ridge/problem.py",
+        "return gap, float(self.root.max()) * length / alpha,",
+        "return gap, length / alpha,",
+        "test_ridge.py -k bounds or believes",
+    ),
+    Mutant(
+        "134",
+        "the rounding of Ridge's objective without alpha",
+        "solvers/ridge/linear.py",
+        "return 0.5 * length**2 / self.alpha, length / self.alpha, length / self.alpha",
+        "return 0.5 * length**2, length / self.alpha, length / self.alpha",
+        "test_ridge.py -k bounds or linear",
+    ),
+    Mutant(
+        "135",
+        "a path that was stopped before the first alpha says converged",
+        "solvers/ridge/path.py",
+        "return replace(found, b=b, n_iter=self.n_iter, status=status)",
+        "return replace(found, b=b, n_iter=self.n_iter)",
+        "test_ridge.py -k stopped",
+    ),
+    Mutant(
+        "136",
+        "an evaluation is kept for another cost",
+        "solvers/risk/run.py",
+        "return known.times(risk.total_cost / total)",
+        "return known",
+        "test_linear.py -k path",
+    ),
+    Mutant(
+        "137",
+        "a descent that is stopped gives its last point, not its lowest",
+        "solvers/risk/descent.py",
+        (
+            "if status in _LOWEST or not (self.keep_last or status is Status.CONVERGED):\n"
+            "            self.place = self.best"
+        ),
+        ("if status in _LOWEST:\n            self.place = self.best"),
+        "test_regression.py -k lowest or too_long",
+    ),
+    Mutant(
+        "138",
+        "eigenvectors that a method only believes in are called converged",
+        "solvers/spectral/problem.py",
+        "            status = Status.STALLED",
+        "            status = Status.CONVERGED",
+        "test_kernel_pca.py -k believes or tol or stopped",
+    ),
+    Mutant(
+        "139",
+        "nothing is missing below the eigenvalues that were asked for",
+        "solvers/spectral/problem.py",
+        "missing = 0.0 if below is None else max(below, 0.0)",
+        "missing = 0.0",
+        "test_kernel_pca.py -k bounds or certificate",
+    ),
+    Mutant(
+        "140",
+        "R^2 of partitions forgets how their means differ",
+        "dask/answers.py",
+        "about = np.sum([part.about for part in some], axis=0) + w @ (mean - middle) ** 2",
+        "about = np.sum([part.about for part in some], axis=0)",
+        "test_dask.py -k scores",
+    ),
+    Mutant(
+        "141",
+        "accuracies of partitions ignore the weights",
+        "dask/answers.py",
+        "return np.array([w.sum(), w @ right])",
+        "return np.array([len(w), right.sum()])",
+        "test_dask.py -k scores or accuracies",
+    ),
+    Mutant(
+        "142",
+        "balanced classes of a collection count rows, not weights",
+        "dask/classes.py",
+        "mass = rows.class_weights",
+        "mass = rows.class_counts",
+        "test_dask_least_squares.py -k classes",
+    ),
+    Mutant(
+        "143",
+        "landmarks of partitions come in the order of their partitions",
+        "dask/feature_maps.py",
+        'np.argsort(order, kind="stable"), name="gather"',
+        'np.arange(len(order)), name="gather"',
+        "test_dask_features.py -k maps or landmarks",
+    ),
+    Mutant(
+        "144",
+        "a partition without any weight is refused",
+        "dask/rows.py",
+        "if weight is not None and not np.asarray(weight).any():",
+        "if False:",
+        "test_dask_least_squares.py -k weigh_nothing",
+    ),
+    Mutant(
+        "145",
+        "a line that begins with a block of a file is lost",
+        "dask/storage.py",
+        "file.seek(start - 1)",
+        "file.seek(start)",
+        "test_dask_storage.py -k svmlight",
+    ),
+    Mutant(
+        "146",
+        "partial_fit of a collection ignores sample_weight",
+        "dask/fits.py",
+        'pieces = {"y": y, "sample_weight": options.pop("sample_weight", None)}',
+        'pieces = {"y": y, "sample_weight": (options.pop("sample_weight", None), None)[1]}',
+        "test_dask.py -k streams",
+    ),
+    Mutant(
+        "147",
+        "folds of probabilities keep the rows that were left out",
+        "dask/out_of_fold.py",
+        "weight=np.where(number == fold, 0.0, block.weight)",
+        "weight=block.weight",
+        "test_dask_kernel.py test_dask_features.py -k probabilities",
+    ),
+    Mutant(
+        "148",
+        "a row that lies on a worker alone is drawn once, however often it was drawn",
+        "dask/ensemble/bagging.py",
+        "return columns, place[self.rows[place] == drawn]",
+        "return columns, np.unique(place[self.rows[place] == drawn])",
+        "test_dask_ensembles.py -k bagging",
+    ),
+    Mutant(
+        "149",
+        "a row on the edge of the street counts as inside",
+        "plotting/machines/margins.py",
+        "margins[name] = np.where(edge, 1.0, values)",
+        "margins[name] = values",
+        "test_pictures.py -k margins or below_1",
+    ),
+    Mutant(
+        "150",
+        "expected calibration error: the mean over bins, not over rows",
+        "plotting/machines/reliability.py",
+        "error = float(counts[some] @ np.abs(share - said)) / len(p)",
+        "error = float(np.abs(share - said).mean())",
+        "test_pictures.py -k reliability",
+    ),
+    Mutant(
+        "151",
+        "points of a boosting round are as large as their share of all weight",
+        "plotting/ensembles/boosting.py",
+        "points, weight = plane.points, self.D[state] * len(plane.points)",
+        "points, weight = plane.points, self.D[state]",
+        "test_boosting.py -k pictures",
+    ),
+    Mutant(
+        "152",
+        "equal errors count as better",
+        "plotting/ensembles/pairs.py",
+        "return int((self.errors[:, 1] < self.errors[:, 0]).sum())",
+        "return int((self.errors[:, 1] <= self.errors[:, 0]).sum())",
+        "test_pictures.py test_bagging.py test_boosting.py -k pictures or display",
+    ),
+    Mutant(
+        "153",
+        "the labels that change least are drawn",
+        "plotting/ensembles/words.py",
+        'shown = np.sort(np.argsort(-change, kind="stable")[:_LABELS])',
+        'shown = np.sort(np.argsort(change, kind="stable")[:_LABELS])',
+        "test_word_stumps.py -k picture",
+    ),
+    Mutant(
+        "154",
+        "names of classes half a row off their block",
+        "plotting/kernels/matrix.py",
+        "middles = (np.concatenate([[0], self.ends[:-1]]) + self.ends - 1) / 2",
+        "middles = (np.concatenate([[0], self.ends[:-1]]) + self.ends) / 2",
+        "test_animations.py -k kernel_matrix",
+    ),
+    Mutant(
+        "155",
+        "the smallest round of a halving search forgets the classes",
+        "selection/halving.py",
+        "self.min_resources_ *= len(np.unique(y))",
+        "pass",
+        "test_search.py -k halving or same_as_of_scikit_learn",
+    ),
+    Mutant(
+        "156",
+        "candidates without a score survive a round of halving",
+        "selection/halving.py",
+        "order = np.roll(np.argsort(scores), np.count_nonzero(np.isnan(scores)))",
+        "order = np.argsort(scores)",
+        "test_search.py -k halving or failing",
+    ),
+    Mutant(
+        "157",
+        "a candidate is dropped that is behind on one split",
+        "selection/evaluation.py",
+        "(behind > margin).all(axis=1)",
+        "(behind > margin).any(axis=1)",
+        "test_search.py -k hopeless",
+    ),
+    Mutant(
+        "158",
+        "dropped candidates count as complete",
+        "selection/evaluation.py",
+        "return int((scored == self.n_splits).sum()) - self.n_pruned",
+        "return int((scored == self.n_splits).sum())",
+        "test_search.py -k hopeless or time_limit",
+    ),
+    Mutant(
+        "159",
+        "a row that a split draws twice counts once",
+        "selection/data_set.py",
+        "np.add.at(weight, place[train], rows.weight[train])",
+        "weight[place[train]] = rows.weight[train]",
+        "test_search.py -k splits",
+    ),
+    Mutant(
+        "160",
+        "the default grid of gamma ignores the variance of the data",
+        "selection/svm_search.py",
+        "unit = 1.0 / (X.shape[1] * (cpu.variance(X) or 1.0))",
+        "unit = 1.0 / X.shape[1]",
+        "test_search.py -k default_grids",
+    ),
+    Mutant(
+        "161",
+        "a scorer that asks for probabilities gets those of the fold's machine",
+        "selection/held_out.py",
+        'known &= self._probable or "proba" not in name',
+        "pass",
+        "test_search.py -k scor or probabilities",
+    ),
+    Mutant(
+        "162",
+        "a refit ignores the weights",
+        "selection/search.py",
+        "self._refit(estimator, X, y, manners.fit_params, place)",
+        "self._refit(estimator, X, y, {}, place)",
+        "test_search.py -k weights",
+    ),
+    Mutant(
+        "163",
+        "Novikoff's radius without the column of the intercept",
+        "bounds/mistakes.py",
+        "beta2 = float(row_norms(X, squared=True).max()) + (b is not None)",
+        "beta2 = float(row_norms(X, squared=True).max())",
+        "test_perceptron.py test_bounds.py -k bound or novikoff",
+    ),
+    Mutant(
+        "164",
+        "the margin bound forgets the column of the intercept",
+        "bounds/margin.py",
+        "squared_norm, trace = squared_norm + bias**2, trace + len(labels)",
+        "squared_norm = squared_norm + bias**2",
+        "test_bounds.py -k margin",
+    ),
+    Mutant(
+        "165",
+        "a bar is full after a fit that was stopped",
+        "progress.py",
+        "whole = self._whole and self.reason is None",
+        "whole = self._whole",
+        "test_long_work.py -k bar or ended",
+    ),
+    Mutant(
+        "166",
+        "explain counts slack from the edge before",
+        "estimators/explanation.py",
+        "self.counts[1:][self.edges[:-1] >= 1.0].sum()",
+        "self.counts[1:][self.edges[1:] >= 1.0].sum()",
+        "test_explain.py -k numbers or words",
+    ),
+    Mutant(
+        "167",
+        "the bound of more rounds of words begins at one again",
+        "ensemble/words/booster.py",
+        "bound, losses = found.start * np.cumprod(found.Z), found.losses",
+        "bound, losses = np.cumprod(found.Z), found.losses",
+        "test_word_stumps.py -k more_rounds or bound",
+    ),
 ]
 
 
-def noticed(mutant: Mutant) -> str | None:
-    """Name of the test that fails with the mistake, or None."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder)
-        # Compiled code is kept with its files, but what is compiled into other files is not renewed
-        left_out = ["__pycache__"] if mutant.file.startswith("backends") else []
+class Copy:
+    """A copy of the project, in which mutants take turns, and what is compiled stays."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         for name in ("maxmargin", "tests", "benchmarks", "docs", "examples"):
-            ignored = shutil.ignore_patterns(*left_out)
-            shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+            shutil.copytree(ROOT / name, folder / name)
         for name in ("conftest.py", "pyproject.toml", "README.md", "CONTRIBUTING.md"):
-            shutil.copy(ROOT / name, copy / name)
-        path = copy / "maxmargin" / mutant.file
-        text = path.read_text()
+            shutil.copy(ROOT / name, folder / name)
+
+    @contextmanager
+    def mutated(self, mutant: Mutant) -> Iterator[None]:
+        """Make the mistake, and mend it afterwards."""
+        path = self.folder / "maxmargin" / mutant.file
+        text, times = path.read_text(), path.stat()
         if text.count(mutant.right) != 1:
-            raise SystemExit(f"mutant {mutant.number}: not once in {mutant.file}: {mutant.right}")
-        path.write_text(text.replace(mutant.right, mutant.wrong))
-        found = tested(copy, [f"tests/{name}" for name in mutant.tests.split()])
-        if found.returncode == 0:
-            return None
+            raise ValueError(f"not once in {mutant.file}: {mutant.right}")
+        with tempfile.TemporaryDirectory() as aside:
+            kept = self._compiled_with(path)
+            for number, file in enumerate(kept):
+                shutil.move(file, f"{aside}/{number}")
+            path.write_text(text.replace(mutant.right, mutant.wrong))
+            try:
+                yield
+            finally:
+                path.write_text(text)
+                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+                for file in self._compiled_with(path):
+                    file.unlink()
+                for number, file in enumerate(kept):
+                    shutil.move(f"{aside}/{number}", file)
+
+    def _compiled_with(self, changed: Path) -> list[Path]:
+        """Return what Numba keeps of a file and of those that compile its functions into theirs."""
+        texts = {path: path.read_text() for path in (self.folder / "maxmargin").rglob("*.py")}
+        compiled = {path for path, text in texts.items() if "njit" in text}
+        found, new = set(), {changed} & compiled
+        while new:
+            found |= new
+            names = {one.parent.name if one.stem == "__init__" else one.stem for one in new}
+            imports = re.compile(rf"^from .*\b({'|'.join(names)})\b", re.MULTILINE)
+            new = {path for path in compiled - found if imports.search(texts[path])}
+        return [
+            file
+            for path in found
+            for file in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb?")
+        ]
+
+    def tested(self, arguments: list[str], stop: str = "-x") -> subprocess.CompletedProcess[str]:
+        """Run some tests of both tiers, as a rule until the first failure."""
+        pytest = ["sh", sys.executable, "-m", "pytest", "-q", "-n", "0", "--slow", stop]
+        pytest += ["-p", "no:cacheprovider"]
+        return subprocess.run(
+            ["sh", "-c", f'ulimit -S -t {_SECONDS}; exec "$@"', *pytest, *arguments],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def noticed(self, mutant: Mutant, narrow: bool) -> str | None:
+        """Return the test that fails with the mistake, or None."""
+        files, keyword = mutant.tests.partition(" -k ")[::2]
+        paths = [f"tests/{name}" for name in files.split()]
+        with self.mutated(mutant):
+            for more in [["-k", keyword]] * bool(keyword) + [[]] * (not (narrow and keyword)):
+                found = self.tested([*paths, *more])
+                if found.returncode:
+                    break
+            else:
+                return None
+        if found.returncode == -signal.SIGXCPU:
+            return f"more than {_SECONDS} s"
         failed = [
             line for line in found.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))
         ]
         if found.returncode != 1 or not failed:
-            raise SystemExit(f"mutant {mutant.number}: no tests ran:\n{found.stdout[-2000:]}")
-        name = failed[0].split(" ")[1]
-        path.write_text(text)
-        if left_out:
-            for kept in list(copy.rglob("__pycache__")):
-                shutil.rmtree(kept)
-        if tested(copy, [name.split("[")[0]]).returncode != 0:
-            raise SystemExit(f"mutant {mutant.number}: {name} fails without the mistake, too.")
-    return name
-
-
-def tested(copy: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run some tests in a copy of the project, until the first failure."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
-    return subprocess.run(
-        [*command, *tests],
-        cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+            raise ValueError(f"no tests ran:\n{found.stdout[-2000:]}")
+        return failed[0].partition(" ")[2].partition(" - ")[0]
 
 
 def main() -> None:
@@ -582,20 +1277,45 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="numbers")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--narrow", action="store_true", help="no more tests than -k names")
     options = parser.parse_args()
-    wanted = [mutant for mutant in MUTANTS if not options.only or mutant.number in options.only]
+    chosen = options.only.split(",")
+    wanted = [mutant for mutant in MUTANTS if not options.only or mutant.number in chosen]
+    noticed: dict[str, str | None] = {}
+    errors = []
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        copies: SimpleQueue[Copy] = SimpleQueue()
+        for number in range(options.jobs):
+            copies.put(Copy(Path(folder) / str(number)))
 
-    def run(mutant: Mutant) -> str:
-        test = noticed(mutant)
-        line = f"| {mutant.number} | {mutant.about} ({mutant.file}) | {test or '**survived**'} |"
-        print(line, flush=True)
-        return line
+        def run(mutant: Mutant) -> None:
+            copy = copies.get()
+            try:
+                said = noticed[mutant.number] = copy.noticed(mutant, options.narrow)
+            except ValueError as error:
+                errors.append(said := f"mutant {mutant.number}: {error}")
+            finally:
+                copies.put(copy)
+            print(mutant.number, mutant.about, said or "SURVIVED", sep=" | ", flush=True)
 
-    with ThreadPoolExecutor(options.jobs) as pool:
-        lines = list(pool.map(run, wanted))
+        list(pool.map(run, wanted))
+        names = {name for name in noticed.values() if name is not None and "::" in name}
+        if names and (right := copies.get().tested(sorted(names), "--maxfail=9")).returncode:
+            errors.append(f"Tests fail without a mistake, too:\n{right.stdout[-3000:]}")
+    write(noticed)
+    if errors:
+        raise SystemExit("\n".join(errors))
+
+
+def write(noticed: dict[str, str | None]) -> None:
+    """Write the table, in which mutants that have not run keep their rows."""
     path = HERE / "results" / "mutations.md"
-    known = {line[2:4]: line for line in path.read_text().splitlines() if line[2:4].isdigit()}
-    known |= {line[2:4]: line for line in lines}
+    rows = [line for line in path.read_text().splitlines() if re.match(r"\| \d+ \|", line)]
+    known = {line.split()[1]: line for line in rows}
+    for mutant in MUTANTS:
+        if mutant.number in noticed:
+            test = (noticed[mutant.number] or "**survived**").replace("|", "/")
+            known[mutant.number] = f"| {mutant.number} | {mutant.about} ({mutant.file}) | {test} |"
     table = [known[mutant.number] for mutant in MUTANTS if mutant.number in known]
     killed = sum("**survived**" not in line for line in table)
     head = f"Noticed: {killed} of {len(table)} ({100 * killed / len(table):.0f} %)."

@@ -14,6 +14,7 @@ True
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -72,13 +73,19 @@ _HOME = {
 _SUBMODULES = (
     "bounds",
     "dask",
+    "decomposition",
     "duals",
     "ensemble",
     "feature_maps",
+    "gaussian_process",
+    "kernel_approximation",
     "kernel_methods",
+    "kernel_ridge",
     "kernels",
     "linear",
+    "linear_model",
     "losses",
+    "model_selection",
     "multiclass",
     "plotting",
     "risk",
@@ -86,6 +93,7 @@ _SUBMODULES = (
     "solvers",
     "svm",
     "testing",
+    "tree",
 )
 
 # not dask: a star would hide the library of this name, and needs it installed
@@ -149,6 +157,8 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(_HOME[name]), name)
     elif name in _SUBMODULES:
         value = import_module(f"{__name__}.{name}")
+    elif not name.startswith("_") and find_spec(f"sklearn.{name}") is not None:
+        raise ImportError(f"maxmargin has no {name}: import it from sklearn.", name=name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

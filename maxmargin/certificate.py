@@ -38,7 +38,7 @@ from maxmargin.gram.spectrum import Definiteness, Spectrum, known_definiteness
 from maxmargin.solution import Status
 
 ROUNDING = 1e-12  # objectives below this part of that of zero weights are zero
-_OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
+OPTIMAL = 1e-2  # relative gap up to which a converged answer is called optimal
 
 C = TypeVar("C", bound="Certificate")
 
@@ -120,9 +120,10 @@ class DualCertificate(Certificate):
     primal, dual : float
         Objective of the machine, and the dual objective as maximised.
     gap, relative_gap : float
-        ``primal - dual``, and that, with ``rounding``, over the larger of the two in size.
+        ``primal - dual``, and that, with ``rounding``, over the larger of the two in size; infinite
+        where a constraint is violated, for the dual is then no bound.
     kkt_violation : float
-        Worst violation of the KKT conditions, in the units of ``tol``.
+        Worst violation of the KKT conditions but the constraints, in the units of ``tol``.
     infeasibility : float
         Largest violation of a dual constraint (box or equality).
     status : Status
@@ -182,7 +183,7 @@ class DualCertificate(Certificate):
         if self.status == Status.INFEASIBLE:
             return (
                 f"not feasible, a constraint of the dual is violated by {self.infeasibility:.2g}: "
-                "primal, dual and gap bound nothing"
+                "primal is the objective at w and b, but dual and gap bound nothing"
             )
         stationary = f"stationary to a KKT violation of {self.kkt_violation:.2g}"
         if self.definiteness == Definiteness.INDEFINITE:
@@ -193,7 +194,7 @@ class DualCertificate(Certificate):
         lower = f"the best objective may be lower by up to {self.gap + self.rounding:.3g}"
         if not self.converged:
             claim = f"not optimal, {lower}"
-        elif self.relative_gap > _OPTIMAL:
+        elif self.relative_gap > OPTIMAL:
             claim = f"{stationary}, {lower}"
         else:
             claim = f"optimal to a relative gap of {self.relative_gap:.2g}"
@@ -206,11 +207,14 @@ class DualCertificate(Certificate):
 
     def numbers(self) -> dict[str, str]:
         """Both objectives, their gap, violations, and what is known of the kernel."""
+        infeasible = self.status == Status.INFEASIBLE
+        rounding = "no bound" if infeasible else f"and {self.rounding:.2g} for rounding"
+        others = ", but for the constraint below" if infeasible else ""
         return {
             "primal": f"{self.primal:.10g}",
             "dual": f"{self.dual:.10g}",
-            "gap": f"{self.gap:.3g} (and {self.rounding:.2g} for rounding)",
-            "KKT violation": f"{self.kkt_violation:.3g} (tol {self.tol:g})",
+            "gap": f"{self.gap:.3g} ({rounding})",
+            "KKT violation": f"{self.kkt_violation:.3g} (tol {self.tol:g}){others}",
             "infeasibility": f"{self.infeasibility:.2g}",
             "kernel": str(self.definiteness),
         }

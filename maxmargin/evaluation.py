@@ -9,6 +9,7 @@ for the levels ``l`` that the machine takes its bias from, let ``r_t = g_t + l``
 
 and ``primal`` is exactly the machine's objective, ``1/2 ||w||^2`` plus its losses, at the ``w`` and
 ``b`` that are returned. When the kernel is positive semidefinite the optimum lies between the two.
+A point whose sums are off by ``d`` has the objective ``dual + gap - l d``; its dual bounds nothing.
 The KKT violation is LIBSVM's stopping quantity, largest over the groups: with
 ``v = -g``, the largest v of a variable that may still rise less the smallest of one that may still
 fall.
@@ -254,7 +255,7 @@ def _decision(
 
 def _is_long(gram: Gram, coef: np.ndarray, workers: Workers) -> bool:
     """Whether ``K coef`` would keep waiting who has stopped a solver."""
-    entries = np.count_nonzero(coef) * gram.n * gram.host.points.width
+    entries = np.count_nonzero(coef) * gram.n * gram.width
     return bool(entries > _SOON * workers.count)
 
 

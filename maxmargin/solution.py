@@ -128,10 +128,14 @@ _ADVICE = {
     ),
     (Status.STALLED, ""): (
         "Solver terminated early: in float64 no step improves the objective any more, and the KKT "
-        "violation is still above tol (or, for NuSVC and OneClassSVM, as large as the margin rho "
-        "itself, which is then not known). The kernel's values are too large or too "
-        "ill-conditioned for this tol: scale the data with StandardScaler or MinMaxScaler, take "
-        "a C nearer to 1, or raise tol."
+        "violation is still above tol. The kernel's values are too large or too ill-conditioned "
+        "for this tol: scale the data with StandardScaler or MinMaxScaler, take a C nearer to 1, "
+        "or raise tol."
+    ),
+    (Status.STALLED, "margin"): (
+        "Solver terminated early: the KKT violation is below tol, but not small beside the margin "
+        "rho, which is therefore not known. Scale the data with StandardScaler or MinMaxScaler, "
+        "raise nu, or lower tol: that allows more steps."
     ),
     (Status.STALLED, "risk"): (
         "Solver terminated early: no step lowers the objective any more. Scale the data "
@@ -210,6 +214,10 @@ _ADVICE = {
         "larger gamma if the kernel has one, or raise tol={tol:g}."
     ),
     (Status.NO_IMPROVEMENT, "boosting"): "No weak rule lowers the bound any more.",
+    (Status.DIVERGED, "boosting"): (
+        "Sample weights have reached infinite values, at iteration {rounds}, causing overflow. "
+        "Iterations stopped. Try lowering the learning rate."
+    ),
     (Status.TIME_LIMIT, "boosting"): (
         "Stopped early (time_limit={time_limit:g} s), after {rounds} of {n_estimators} rounds. "
         "Raise time_limit, or fit again with warm_start=True to go on from there."

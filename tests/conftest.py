@@ -1,10 +1,18 @@
 """What tests share."""
 
+import gc
 import os
 import signal
 
 import numpy as np
 import pytest
+
+
+def pytest_collection_modifyitems(items):
+    """Tests on worker processes, which have to start and to compile, are slow."""
+    for item in items:
+        if "processes" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture
@@ -19,7 +27,9 @@ def heard():
     if os.name == "nt":
         pytest.skip("kill means another thing there")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.disable()  # Python swallows what is raised in a callback of the collector: Dask has one
     yield
+    gc.enable()
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
 
 

@@ -67,6 +67,7 @@ def test_a_kernel_matrix_has_its_classes_together(ax):
     np.testing.assert_allclose(display.matrix, whole[np.ix_(display.order, display.order)])
     np.testing.assert_array_equal(ax.images[0].get_array(), display.matrix)
     assert [label.get_text() for label in ax.get_xticklabels()] == ["0", "1", "2"]
+    assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == [24.5, 74.5, 124.5]
     assert sorted({line.get_ydata()[0] for line in ax.lines if line.get_xdata()[0] == 0}) == [
         *(49.5, 99.5)
     ]
@@ -500,6 +501,7 @@ def frames_of(path):
     return found
 
 
+@pytest.mark.slow
 def test_a_film_has_the_frames_that_it_says(smo, tmp_path):
     film = animate(smo, X, Y, max_frames=4, fps=5, hold=2.0, figsize=(3, 2), grid_resolution=20)
     states = len(smo.trace_.records[0])

@@ -21,40 +21,6 @@ def with_value(value):
     return bad
 
 
-@pytest.mark.parametrize("machine", ALL)
-@pytest.mark.parametrize(
-    ("points", "message"),
-    [
-        (with_value(np.nan), "NaN"),
-        (with_value(np.inf), "infinity"),
-        (np.empty((0, 3)), "0 sample"),
-        (np.empty((20, 0)), "0 feature"),
-        (X[0], "Expected 2D array"),
-        (X + 1j, "Complex data not supported"),
-        (X.astype(str).astype(object) + "a", "could not convert string to float"),
-        (sp.csr_matrix(with_value(np.nan)), "NaN"),
-    ],
-)
-def test_data_that_are_no_data(machine, points, message):
-    with pytest.raises(ValueError, match=message):
-        machine().fit(points, y[: np.shape(points)[0]] if len(np.shape(points)) > 1 else y)
-
-
-@pytest.mark.parametrize("machine", [SVC, NuSVC, SVR, NuSVR])
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (y[:-1], "inconsistent numbers of samples"),
-        (np.where(np.arange(20) == 2, np.nan, 1.0), "NaN"),
-        (None, "requires y to be passed"),
-        (np.ones((20, 2, 2)), "1d array|dim 3"),
-    ],
-)
-def test_labels_that_are_no_labels(machine, labels, message):
-    with pytest.raises(ValueError, match=message):
-        machine().fit(X, labels)
-
-
 @pytest.mark.parametrize("machine", CLASSIFIERS)
 def test_one_class_and_continuous_labels(machine, random):
     with pytest.raises(ValueError, match="1d array"):
@@ -63,27 +29,6 @@ def test_one_class_and_continuous_labels(machine, random):
         machine().fit(X, np.ones(20))
     with pytest.raises(ValueError, match="Unknown label type"):
         machine().fit(X, random.normal(size=20))
-
-
-@pytest.mark.parametrize("machine", [SVR, NuSVR])
-def test_targets_that_are_words(machine):
-    with pytest.raises(ValueError, match="could not convert string to float"):
-        machine().fit(X, np.array(["a", "b"] * 10))
-
-
-@pytest.mark.parametrize("machine", ALL)
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.zeros(20), "non-zero number|zero or negative weights"),
-        (np.ones(19), "sample_weight.shape"),
-        (np.full(20, -1.0), "Negative values"),
-        (np.full(20, np.nan), "NaN"),
-    ],
-)
-def test_weights_that_are_no_weights(machine, weight, message):
-    with pytest.raises(ValueError, match=message):
-        machine().fit(X, y, sample_weight=weight)
 
 
 @pytest.mark.parametrize("machine", CLASSIFIERS)

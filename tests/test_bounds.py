@@ -1,8 +1,5 @@
 """Bounds: they hold, they are worth something, and they refuse what their theorems do not cover."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -122,7 +119,8 @@ def test_leave_one_out_refuses_what_its_theorem_does_not_cover():
         stopped = SVC(C=1e3, max_iter=2).fit(X, y)
     with pytest.raises(ValueError, match=r"not converged \(max_iter\)"):
         leave_one_out(stopped)
-    with pytest.raises(ValueError, match="indefinite"):
+    negative = pytest.warns(UserWarning, match="is negative at the answer")
+    with pytest.raises(ValueError, match="indefinite"), negative:
         leave_one_out(SVC(kernel="sigmoid", gamma=1.0, coef0=-2.0).fit(X, y))
     for weight in (2.0, 0.3, 0.0):
         weights = np.where(np.arange(len(y)) % 2, weight, 1.0)
@@ -143,15 +141,21 @@ def test_an_intercept_that_is_only_bounded_is_refused_for_a_reason():
             bound(model)
 
 
-def test_xi_alpha_says_that_it_needs_stable_leave_one_out_machines():
+def test_xi_alpha_counts_rows_without_which_no_support_vector_is_free():
     """With a small C and one row more in a class, leaving that row out leaves no free one."""
     X, y = np.arange(7.0)[:, None], np.array([0, 1, 0, 1, 0, 1, 0])
     model = SVC(C=0.05, kernel=RBF(gamma=0.5), tol=1e-8).fit(X, y)
-    bound = xi_alpha(model, X)
-    assert true_leave_one_out(model, X, y) > bound.value
-    assert any("stable" in assumption for assumption in bound.assumptions)
-    hard = SVC(C=np.inf, kernel=RBF(gamma=5.0)).fit(X, y)  # always is
-    assert not any("stable" in assumption for assumption in xi_alpha(hard, X).assumptions)
+    assert true_leave_one_out(model, X, y) <= xi_alpha(model, X).value
+    counted = np.abs(model.dual_coef_[0]) * 2 + model.slack_[model.support_] >= 1
+    assert true_leave_one_out(model, X, y) > counted.sum() / 7  # what Joachims's condition is for
+
+
+@pytest.mark.parametrize("C", [0.06, 0.122, 0.4, 1.0])
+def test_xi_alpha_is_above_the_true_error_for_small_costs(C):
+    for seed in range(6):
+        X, y = np.random.default_rng(seed).normal(size=(15, 2)), np.arange(15) % 2
+        model = SVC(C=C, kernel=RBF(gamma=5.96), tol=1e-8).fit(X, y)
+        assert true_leave_one_out(model, X, y) <= xi_alpha(model, X).value
 
 
 def test_xi_alpha_with_intercept_refuses_unequal_costs_and_without_takes_them():
@@ -269,7 +273,8 @@ def test_margin_bounds_refuse_what_their_theorems_do_not_cover():
     with pytest.raises(ValueError, match="two classes"):
         kernel_margin_bound(SVC().fit(X, y), X, y)
     X, y = OVERLAPPING
-    with pytest.raises(ValueError, match="indefinite"):
+    negative = pytest.warns(UserWarning, match="is negative at the answer")
+    with pytest.raises(ValueError, match="indefinite"), negative:
         kernel_margin_bound(SVC(kernel="sigmoid", gamma=1.0, coef0=-2.0).fit(X, y), X, y)
     with pytest.raises(ValueError, match="no classifier"):
         kernel_margin_bound(SVR().fit(X, y), X, y)
@@ -351,12 +356,3 @@ def test_a_bound_says_what_it_is():
     assert str(margin_bound([0.5] * 9, n_base=2, theta=0.5)).startswith(
         "With probability 0.95, the "
     )
-
-
-def test_the_theory_page_prints_what_it_says(capsys):
-    page = (Path(__file__).parents[1] / "docs" / "risk.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == page.count("```python") > 4
-    for code, expected in blocks:
-        exec(code, {})
-        assert capsys.readouterr().out == expected

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
 from maxmargin.certificate import DualCertificate
@@ -138,12 +139,30 @@ def test_one_unfinished_pair_makes_the_whole_unfinished():
 
 
 def test_an_indefinite_kernel_is_not_called_optimal():
-    certificate = SVC(kernel=Sigmoid(gamma=1.0, coef0=-1.0)).fit(X, y).certificate_
+    with pytest.warns(UserWarning, match="is negative at the answer"):
+        certificate = SVC(kernel=Sigmoid(gamma=1.0, coef0=-1.0)).fit(X, y).certificate_
     assert certificate.definiteness is Definiteness.INDEFINITE
     assert certificate.converged
     assert "stationary" in certificate.claim
     assert "optimal" not in certificate.claim
     assert certificate.kkt_violation <= 1e-3
+
+
+@pytest.mark.parametrize("kernel", [-0.5 * RBF(0.1), RBF(0.1) - Linear()])
+@pytest.mark.parametrize("options", [{}, {"multiclass": "crammer_singer"}])
+def test_a_negative_squared_norm_is_warned_of(kernel, options):
+    points, labels = load_iris(return_X_y=True)
+    with pytest.warns(UserWarning, match=r"is indefinite .* \|w\|\^2 is negative"):
+        model = SVC(kernel=kernel, **options).fit(points, labels)
+    assert model.score(points, labels) < 0.5
+    with pytest.warns(UserWarning, match="is indefinite"):
+        SVR(kernel=kernel).fit(points, labels)
+
+
+def test_an_indefinite_kernel_whose_answer_has_a_norm_is_not_warned_of():
+    points, labels = load_iris(return_X_y=True)
+    model = SVC(kernel="sigmoid", C=0.1).fit(StandardScaler().fit_transform(points), labels)
+    assert model.certificate_.definiteness is Definiteness.INDEFINITE
 
 
 def test_claims_of_kernels_that_prove_nothing(random):
@@ -234,7 +253,8 @@ def test_classes_that_nearly_touch_end_with_a_status_or_a_witness(between, tol):
                 model.fit(points, [0, 0, 0, 1, 1, 1])
             return
         model.fit(points, [0, 0, 0, 1, 1, 1])
-    assert model.margin_ == pytest.approx(between / 2, rel=1e-3)
+    rounding = 8 * np.finfo(float).eps / between**2  # of products of size 1, in its square
+    assert model.margin_ == pytest.approx(between / 2, rel=max(1e-3, rounding))
     assert model.certificate_.status in (Status.CONVERGED, Status.STALLED)
 
 
@@ -417,3 +437,19 @@ def test_refining_has_a_limit_and_never_makes_it_worse(monkeypatch):
     assert len(limits) == 2  # one round, and the one that refines
     assert limits[0] < 0 <= steps <= limits[1]
     assert evaluation.certificate.relative_gap < 1e-2
+
+
+@pytest.mark.parametrize(("load", "nu"), [(load_breast_cancer, 0.1), (load_wine, 0.05)])
+def test_a_tiny_margin_of_nu_svc_is_known(load, nu):
+    """These have margins of 1e-4 and less, below the default tol."""
+    certificate = NuSVC(nu=nu).fit(*load(return_X_y=True)).certificate_
+    assert certificate.converged
+    assert certificate.relative_gap < 1e-2
+
+
+def test_a_margin_that_is_not_known_says_to_lower_tol():
+    model = NuSVC(nu=0.5)
+    with pytest.warns(ConvergenceWarning, match="below tol, but not small beside .* lower tol"):
+        model._warn_stopped(Status.STALLED, 1e-5)
+    with pytest.warns(ConvergenceWarning, match="still above tol"):
+        model._warn_stopped(Status.STALLED, 1e-2)

@@ -1,6 +1,7 @@
 """Quadratic programmes, projected gradient, Frank-Wolfe and subgradient: the textbook's methods."""
 
 import sys
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -292,7 +293,40 @@ def test_the_lecture_s_algorithm_as_written_is_wrong():
         certificate = machine.fit(line, signs).certificate_
     assert not certificate.converged
     assert certificate.infeasibility == pytest.approx(4.0)
+    assert "violated by 4:" in certificate.claim
     assert "bound nothing" in certificate.claim
+    assert certificate.primal == pytest.approx(8.0)  # 1/2 w^2, for w = 4 and b = -3 have no loss
+    assert certificate.gap == pytest.approx(certificate.primal - certificate.dual)
+    assert certificate.relative_gap == np.inf
+    assert certificate.rounding < 1e-9
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *METHODS,
+        SMO(),
+        FrankWolfe(away_steps=False),
+        ProjectedGradient(step_size=0.01),
+        ProjectedGradient(projection="clip"),
+    ],
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_trace_s_objective_is_that_of_its_w_and_b(method, bias):
+    C = 3.0
+    machine = SVC(kernel="linear", C=C, solver=method, fit_intercept=bias, trace=True, max_iter=80)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(blobs, of_blobs)
+    trace = machine.trace_
+    values = blobs @ trace.weights().T + trace.intercepts()
+    losses = np.maximum(0.0, 1.0 - of_blobs[:, None] * values).sum(axis=0)
+    objective = 0.5 * (trace.weights() ** 2).sum(axis=1) + C * losses
+    known = slice(1, None) if isinstance(method, QuadraticProgramme) else slice(None)
+    recorded = trace.curve("objective")[known]
+    np.testing.assert_allclose(recorded, objective[known], rtol=1e-6)
+    gap = recorded - trace.curve("dual")[known]
+    np.testing.assert_allclose(trace.curve("gap")[known], gap, atol=1e-10 * C * len(blobs))
 
 
 def test_as_written_it_claims_more_than_the_optimum():
@@ -469,6 +503,11 @@ def test_strong_subgradient_steps_have_the_best_intercept():
     given = one.set_params(solver=Subgradient(0.02)).fit(blobs + 1.0, of_blobs)
     by_hand = 0.02 * of_blobs @ np.column_stack([blobs + 1.0, np.ones(40)])
     np.testing.assert_allclose(given.trace_.records[0][1].variables, by_hand)
+    several = [
+        one.set_params(solver=Subgradient(size), max_iter=9).fit(blobs, of_blobs).trace_.records[0]
+        for size in (0.02, lambda t: 0.02 / t**0.5)
+    ]
+    np.testing.assert_allclose(several[0][9].variables, several[1][9].variables)
 
 
 def test_subgradients_say_that_they_have_not_arrived():

@@ -1,6 +1,7 @@
 """The textbooks' methods that move some variables at a time: each certified, watched, stopped."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -181,6 +182,7 @@ def test_a_sub_problem_is_the_problem_with_the_others_held():
         np.testing.assert_allclose(score, problem.scores(problem.decision(moved))[index], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_any_method_may_be_inside():
     inner = Decomposition(size=40, inner=WorkingSet())
     assert SVC(solver=Chunking(size=60, inner=inner)).fit(X, y).certificate_.converged
@@ -295,6 +297,14 @@ def test_orders_differ_and_the_greatest_improvement_is_that():
     assert max(duals_) == duals_[-1]
     assert sets[0] == [0]
     assert sets[1] != sets[2]
+    steep = duals.c_svc(np.arange(2), np.ones(2), np.ones(2), bias=False)
+    run = CoordinateAscent("greatest").begin(
+        steep.over(Gram.of(np.array([[1.0], [0.1]]), Linear())), Watch()
+    )
+    run.advance(1)
+    assert run.working_set.tolist() == [1]  # the slopes are equal, and the second bends less
+    cut = coordinate_ascent(lambda x: -((x[2] - 1) ** 2), np.zeros(3), max_iter=2)
+    assert not cut.converged  # nothing has changed, but a coordinate was left out
 
 
 def test_bad_questions_of_coordinate_ascent():
@@ -333,3 +343,17 @@ def test_platt_is_told_apart_by_its_options():
     (other,), others = solve_certified(gram, [problem], Platt(random_state=1), 1e-5)
     assert other.certificate.status is Status.CONVERGED
     assert steps != others
+
+
+@pytest.mark.parametrize(
+    ("after", "moves"), [(1.2, False), (1.3, True), (0.85, False), (0.7, True)]
+)
+def test_platt_takes_no_step_that_is_a_small_part_of_its_end(monkeypatch, after, moves):
+    gram = Gram.of(X[:25], RBF(1.0))
+    problem = duals.c_svc(np.arange(25), y[:25].astype(float), np.full(25, 5.0))
+    run = Platt(eps=0.1).begin(problem.over(gram), Watch())
+    step = SimpleNamespace(before=(1.0, 1.0), after=np.array([1.0, after]))
+    monkeypatch.setattr(run, "_solved", lambda *given: step)
+    monkeypatch.setattr(run, "move", lambda pair, values: None)
+    # 0.1 (1 + after + 0.1): 0.23 and 0.24 above, 0.195 and 0.18 below
+    assert run._take_step(0, 1, np.zeros(25), np.ones(25)) is moves

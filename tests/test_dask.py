@@ -152,7 +152,7 @@ def test_answers_are_columns_of_the_frame_they_are_for(known):
 
 
 def test_several_answers_are_refused():
-    model = maxmargin.GaussianProcessRegressor().fit(X[:, :3], X[:, 3])
+    model = maxmargin.GaussianProcessRegressor(optimizer=None).fit(X[:, :3], X[:, 3])
     for kind in (as_array, lambda rows: dd.from_pandas(pd.DataFrame(rows), npartitions=2)):
         with pytest.raises(ValueError, match=r"predict\(return_std=True\) has several answers"):
             model.predict(kind(X[:, :3]), return_std=True)
@@ -164,6 +164,13 @@ def test_regression_scores_are_those_of_all_rows_with_weights():
     for weight in (np.arange(50.0), np.full(50, 0.01)):  # also where all weigh less than one row
         found = model.score(as_array(X[:, :3]), as_array(y), as_array(weight))
         assert found == pytest.approx(model.score(X[:, :3], y, weight), rel=1e-12)
+
+
+def test_accuracies_are_those_of_all_rows_with_weights():
+    weight, stump = np.arange(50.0), maxmargin.DecisionStump().fit(X, names)
+    found = stump.score(as_array(X), as_array(names), as_array(weight))
+    assert found == pytest.approx(stump.score(X, names, weight), rel=1e-12)
+    assert abs(found - stump.score(X, names)) > 1e-3
 
 
 def test_bytes_moved_are_those_of_all_that_is_inside():
@@ -185,6 +192,7 @@ def test_every_estimator_takes_collections():
                 assert hasattr(getattr(estimator, name), "_takes_collections"), (estimator, name)
 
 
+@pytest.mark.slow
 def test_models_need_no_dask_where_they_go(tmp_path):
     """And a later fit in memory forgets where an earlier one was made."""
     machines = [maxmargin.LogisticRegression(), maxmargin.SVC(warm_start=True)]
@@ -204,13 +212,17 @@ for model in pickle.load(open({str(path)!r}, "rb")):
 
 
 def test_streams_learn_partition_by_partition():
-    stream = maxmargin.LogisticRegression(lam=0.01)
-    stream.partial_fit(as_array(X), as_array(names), classes=np.unique(names))
-    alone = maxmargin.LogisticRegression(lam=0.01)
-    for rows, own in zip(pieces(X), pieces(names), strict=True):
-        if len(rows):
-            alone.partial_fit(rows, own, classes=np.unique(names))
-    np.testing.assert_allclose(stream.coef_, alone.coef_)
+    weight = np.arange(50.0) % 7
+    for given in ({}, {"sample_weight": weight}):
+        lazy = {name: as_array(value) for name, value in given.items()}
+        stream = maxmargin.LogisticRegression(lam=0.01)
+        stream.partial_fit(as_array(X), as_array(names), classes=np.unique(names), **lazy)
+        alone = maxmargin.LogisticRegression(lam=0.01)
+        for rows, own, part in zip(pieces(X), pieces(names), pieces(weight), strict=True):
+            if len(rows):
+                options = dict.fromkeys(given, part)
+                alone.partial_fit(rows, own, classes=np.unique(names), **options)
+        np.testing.assert_allclose(stream.coef_, alone.coef_)
 
 
 # -- bad input -----------------------------------------------------------------------------------

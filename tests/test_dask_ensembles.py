@@ -73,7 +73,12 @@ def assert_same_tree(one, other):
     for name in ("impurity", "weighted_n_node_samples", "value"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-8, atol=1e-9)
     np.testing.assert_array_equal(one.nodes.cuts, other.nodes.cuts)
-    np.testing.assert_allclose(one.importances(), other.importances(), rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(
+        one.compute_feature_importances(),
+        other.compute_feature_importances(),
+        rtol=1e-7,
+        atol=1e-12,
+    )
     assert one.depth == other.depth
 
 
@@ -154,6 +159,7 @@ def test_adaboost_goes_on_from_known_rounds_and_ends_at_a_perfect_one():
     assert_same(one, other, "D_", "train_errors_", "minimum_margin_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [0, 1 << 25], ids=["levels", "one worker"])
 @pytest.mark.parametrize("y", [TWO, THREE], ids=["two", "three"])
 def test_boosted_trees_are_those_of_memory(y, apart, monkeypatch):
@@ -250,6 +256,7 @@ def test_forests_on_one_worker_are_those_of_memory():
                 assert_same_tree(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*rows were drawn by every member")
 def test_forests_by_levels_are_as_good_and_do_not_depend_on_partitions(monkeypatch):
     monkeypatch.setattr(forests, "WHOLE", 0)

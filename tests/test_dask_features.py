@@ -248,7 +248,9 @@ def test_svc_on_features(iris, how, classes):
     assert type(there.certificate_) is type(here.certificate_)
     assert there.certificate_.converged
     assert there.certificate_.approximation_error == pytest.approx(
-        here.certificate_.approximation_error, abs=1e-9
+        here.certificate_.approximation_error,
+        abs=1e-9,
+        nan_ok=True,  # all rows are landmarks
     )
     assert there.certificate_.primal == pytest.approx(here.certificate_.primal, rel=3e-5)
     values = there.decision_function(rows).compute()
@@ -307,7 +309,7 @@ def test_gathered(iris, kind):
     machines = [KernelRidge(kernel="rbf"), KernelRidgeCV(kernel="rbf")]
     machines += [KernelLogisticRegression(), SchemeClassifier(LinearSVC(), multiclass="ovo")]
     if kind != "sparse":
-        machines.append(GaussianProcessRegressor())
+        machines.append(GaussianProcessRegressor(optimizer=None))
     if kind in ("frame", "polars"):
         machines.append(KernelRidge(kernel=RBF().on(["b", "a"])))
     for machine in machines:

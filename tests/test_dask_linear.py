@@ -186,10 +186,13 @@ def test_part_of_the_rows(machine, monkeypatch):
 def test_many_columns():
     """Beyond what a matrix is made for: conjugate gradients, and L-BFGS for the l1 penalty."""
     random = np.random.default_rng(2)
-    wide = sp.random_array((100, 1_520), density=0.01, rng=random, format="csr")
+    wide = sp.random_array((100, 1_520), density=0.01, random_state=random, format="csr")
     y = random.integers(0, 2, 100)
     chunks = (40, 60)
-    for machine in (LinearSVC(C=0.1), LogisticRegression(l1_ratio=1.0, C=3.0, max_iter=1000)):
+    for machine in (
+        LinearSVC(C=0.1),
+        LogisticRegression(l1_ratio=1.0, C=3.0, max_iter=1000, tol=1e-6),
+    ):
         model = clone(machine).fit(rows(wide, chunks), rows(y, chunks))
         known = clone(machine).fit(wide, y).certificate_
         assert model.certificate_.converged
@@ -256,6 +259,7 @@ def test_few_rows_and_wide_ones_are_fitted_in_one_place(machine, little, monkeyp
     assert ("gathered" in str(tall)) == bool(little)
 
 
+@pytest.mark.slow
 def test_on_a_cluster(processes):
     """Two processes: blocks are put together where they lie, and the answer is the same."""
     chunks = (200,) * 4 + (100,)

@@ -53,7 +53,9 @@ def pieces(X, y, rows=110):
 def assert_same_search(found, reference):
     assert found.cv_results_.keys() == reference.cv_results_.keys()
     for name, values in reference.cv_results_.items():
-        if name not in FIXED:
+        if name.endswith("_gap"):  # of other iterates, equally far within tol
+            np.testing.assert_allclose(found.cv_results_[name], values, atol=0.02)
+        elif name not in FIXED:
             np.testing.assert_array_equal(found.cv_results_[name], values, err_msg=name)
     assert found.best_params_ == reference.best_params_
     assert found.best_score_ == reference.best_score_
@@ -189,6 +191,7 @@ def test_collections(client, where):
         assert found.score(dX, dy) == pytest.approx(reference.score(X, y))
 
 
+@pytest.mark.slow
 def test_dataframes_of_unknown_sizes(client):
     pd = pytest.importorskip("pandas")
     X, y = load_diabetes(return_X_y=True)
@@ -248,7 +251,7 @@ def test_time_limit(client):
     X, y = breast_cancer(569)
 
     class Slow(DecisionTreeClassifier):
-        def fit(self, X, y):
+        def fit(self, X, y, check_input=True):  # named in its request for metadata
             time.sleep(4.0 if self.min_samples_leaf > 1 else 0.0)
             return super().fit(X, y)
 
@@ -265,17 +268,23 @@ def test_time_limit(client):
         spread(search, X, y)
 
 
-def test_ctrl_c(client):
+class Interrupting(SVC):
+    """Sends Ctrl-C at its twelfth fit."""
+
+    fits = 0
+
+    def fit(self, X, y, sample_weight=None):
+        Interrupting.fits += 1
+        if Interrupting.fits == 12:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        return super().fit(X, y, sample_weight)
+
+
+def test_ctrl_c(client, heard):
     X, y = breast_cancer(100)
-
-    class Slow(SVC):
-        def fit(self, X, y, sample_weight=None):
-            time.sleep(0.1)
-            return super().fit(X, y, sample_weight)
-
     grid = {"C": np.logspace(-1, 3, 40).tolist()}
-    search = maxmargin.GridSearchCV(Slow(), grid, cv=3)
-    threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    search = maxmargin.GridSearchCV(Interrupting(), grid, cv=3)
     with pytest.raises(KeyboardInterrupt, match="stopped by Ctrl-C"):
         spread(search, X, y)
     scores = search.cv_results_["split0_test_score"]

@@ -267,6 +267,7 @@ print(peak() - before, X.nbytes, rows.cluster.distribution.kept)
 """
 
 
+@pytest.mark.slow
 def test_memory_stays_within_the_budget(tmp_path):
     """200 MB of rows, a budget of 60 MB: two passes take no more than that."""
     n = 1_250_000

@@ -8,6 +8,7 @@ from scipy.optimize import LinearConstraint, minimize
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
@@ -84,6 +85,24 @@ def test_certificates_say_what_is_true(form, bias, kernel):
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_the_rounding_bounds_the_worst_errors_of_sums(form):
+    """Every value off by what a sum of so many terms may be, all in the worst direction."""
+    n = 2000
+    y = np.arange(n) % 3
+    own = np.eye(3, dtype=bool)[y]
+    start = np.where(own, 0.5, -0.25)
+    problem = DirectProblem(y, 3, np.ones(n), form == "weston_watkins", bias=False, start=start)
+    problem = problem.over(Gram.of(np.linspace(0.5, 1.0, n)[:, None], Linear()))
+    answer = solve_directly(problem, RowDescent(), Watch(max_iter=0))  # any feasible point will do
+    certificate, values = answer.certificate, answer.values
+    sizes = np.sqrt(problem.gram.diagonal)
+    error = 0.5 * np.finfo(float).eps * n * np.outer(sizes, np.abs(answer.b.T) @ sizes)
+    computed = problem.objectives(answer.b, values + np.where(own, error, -error))[1]
+    assert computed < certificate.gap <= computed + certificate.rounding
+    assert certificate.rounding < 1e-9 * certificate.primal
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_general_solver_finds_nothing_better(form):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(14, 2)), np.arange(14) % 3
@@ -118,6 +137,7 @@ def test_a_general_solver_finds_nothing_better(form):
     assert near.certificate.dual == pytest.approx(far.certificate.dual, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_large_costs_and_sets_larger_than_memory(form):
     X, y = data(load_digits)
@@ -220,6 +240,7 @@ def test_a_start_from_lower_costs(form):
     assert cold.certificate.dual <= warm.certificate.primal
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_float32_inside_reaches_any_tolerance(form):
     """Also with rows that are kept (64 features), and with values that float32 cannot hold."""
@@ -257,3 +278,21 @@ def test_no_bounds_and_no_balance():
         leave_one_out(SVC(multiclass="crammer_singer").fit(X, y))
     with pytest.raises(ValueError, match="class_weight"):
         CrammerSinger(3, balanced=True)
+
+
+def test_ill_conditioned_rows_are_solved_by_interior_points():
+    """Rows and gradients alone have not ended after two million steps."""
+    random = np.random.default_rng(0)
+    X, y = np.round(2 * random.normal(size=(57, 5))) / 2, random.integers(5, size=57)
+    model = SVC(C=1e5, kernel=RBF(0.001), multiclass="weston_watkins", max_iter=10**6)
+    assert model.fit(X, y).certificate_.converged
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_kernel_beyond_float64_ends_in_a_warning(form):
+    """Rows crawl for ever where the values hide in the rounding of a far offset."""
+    X = np.random.default_rng(0).normal(size=(12, 3)) + np.array([0.0, 3e5, 0.0])
+    model = SVC(C=5.0, kernel="poly", degree=2, gamma=1.0, multiclass=form, n_jobs=1)
+    with pytest.warns(ConvergenceWarning, match="in float64"):
+        model.fit(X, np.arange(12) % 3)
+    assert model.certificate_.status == "stalled"

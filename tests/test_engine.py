@@ -225,6 +225,7 @@ def test_ill_conditioned_problems_end_in_newton_steps(regime):
     assert evaluation.certificate.status is Status.CONVERGED
 
 
+@pytest.mark.slow
 def test_far_rows_keep_what_the_solver_found_only_where_it_cannot_matter(random):
     """Spoilt values near the margin are found out; a small error far away changes nothing."""
     n = 4000
@@ -502,6 +503,7 @@ def test_nothing_off_the_constraint_is_called_trivial():
     assert evaluation.certificate.status is Status.STALLED
 
 
+@pytest.mark.slow
 def test_seeded_smo_solves_what_it_takes_and_goes_on_where_the_seed_was():
     assert len(check_solver(SeededSMO(), 1e-5, nasty=False)) >= 10
     gram = Gram.of(X, RBF(gamma=0.5))

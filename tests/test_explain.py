@@ -2,7 +2,6 @@
 
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -243,8 +242,3 @@ def test_a_notebook_shows_it_below_the_diagram():
     with config_context(display="text"):
         assert not hasattr(machine, "_repr_html_")
         assert "text/html" not in machine._repr_mimebundle_()
-
-
-def test_the_page_runs():
-    page = (Path(__file__).parents[1] / "docs" / "explaining.md").read_text(encoding="utf-8")
-    exec(compile(re.search("```python\n(.*?)```", page, re.DOTALL)[1], "explaining.md", "exec"), {})

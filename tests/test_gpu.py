@@ -370,6 +370,41 @@ def test_predictions_stay_within_cache_size(monkeypatch):
 
 
 @needs_torch
+def test_support_vectors_are_moved_once(monkeypatch):
+    from maxmargin.backends import cuda
+
+    moved, prepare = [], cuda.Points.prepare.__func__
+
+    def counted(cls, program, data, *arguments, **options):
+        moved.append(data)
+        return prepare(cls, program, data, *arguments, **options)
+
+    model = SVC(gamma=1.0, device="cuda").fit(X, y)
+    monkeypatch.setattr(cuda.Points, "prepare", classmethod(counted))
+    first, again = model.decision_function(X), model.decision_function(X)
+    np.testing.assert_array_equal(first, again)
+    assert sum(data is model.support_vectors_ for data in moved) == 1
+    assert len(moved) == 3
+    model.support_vectors_ = model.support_vectors_ + 1.0  # others
+    assert np.abs(model.decision_function(X + 1.0) - first).max() < 1e-6
+
+
+@needs_torch
+def test_a_stopped_fit_prepares_no_data_on_the_host(monkeypatch):
+    points = RANDOM.normal(size=(600, 2))
+    labels = (points[:, 0] > 0).astype(int)
+
+    def refused(gram):
+        raise AssertionError("the host was asked for")
+
+    monkeypatch.setattr(DeviceGram, "host", property(refused))
+    monkeypatch.setattr(parallel_sets, "_TOGETHER", 500)  # more are solved in stages
+    with pytest.warns(ConvergenceWarning):
+        model = SVC(device="cuda", callback=lambda progress: True).fit(points, labels)
+    assert str(model.certificate_.status) == "interrupted"
+
+
+@needs_torch
 def test_a_feature_map_runs_once():
     calls = []
 

@@ -42,6 +42,7 @@ def _programme(groups, m):
     return A @ A.T, random.normal(size=m), b, lower, upper, member
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tile", [512, 64])  # one tile of a factor, and several
 @pytest.mark.parametrize("groups", [0, 1, 2])
 @pytest.mark.parametrize("library", ["numpy", "torch"])
@@ -113,6 +114,7 @@ def test_a_stop_is_heard_between_tiles(monkeypatch):
         interior_point.minimise(*_programme(1, 200), 1e-6, Workers(1, stopped))
 
 
+@pytest.mark.slow
 def test_the_cpu_does_without_torch():
     code = "import maxmargin.solvers.dual.near_level, sys; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -184,6 +186,7 @@ def test_newton_leaves_what_it_cannot_do():
         np.testing.assert_array_equal(alpha, start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "solver"), [(400, "SMO"), (1100, "engine")])
 def test_what_crawls_is_finished_by_newton(monkeypatch, n, solver):
     """A kernel of rank 70 with values of 1e8: steps of two get nowhere."""
@@ -263,6 +266,7 @@ def test_outlying_rows_do_not_take_every_step():
     assert after(2, False).beta[np.argmax(gain)] == one.beta[np.argmax(gain)]
 
 
+@pytest.mark.slow
 def test_float32_that_leads_astray_is_left_early(monkeypatch):
     """Of rank 15 or so, with C=1e5: what float32 takes for the optimum is 1e5 times off."""
     random = np.random.default_rng(0)
@@ -274,6 +278,7 @@ def test_float32_that_leads_astray_is_left_early(monkeypatch):
     assert 2 * model.n_iter_[0] < clone(model).fit(points, labels).n_iter_[0]
 
 
+@pytest.mark.slow
 def test_a_hopeless_problem_is_given_up(monkeypatch):
     """Kernel values of 1e27 beside those of 1: float64 knows no optimum, and says so in time."""
     monkeypatch.setattr(near_level, "_HOPELESS", 1e8)
@@ -292,6 +297,7 @@ def test_a_hopeless_problem_is_given_up(monkeypatch):
         assert soon.n_iter_[0] < model.fit(points, labels).n_iter_[0]
 
 
+@pytest.mark.slow
 def test_hulls_too_near_for_float64_are_given_up_in_time(monkeypatch):
     """Neither Newton's steps nor many of two can tell a distance below the rounding of the scores.
 
@@ -313,6 +319,7 @@ def test_hulls_too_near_for_float64_are_given_up_in_time(monkeypatch):
     assert steps[0] < 0.8 * steps[1]
 
 
+@pytest.mark.slow
 def test_smo_goes_the_same_way_in_slices_of_any_length(monkeypatch):
     """How many steps a slice of time holds decides nothing: not even when they crawl."""
     points, rule = _crowd(300)

@@ -20,6 +20,9 @@ from maxmargin.backends import cpu
 from maxmargin.gram.matrices import Matrices
 from maxmargin.kernels import (
     RBF,
+    AdditiveChi2,
+    Chi2,
+    ExpSineSquared,
     FunctionKernel,
     Kernel,
     Laplacian,
@@ -99,6 +102,15 @@ EXAMPLES = [
     Matern(),
     Matern(0.7, 2.5),
     RationalQuadratic(1.3, 0.7),
+    RationalQuadratic() ** 0.5,
+    RBF(length_scale=1.5),
+    Matern(0.7, 3.5),
+    Matern(1.2, 0.8),
+    Matern(1.2, np.inf),
+    ExpSineSquared(0.8, 1.7),
+    Chi2(0.3).after(np.abs),
+    AdditiveChi2().after(np.abs),
+    Polynomial(2.5).after(np.abs),
     RBF(0.3).stretched([1.0, 2.0, 0.5, 0.0, -1.0]),
     (Matern().stretched() + Linear().stretched([1.0, 2.0])).on([0, 3]),
 ]
@@ -136,6 +148,12 @@ def test_every_public_kernel_is_among_the_examples():
         (Matern(1.5, 0.5), processes.Matern(1.5, nu=0.5)),
         (Matern(1.5, 1.5), processes.Matern(1.5, nu=1.5)),
         (Matern(1.5, 2.5), processes.Matern(1.5, nu=2.5)),
+        (Matern(1.5, 3.5), processes.Matern(1.5, nu=3.5)),
+        (Matern(1.5, 0.3), processes.Matern(1.5, nu=0.3)),
+        (Matern(1.5, 11.2), processes.Matern(1.5, nu=11.2)),
+        (Matern(1.5, np.inf), processes.RBF(1.5)),
+        (RBF(length_scale=1.5), processes.RBF(1.5)),
+        (ExpSineSquared(1.5, 0.7), processes.ExpSineSquared(1.5, 0.7)),
         (RationalQuadratic(1.5, 0.7), processes.RationalQuadratic(1.5, 0.7)),
         (RBF(0.5).stretched(STRETCH), processes.RBF(1 / STRETCH)),
     ],
@@ -154,7 +172,7 @@ def test_mostly_empty_rows_are_compared_as_full_ones_are(kernel, width):
         pytest.skip("distances look at every column")
     random = np.random.default_rng(0)
     columns = np.sort(random.choice(width, 40, replace=False))
-    data = sp.random_array((70, 40), density=0.06, rng=random, format="csr")
+    data = sp.random_array((70, 40), density=0.06, random_state=random, format="csr")
     wide = sp.csr_array((data.data, columns[data.indices], data.indptr), shape=(70, width))
     K = kernel(data.toarray())
     np.testing.assert_allclose(kernel(wide), K, rtol=1e-12, atol=1e-14)
@@ -290,15 +308,14 @@ def test_resolved_parameters_are_scikit_learns():
         lambda: RBF(sigma=0.0),
         lambda: RBF(gamma=np.nan),
         lambda: Laplacian(-1.0),
-        lambda: Polynomial(2.5),
+        lambda: Polynomial(np.nan),
         lambda: Polynomial(-1),
         lambda: Polynomial(coef0=np.inf),
         lambda: Sigmoid("wide"),
         lambda: Linear() ** -1,
-        lambda: Linear() ** 0.5,
         lambda: Linear().polynomial([]),
         lambda: Linear().polynomial([np.nan]),
-        lambda: Matern(nu=2.0),
+        lambda: Matern(nu=0.0),
         lambda: Matern(0.0),
         lambda: RationalQuadratic(alpha=-1.0),
     ],
@@ -390,10 +407,12 @@ def test_names_of_parameters_are_short():
         "k1__constant": 0.5,
         "k1__gamma": 0.1,
         "k1__sigma": None,
+        "k1__length_scale": None,
         "k3__k1__constant": 2.0,
         "k3__k1__columns": [0],
         "k3__k1__gamma": 0.2,
         "k3__k1__sigma": None,
+        "k3__k1__length_scale": None,
         "k3__k2__degree": 3,
         "k3__k2__coef0": 1.0,
         "k3__k2__gamma": 1.0,
@@ -403,7 +422,8 @@ def test_names_of_parameters_are_short():
         assert clone(k).set_params(**{key: value}) == k
     k.set_params(k3__k1__gamma=5.0, k1__gamma=6.0)
     assert str(k) == (
-        "0.5 * RBF(gamma=6.0) + Linear() + (RBF(gamma=5.0).on([0]) + 2) * Polynomial() * Linear()"
+        "0.5 * RBF(gamma=6.0) + Linear() + (RBF(gamma=5.0).on([0]) + 2) * Polynomial(degree=3)"
+        " * Linear()"
     )
     twice = 2.0 * (Linear() + 1.0)  # the same name twice: the inner one in full
     assert twice.get_params()["kernel__constant"] == 1.0

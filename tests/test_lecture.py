@@ -1,8 +1,5 @@
 """The lecture's worked facts, as tests."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_blobs
@@ -141,12 +138,3 @@ def test_a_fictional_one_in_every_example_is_not_a_bias():
     free = SVC(kernel="linear", tol=1e-8).fit(X, y)
     punished = SVC(kernel=Linear() + 1, fit_intercept=False, tol=1e-8).fit(X, y)
     assert np.abs(free.decision_function(X) - punished.decision_function(X)).max() > 0.01
-
-
-def test_the_page_on_choosing_prints_what_it_says(capsys):
-    page = (Path(__file__).parents[1] / "docs" / "choosing.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n([^`]*?)```\n\n```text\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 3
-    for code, expected in blocks:
-        exec(code, {})
-        assert capsys.readouterr().out == expected

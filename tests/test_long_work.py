@@ -188,6 +188,7 @@ FIT = """
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_a_usable_model_and_is_raised():
     process = run(
         FIT
@@ -292,6 +293,7 @@ def test_a_warning_that_is_an_error_does_not_hide_ctrl_c():
             SVC(**SLOW, callback=CtrlC()).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 def test_a_killed_fit_goes_on_from_its_checkpoint(tmp_path):
     path = tmp_path / "fit.npz"
@@ -393,6 +395,16 @@ def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_fit(tmp_path, mon
         model.fit(X, y)
     assert model.certificate_.converged
     assert len(said) == 1
+    assert not list(tmp_path.iterdir())  # nor half a file
+
+
+def test_what_a_killed_process_left_half_written_goes(tmp_path):
+    path = tmp_path / "fit.npz"
+    checkpoint = Checkpoint(path, X, None, [duals.one_class(np.arange(3), np.ones(3), 0.5)])
+    checkpoint.write(checkpoint.betas)
+    path.with_name("fit.npz.tmp").write_bytes(b"half")
+    checkpoint.remove()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_checkpoint_knows_costs_and_weights(tmp_path):
@@ -530,11 +542,13 @@ def test_a_bar_is_full_only_at_the_end_and_cuts_no_number(capsys):
 def test_whoever_watches_says_how_it_ended(capsys):
     with watched(1e-9, None, verbose=True) as monitor:
         assert monitor.stopped() is Status.TIME_LIMIT
+    stopped = "".join(capsys.readouterr())
+    assert "100%" not in stopped
     with watched(None, None, verbose=True) as monitor:
         monitor.end("mine", whole=True)
     with pytest.raises(ZeroDivisionError), watched(None, None, verbose=True):
         _ = 1 / 0
-    shown = "".join(capsys.readouterr())
+    shown = stopped + "".join(capsys.readouterr())
     assert [word in shown for word in ("time_limit", "mine", "failed")] == [True] * 3
 
 

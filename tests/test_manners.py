@@ -1,13 +1,9 @@
 """scikit-learn's manners: search, pipelines, data frames, persistence."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import skops.io
-from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -60,23 +56,6 @@ def test_float32_stays_float32():
     model = SVC().fit(X.astype(np.float32), y)
     assert model.support_vectors_.dtype == np.float32
     assert model.decision_function(X.astype(np.float32)).dtype == np.float64
-
-
-@pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: type(machine).__name__)
-def test_a_fitted_machine_survives_pickle_clone_and_skops(machine):
-    model = clone(machine).fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert str(again.certificate_) == str(model.certificate_)
-    assert again.certificate_.status is model.certificate_.status
-    dumped = skops.io.dumps(model)
-    untrusted = skops.io.get_untrusted_types(data=dumped)
-    assert all(name.startswith("maxmargin.") for name in untrusted)
-    loaded = skops.io.loads(dumped, trusted=untrusted)
-    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
-    assert str(loaded.certificate_) == str(model.certificate_)
-    assert clone(model).get_params().keys() == model.get_params().keys()
-    assert not hasattr(clone(model), "certificate_")
 
 
 def test_sklearn_parameters_are_all_there():

@@ -9,7 +9,6 @@ from scipy.optimize import check_grad
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import Trace, losses
 from maxmargin.linear.mce import MCEClassifier, SmoothedError
@@ -22,29 +21,6 @@ from maxmargin.solvers import GradientDescent, StochasticDescent
 from maxmargin.solvers.risk.walk import slopes
 
 SOLVERS = ["lbfgs", "gradient_descent", "sgd"]
-WEIGHTS = (
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-)
-
-
-def expected_failures(estimator):
-    shuffled = "rows come in random order: one of weight two is not two rows of weight one"
-    return dict.fromkeys(WEIGHTS, shuffled) if estimator.solver == "sgd" else {}
-
-
-@parametrize_with_checks(
-    [
-        MCEClassifier(random_state=0),
-        MCEClassifier(alpha=1e-3, n_restarts=1, random_state=0),
-        MCEClassifier(solver="gradient_descent", n_restarts=1, random_state=0),
-        MCEClassifier(solver="sgd", n_restarts=1, random_state=0),
-    ],
-    expected_failed_checks=expected_failures,
-)
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture

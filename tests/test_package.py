@@ -4,14 +4,17 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import maxmargin
+from maxmargin.aliases import PATHS, _scikit_learn
 
 ROOT = Path(maxmargin.__file__).parent
 LAYERS = [
+    {"aliases"},
     {"backends", "memory"},
     {"kernels", "losses", "solution"},
     {"gram"},
@@ -27,9 +30,10 @@ LAYERS = [
     {"linear"},
     {"kernel_methods", "svm"},
     {"ensemble"},
-    {"plotting", "testing"},
+    {"plotting"},
     {"selection"},
-    {"dask"},
+    {"dask", "testing"},
+    {*PATHS} - {"ensemble", "multiclass", "svm"},
     {"cli"},
     {"__main__"},
 ]
@@ -88,6 +92,7 @@ assert not {"torch", "matplotlib", "dask"} & set(sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_nothing_need_be_writable():
     """Numba finds no folder for its cache: all is compiled, even where warnings are errors."""
     code = """
@@ -107,6 +112,7 @@ assert model.predict([[2.0]]) == [1]
     assert done.stderr.count(b"NUMBA_CACHE_DIR") == 1
 
 
+@pytest.mark.slow
 def test_what_another_version_has_compiled_is_no_obstacle(tmp_path):
     """The files of an upgrade's predecessor name types that are no longer there."""
     source = """
@@ -134,3 +140,26 @@ def test_public_names():
     assert (ROOT / "py.typed").exists()
     with pytest.raises(AttributeError, match="nothing"):
         _ = maxmargin.nothing
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_scikit_learn_import_paths(path):
+    """Every estimator that has the name of one of scikit-learn's is found at its path there."""
+    ours = import_module(f"maxmargin.{path}")
+    theirs = _scikit_learn(path)
+    shared = [name for name in maxmargin.__all__ if isinstance(getattr(theirs, name, None), type)]
+    assert sorted(n for n in PATHS[path] if isinstance(getattr(ours, n), type)) == sorted(shared)
+    for name in shared:
+        assert getattr(ours, name) is getattr(maxmargin, name)
+        assert name in dir(ours)
+    assert set(shared) <= set(ours.__all__)
+    missing = next(name for name in dir(theirs) if name[0] != "_" and name not in ours.__all__)
+    with pytest.raises(ImportError, match=f"no {missing}: import it from sklearn.{path}"):
+        exec(f"from maxmargin.{path} import {missing}")
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = ours.nothing
+
+
+def test_modules_that_are_scikit_learns_alone():
+    with pytest.raises(ImportError, match="no preprocessing: import it from sklearn"):
+        from maxmargin import preprocessing  # noqa: F401

@@ -537,6 +537,8 @@ def test_margins_of_one_of_several_machines(petals, ax):
     slack = model.slack_[2][y > 0]
     np.testing.assert_allclose(np.maximum(0, 1 - display.margins["training"]), slack, atol=2e-3)
     assert ax.get_title().endswith("1 against 2")
+    margins = display.margins["training"]
+    assert (margins[np.abs(margins - 1) <= model.tol] == 1).sum() > 1  # on the edge, not inside
     with pytest.raises(ValueError, match="choose one with task="):
         plot_margins(model, X, y, ax=ax)
 
@@ -591,6 +593,8 @@ def test_reliability_from_predictions(moons, ax):
     inside = (p[:, 1] >= 0.25) & (p[:, 1] < 0.5)
     assert curve.counts[1] == inside.sum()
     assert curve.share[1] == pytest.approx(y[1::2][inside].mean())
+    off = np.abs(curve.share - curve.said)
+    assert curve.error == pytest.approx(np.average(off, weights=curve.counts[curve.counts > 0]))
     assert (curve.low <= curve.share).all()
     assert (curve.share <= curve.high).all()
 
@@ -719,6 +723,7 @@ def test_the_disc_is_cut_out_by_a_plane():
 # -- the contract --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_display_can_be_drawn_again_and_has_a_short_way(moons, petals):
     """``plot`` returns the display, on the axes that it is given, and on new ones; so do others."""
     import matplotlib as mpl
@@ -763,17 +768,28 @@ def test_every_display_can_be_drawn_again_and_has_a_short_way(moons, petals):
             np.ravel(np.array(drawn, dtype=object))[0].get_title()
             == np.ravel(np.array(first, dtype=object))[0].get_title()
         )
+        assert not legends_of(display.plot(legend=False).ax_)
+        if legends_of(first):
+            assert not legends_of(short(*data, **options, legend=False))
         plt.close("all")
 
 
-def test_the_examples_of_the_page_run(capsys):
-    import matplotlib.pyplot as plt
+def legends_of(axes):
+    panels = np.ravel(np.array(axes, dtype=object))
+    found = [panel.get_legend() for panel in panels if panel.get_legend() is not None]
+    return [*found, *panels[0].figure.legends]
 
+
+def test_a_picture_without_a_legend(moons):
+    X, y = moons
+    ax = Figure().subplots()
+    own = ax.figure.legend([], [])
+    assert len(legends_of(plot_street(SVC().fit(X, y), X, y, ax, **COARSE))) == 2
+    ax.clear()
+    assert legends_of(plot_street(SVC().fit(X, y), X, y, ax, **COARSE, legend=False)) == [own]
+
+
+def test_the_page_lists_every_picture():
     page = (Path(__file__).parents[1] / "docs" / "pictures.md").read_text(encoding="utf-8")
     names = {name for name in maxmargin.plotting.__all__ if name.startswith("plot_")}
-    assert names <= set(re.findall(r"plot_\w+", page)), "the page lists every picture"
-    known: dict = {}
-    for example in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
-        exec(compile(example, "pictures.md", "exec"), known)
-        plt.close("all")
-    assert "free" in capsys.readouterr().out
+    assert names <= set(re.findall(r"plot_\w+", page))

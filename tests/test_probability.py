@@ -135,7 +135,9 @@ def test_sigmoids_isotonic_steps_and_scales_are_optimal(random):
     np.testing.assert_allclose(
         rising.probabilities(at[:, None])[:, 1], theirs.predict(at), atol=1e-6
     )
-    scale = calibrated("temperature", scheme, known, y).scale
+    tempered = calibrated("temperature", scheme, known, y)
+    scale, odds = tempered.scale, tempered.probabilities(at[:, None])
+    np.testing.assert_allclose(np.log(odds[:, 1] / odds[:, 0]), scale * at, atol=1e-9)
 
     def loss(s):
         return weight @ np.logaddexp(0, -s * side * value)
@@ -145,6 +147,7 @@ def test_sigmoids_isotonic_steps_and_scales_are_optimal(random):
     values = random.normal(size=(400, 3))
     own = (values + 0.7 * random.gumbel(size=(400, 3))).argmax(axis=1)
     codes = three.code[:, own]
+    weight = np.where(own == values.argmax(axis=1), 1.0, 3.0)
     known = [Values(v, c, weight) for v, c in zip(values.T, codes, strict=True)]
     found = calibrated("temperature", three, known, own)
 

@@ -11,7 +11,6 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import SVC, SVCSearchCV
 from maxmargin.multiclass import (
@@ -113,7 +112,11 @@ def test_the_lectures_code():
     } - {(1, 1, 1, 1, 1)}
     distances = [(words[i] != words[j]).sum() for i, j in combinations(range(5), 2)]
     assert set(distances) == {8}
-    assert (scheme.row_distance, scheme.errors_mended) == (8.0, 3)
+    assert (scheme.row_distance, scheme.errors_mended) == (8.0, 0)
+    assert ErrorCorrectingCode(5, decoding="hamming").errors_mended == 3
+    values = np.where(np.arange(15) == 0, -14.0, 1.0) * words[0]  # one value far on a wrong side
+    assert scheme.decode(values[None]) != [0]
+    assert ErrorCorrectingCode(5, decoding="hamming").decode(values[None]) == [0]
 
 
 @pytest.mark.parametrize(
@@ -176,6 +179,7 @@ def test_codes_that_will_not_do(options, message):
         _ = ErrorCorrectingCode(4, **options).code
     with pytest.raises(ValueError, match=r"16,383|kind"):
         _ = ErrorCorrectingCode(15, "exhaustive").code
+    assert len(ErrorCorrectingCode(4, "dense", n_tasks=7).code) == 7  # all that there are
 
 
 # -- machines ----------------------------------------------------------------------------------
@@ -233,21 +237,23 @@ def test_balanced_tasks_weigh_both_sides_alike():
     alone = SVC(kernel="linear", class_weight="balanced", tol=1e-6).fit(X, labels)
     tight = SVC(kernel="linear", multiclass=OneVsRest(3, balanced=True), tol=1e-6).fit(X, y)
     np.testing.assert_allclose(tight.coef_[1], alone.coef_[0], atol=1e-4)
+    linear = SVC(kernel="linear", tol=1e-6)
+    around = SchemeClassifier(linear, multiclass=OneVsRest(3, balanced=True)).fit(X, y)
+    np.testing.assert_allclose(around.estimators_[1].coef_[0], alone.coef_[0], atol=1e-4)
 
 
 # -- any classifier ----------------------------------------------------------------------------
 
 
-@parametrize_with_checks(
-    [
-        SchemeClassifier(LogisticRegression(), multiclass="dag"),
-        SchemeClassifier(GaussianNB(), multiclass=OneVsRest),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
+def test_a_scheme_around_probabilities():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[50:], y[50:]
+    model, alone = SchemeClassifier(GaussianNB()).fit(X, y), GaussianNB().fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+    np.testing.assert_allclose(model.decision_function(X), 2 * alone.predict_proba(X)[:, 1] - 1)
 
 
+@pytest.mark.slow
 def test_schemes_around_any_classifier():
     X, y = digits()
     theirs = OneVsRestClassifier(LogisticRegression()).fit(X, y)

@@ -3,9 +3,7 @@
 import gzip
 import itertools
 import pickle
-import re
 from math import comb, exp
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -734,12 +732,6 @@ def test_new_sequences_must_be_like_the_old():
     table = SVC(kernel=Spectrum(2).on(0)).fit(table, np.arange(24) % 2)
     with pytest.raises(ValueError, match="features"):
         table.predict(DNA)
-
-
-def test_the_page_on_sequences_runs():
-    page = (Path(__file__).parents[1] / "docs" / "sequences.md").read_text()
-    code = "".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL))
-    exec(compile(code, "docs/sequences.md", "exec"), {})
 
 
 def test_fasta(tmp_path):

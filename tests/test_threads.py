@@ -6,11 +6,18 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from contracts.common import count_calls
+from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import make_classification
 
+import maxmargin
 from maxmargin import SVC, SVR, LinearSVC, LogisticRegression
-from maxmargin.backends.threads import _blas_libraries, on_one_blas_thread, thread_count
+from maxmargin.backends.threads import (
+    _blas_libraries,
+    around_fit,
+    on_one_blas_thread,
+    thread_count,
+)
 
 X, y = make_classification(1200, 20, flip_y=0.1, random_state=0)
 
@@ -107,3 +114,41 @@ def test_a_child_forked_during_a_fit_of_another_thread_starts_afresh():
     thread.join()
     assert os.waitstatus_to_exitcode(status) == 0
     assert blas_threads() == before
+
+
+ESTIMATORS = [
+    cls
+    for cls in (getattr(maxmargin, name) for name in maxmargin.__all__)
+    if isinstance(cls, type) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
+]
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
+def test_every_fit_holds_blas_to_one_thread(cls):
+    before, count = blas_threads(), thread_count(None)
+
+    class Probe(cls):
+        def __init__(self):
+            pass
+
+        def fit(self, inner=None):
+            self.seen = blas_threads(), thread_count(None)
+            return self if inner is None else inner.fit()
+
+    outer = Probe()
+    nested = outer.fit(Probe())
+    assert outer.seen == ([1] * len(before), count)  # its own threads may be as many as before
+    assert nested.seen == ([1] * len(before), 1)
+    assert blas_threads() == before
+    assert thread_count(None) == count
+
+
+def test_ctrl_c_anywhere_leaves_blas_as_it_was(heard):
+    """Between any two calls of entering and leaving, too: later fits would be slow for ever."""
+    before, count = blas_threads(), thread_count(None)
+    calls = count_calls(around_fit(blas_threads))
+    for moment in range(1, calls + 1):
+        with pytest.raises(KeyboardInterrupt):
+            count_calls(around_fit(blas_threads), interrupt_at=moment)
+        assert blas_threads() == before
+        assert thread_count(None) == count

@@ -22,8 +22,9 @@ print(f"{model.status_} after {model.n_updates_} mistakes in {model.n_iter_} pas
 # they are bold. The others could be taken out, and the line would be the same.
 
 walk = PerceptronDisplay.from_estimator(model, X, y)
-used = model.dual_coef_[0] > 0
-print(f"{used.sum()} of {len(X)} examples make w: alpha = {model.dual_coef_[0][used]}")
+alpha = abs(model.dual_coef_[0])
+used = alpha > 0
+print(f"{used.sum()} of {len(X)} examples make w: alpha = {alpha[used]}")
 
 # %%
 # On the way there the line is not always a better one than before: an update mends one example and

@@ -70,6 +70,7 @@ def refuse_unusable(X: Any) -> None:
     refuse_corrupt(X)
     refuse_twin_columns(X)
     dtypes = [X.dtype] if hasattr(X, "dtype") else list(getattr(X, "dtypes", ()))
+    dtypes += getattr(getattr(X, "schema", None), "types", ())  # of a table of pyarrow
     for dtype in dtypes:
         numpys = isinstance(dtype, np.dtype)
         if dtype.kind in "mM" if numpys else str(dtype).lower().startswith(_TEMPORAL):
@@ -89,7 +90,7 @@ def refuse_twin_columns(X: Any) -> None:
     ...
     ValueError: X has several columns of the same name, 'width' (2 times), ...
     """
-    columns = getattr(X, "columns", None)
+    columns = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow's are columns
     if columns is None or len(set(columns)) == len(columns):
         return
     twins = [f"{name!r} ({count} times)" for name, count in Counter(columns).items() if count > 1]

@@ -171,8 +171,46 @@ class OnRows:
         return solve_all
 
 
+class Blocks:
+    """A matrix for each of several equal blocks of variables; NumPy's arrays only.
+
+    Parameters
+    ----------
+    H : float64 array (n, n)
+        Positive semidefinite.
+    count : int
+        Blocks.
+    """
+
+    def __init__(self, H: np.ndarray, count: int, workers: Workers = ALONE) -> None:
+        self.H, self.count, self.workers = H, count, workers
+        self.parts = [Dense(H, workers) for _ in range(count)]
+
+    def __matmul__(self, x: np.ndarray) -> np.ndarray:
+        return (x.reshape(self.count, -1) @ self.H).ravel()
+
+    def diagonal(self) -> np.ndarray:
+        """Diagonal of the matrix of all variables."""
+        return np.tile(self.H.diagonal(), self.count)
+
+    def factorised(self, diagonal: np.ndarray) -> Solve | None:
+        """Return what solves with the matrix of all variables and a diagonal added."""
+        each = diagonal.reshape(self.count, -1)
+        solves = [part.factorised(own) for part, own in zip(self.parts, each, strict=True)]
+        if any(solve is None for solve in solves):
+            return None
+
+        def solve_all(right: np.ndarray) -> np.ndarray:
+            parts = right.reshape(self.count, -1, right.shape[1])
+            return np.concatenate(
+                [solve(part) for solve, part in zip(solves, parts, strict=True) if solve]
+            )
+
+        return solve_all
+
+
 def minimise(
-    H: Array | LowRank | OnRows,
+    H: Array | LowRank | OnRows | Blocks,
     v: Array,
     b: Array,
     lower: Array,
@@ -185,7 +223,7 @@ def minimise(
 
     Parameters
     ----------
-    H : float64 array (m, m), LowRank or OnRows
+    H : float64 array (m, m), LowRank, OnRows or Blocks
         Positive semidefinite. Where a factorisation shows that it is not, the answer is None.
     v : float64 array (m,)
         Negative gradient at b.
@@ -199,7 +237,7 @@ def minimise(
         Threads for the factorisations on the CPU, asked between tiles whether to stop.
     """
     xp = _library(v)
-    curvature = H if isinstance(H, LowRank | OnRows) else Dense(H, workers)
+    curvature = H if isinstance(H, LowRank | OnRows | Blocks) else Dense(H, workers)
     width = upper - lower
     count = xp.clip(member.sum(0), 1, None)
     # away from the walls, but not so far that the scores change by more than they differ now
@@ -239,7 +277,10 @@ def minimise(
         solve = curvature.factorised(z / s + w / t)
         if solve is None:
             return None
-        way = _direction(solve, member, sums - member.T @ x, v - member @ level, slacks)
+        try:
+            way = _direction(solve, member, sums - member.T @ x, v - member @ level, slacks)
+        except np.linalg.LinAlgError:  # constraints that are dependent but for rounding
+            return None
         step = way.length * way.x
         x = xp.clip(x + step, lower + closest, upper - closest)
         v = v - H @ step
@@ -334,17 +375,22 @@ def _turn(member: Array) -> Array:
     """Return what makes two groups their sum and their difference; symmetric.
 
     A kernel of nearly constant values is stiff along one of the two alone, and 1e16 times softer
-    along the other: of the groups themselves, the softer part would be lost.
+    along the other: of the groups themselves, the softer part would be lost. More groups stay.
     """
-    turn = _library(member).ones_like(member[: member.shape[1]])
+    groups = member.shape[1]
+    if groups > 2:
+        return np.eye(groups)
+    turn = _library(member).ones_like(member[:groups])
     turn[1:, 1:] = -1.0
     return turn
 
 
 def _inverse(matrix: Array) -> Array:
-    """Inverse of a matrix of no, one or two rows, without leaving the device."""
+    """Inverse of a matrix, of no, one or two rows without leaving the device."""
     if len(matrix) < 2:
         return 1.0 / matrix
+    if len(matrix) > 2:
+        return np.linalg.inv(matrix)
     xp = _library(matrix)
     (a, b), (c, d) = matrix
     return xp.stack([xp.stack([d, -b]), xp.stack([-c, a])]) / (a * d - b * c)

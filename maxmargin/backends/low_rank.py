@@ -107,12 +107,14 @@ class PivotedCholesky:
     def grow(self, tolerance: float, most: int) -> bool:
         """Add columns until each diagonal value is there to a tolerance relative to itself.
 
-        At most so many in all; returns whether that was enough.
+        At most so many in all; returns whether that was enough. The pivot is the largest rest
+        relative to its diagonal value: the rounding of a column grows with the root of its inverse.
         """
+        size = np.where(self.diagonal > 0, self.diagonal, 1.0)
         while True:
-            wanting = np.where(self.rest > tolerance * self.diagonal, self.rest, 0.0)
-            pivot = int(np.argmax(wanting))
-            if not wanting[pivot] > 0:
+            share = self.rest / size
+            pivot = int(np.argmax(share))
+            if not share[pivot] > tolerance:
                 return True
             if self.rank >= most:
                 return False

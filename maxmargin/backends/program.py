@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 PUSH, SCALE, SHIFT, ADD, MULTIPLY, POWER, POLYNOMIAL, EXP, TANH, FACTOR, SQRT, LOG1P = range(12)
+SIN, MATERN, LOG = 12, 13, 14
 
 _LARGEST_EXPONENT = 709.0  # of a finite exponential
 
@@ -124,9 +125,14 @@ class Program:
         """Replace the two topmost values by their product."""
         self._emit(MULTIPLY)
 
-    def power(self, exponent: int) -> None:
-        """Raise the top of the stack to a non-negative whole power."""
-        self._emit(POWER, int(exponent))
+    def power(self, exponent: float) -> None:
+        """Raise the top of the stack to a power; one that is not whole, only if it is positive."""
+        if exponent == int(exponent):
+            self._emit(POWER, int(exponent))
+            return
+        self._emit(LOG)
+        self.scale(float(exponent))
+        self.exp()
 
     def polynomial(self, coefficients: list[float]) -> None:
         """Replace the top t by ``sum_k coefficients[k] * t**k``."""
@@ -148,6 +154,17 @@ class Program:
     def log1p(self) -> None:
         """Replace the top t of the stack by ``log(1 + t)``."""
         self._emit(LOG1P)
+
+    def sin(self) -> None:
+        """Replace the top of the stack by its sine."""
+        self._emit(SIN)
+
+    def matern(self, nu: float) -> None:
+        """Replace the top r of the stack by ``2^(1 - nu) / Gamma(nu) t^nu K_nu(t)``, t = sqrt(r).
+
+        K_nu is the modified Bessel function of the second kind.
+        """
+        self._emit(MATERN, constant=nu)
 
     def factor(self, function: Callable[[Any], Any], view: View = ()) -> None:
         """Multiply the top of the stack by ``function`` at both points."""
@@ -209,6 +226,8 @@ class Program:
             return "calls a Python function, which a GPU cannot run"
         if any(primitive.function.features is None for primitive in self._of_strings):
             return "is a recursion over two strings, which runs on the CPU"
+        if any(step[0] == MATERN for step in self.code):
+            return "has a Bessel function, which is computed on the CPU"
         return None
 
     @property

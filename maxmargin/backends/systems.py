@@ -28,6 +28,8 @@ def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     >>> solved(np.diag([1e12, 1e-12]), np.array([1e12, 1e-12]))
     array([1., 1.])
     """
+    if not len(right):  # LAPACK refuses
+        return np.zeros(0)
     size = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     size[size == 0] = 1.0
     scaled, ridge = matrix / np.outer(size, size), _RIDGE

@@ -51,46 +51,69 @@ def _set(library: Any, count: int) -> None:
 
 
 class _BlasLimit:
-    """BLAS at one thread from the first who wants it to the last: several fits may overlap.
+    """BLAS at one thread while any thread of the process is inside: several fits may overlap.
 
     Most libraries have one number for the whole process; those that have one for each thread are
     limited in every thread that enters, and in the threads of our own pools.
+
+    Ctrl-C may come between any two calls, also while the limit is set or taken back. What is kept
+    is therefore a state that can be restored twice, not a count that has to be paired.
     """
 
     def __init__(self) -> None:
-        self.lock, self.holders = threading.RLock(), 0
+        self.lock, self.holders = threading.RLock(), set[int]()  # threads that are inside
         self.before: list[int] = []  # threads for the whole process, while there are holders
         self.own = threading.local()
 
-    def __enter__(self) -> None:
-        depth = self._depth()
-        if not depth:
-            with self.lock:
-                if not self.holders:
-                    self.before = _limited(_blas_libraries(per_thread=False))
-                self.holders += 1
-            self.own.before = _limited(_blas_libraries(per_thread=True))
-        self.own.depth = depth + 1
+    def call(self, function: Callable[[], Any], is_fit: bool) -> Any:
+        """Call a function inside the limit.
 
-    def __exit__(self, *error: Any) -> None:
-        self.own.depth -= 1
-        if self.own.depth:
-            return
-        _restored(_blas_libraries(per_thread=True), self.own.before)
+        What it calls gets one thread of our own, too. A fit may use as many as before, unless it
+        is inside of another: the work is shared out there.
+        """
+        held, depth = self._held(), self._depth()
+        try:
+            if not held:
+                self._hold()
+            self.own.depth = depth + (held or not is_fit)
+            return function()
+        finally:
+            try:
+                self._restore(held, depth)
+            except KeyboardInterrupt:
+                self._restore(held, depth)
+                raise
+
+    def _hold(self) -> None:
+        shared, per_thread = (_blas_libraries(per_thread=each) for each in (False, True))
+        self.own.before = [library.num_threads for library in per_thread]
         with self.lock:
-            self.holders -= 1
             if not self.holders:
-                _restored(_blas_libraries(per_thread=False), self.before)
+                self.before = [library.num_threads for library in shared]
+            self.holders.add(threading.get_ident())
+            _limit(shared)
+        _limit(per_thread)
+
+    def _restore(self, held: bool, depth: int) -> None:
+        self.own.depth = depth
+        if held or not self._held():
+            return
+        _set_all(_blas_libraries(per_thread=True), self.own.before)
+        with self.lock:
+            if len(self.holders) == 1:
+                _set_all(_blas_libraries(per_thread=False), self.before)
+            self.holders.discard(threading.get_ident())
 
     def allowed(self) -> int:
-        """Return how many threads BLAS may have where it is not limited; inside the limit, one."""
+        """Return how many threads BLAS may have where it is not limited; in nested work, one."""
         if self._depth() or self.works():
             return 1
         with self.lock:
             shared = self.before
             if not self.holders:
                 shared = [library.num_threads for library in _blas_libraries(per_thread=False)]
-        own = [library.num_threads for library in _blas_libraries(per_thread=True)]
+        per_thread = _blas_libraries(per_thread=True)
+        own = self.own.before if self._held() else [lib.num_threads for lib in per_thread]
         return min([_cores(), *shared, *own])
 
     def works(self) -> bool:
@@ -100,36 +123,45 @@ class _BlasLimit:
     def join(self) -> None:
         """Begin a thread of a pool, which serves those who are inside the limit."""
         self.own.worker = True
-        _limited(_blas_libraries(per_thread=True))
+        _limit(_blas_libraries(per_thread=True))
 
     def alone(self) -> None:
         """Go on in a forked child, where no other thread holds the limit any more."""
-        held = self._depth() > 0
+        held = self._held()
         if self.holders and not held:
-            _restored(_blas_libraries(per_thread=False), self.before)
-        self.holders = int(held)
+            _set_all(_blas_libraries(per_thread=False), self.before)
+        self.holders = {threading.get_ident()} if held else set()
         self.lock.release()
 
     def _depth(self) -> int:
+        """Return how many sections of nested work this thread is in."""
         return getattr(self.own, "depth", 0)
 
-
-def _limited(libraries: list[Any]) -> list[int]:
-    """Set libraries to one thread; returns what they had."""
-    before = [library.num_threads for library in libraries]
-    for library, count in zip(libraries, before, strict=True):
-        if count != 1:
-            _set(library, 1)
-    return before
+    def _held(self) -> bool:
+        return threading.get_ident() in self.holders
 
 
-def _restored(libraries: list[Any], before: list[int]) -> None:
-    for library, count in zip(libraries, before, strict=True):
-        if count != 1:
+def _limit(libraries: list[Any]) -> None:
+    _set_all(libraries, [1] * len(libraries))
+
+
+def _set_all(libraries: list[Any], counts: list[int]) -> None:
+    for library, count in zip(libraries, counts, strict=True):
+        if library.num_threads != count:
             _set(library, count)
 
 
 _one_thread = _BlasLimit()
+
+
+def around_fit(function: F) -> F:
+    """Run a fit with BLAS held to one thread; its own threads may be as many as before."""
+
+    @wraps(function)
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        return _one_thread.call(lambda: function(*args, **kwargs), is_fit=True)
+
+    return limited  # type: ignore[return-value]
 
 
 def on_one_blas_thread(function: F) -> F:
@@ -137,8 +169,7 @@ def on_one_blas_thread(function: F) -> F:
 
     @wraps(function)
     def limited(*args: Any, **kwargs: Any) -> Any:
-        with _one_thread:
-            return function(*args, **kwargs)
+        return _one_thread.call(lambda: function(*args, **kwargs), is_fit=False)
 
     return limited  # type: ignore[return-value]
 

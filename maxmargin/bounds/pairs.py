@@ -11,13 +11,18 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from maxmargin import duals
 from maxmargin.estimators.data import validate_data
 from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Input
+from maxmargin.solvers import Auto, solve_certified
 
 _AT_BOUND = 1e-6  # relative distance from C up to which a multiplier counts as C
 _SAME = 1e-6  # by how much decision values of the training rows may differ
 _TILE = 512
+_EXACT = 1e-8  # violation up to which a machine without a row is solved
+_FREE = 1e-3  # of C, that a multiplier is to be from both ends: nearer ones may be rounding
+_AT_ONCE = 256  # machines without a row that are solved together
 
 
 @dataclass(frozen=True)
@@ -69,21 +74,23 @@ class Pair:
 
         The largest squared distance to a row of the pair; without an intercept to the origin.
         """
-        values = np.zeros(len(self.rows))
         diagonal = gram.diagonal[self.rows]
-        signed = np.zeros(gram.n)
-        signed[self.support] = self.signed
         wanted = self.rows if every_row and self.bias is not None else self.support
         reach = []
         for part in np.split(wanted, range(_TILE, len(wanted), _TILE)):
             block = gram.block(part, self.rows)
-            values += signed[part] @ block
             distances = gram.diagonal[part][:, None] + diagonal - 2 * block
             reach.append(distances.max(axis=1))
-        self._refuse_other_rows(values + (self.bias or 0.0), float(np.abs(diagonal).max()))
+        self._refuse_other_rows(self.values(gram), float(np.abs(diagonal).max()))
         if self.bias is None:
             return diagonal if every_row else gram.diagonal[self.support]
         return np.concatenate(reach)
+
+    def values(self, gram: Gram) -> np.ndarray:
+        """Decision values on the rows of the pair."""
+        signed = np.zeros(gram.n)
+        signed[self.support] = self.signed
+        return gram.matvec(signed, self.rows) + (self.bias or 0.0)
 
     def _refuse_other_rows(self, values: np.ndarray, scale: float) -> None:
         """Compare slack: of support vectors, whose side is known, and of the others on either."""
@@ -96,6 +103,28 @@ class Pair:
                 "X must hold the rows that the machine was fitted to, in their order: on this X "
                 "its values are others than at the end of the fit."
             )
+
+
+def stable_without(gram: Gram, pair: Pair, rows: np.ndarray, machine: Any) -> np.ndarray:
+    """Return for each of some support vectors whether the pair without it has a free one."""
+    cost, place = float(pair.cost[0]), np.searchsorted(pair.rows, pair.support)
+    alpha, side = np.zeros(len(pair.rows)), np.sign(pair.values(gram))
+    alpha[place], side[place] = pair.alpha, np.sign(pair.signed)  # the others are beyond the margin
+    stable = np.zeros(len(rows), dtype=bool)
+    workers = machine._workers()
+    for first in range(0, len(rows), _AT_ONCE):
+        some = rows[first : first + _AT_ONCE]
+        problems = []
+        for row in some:
+            kept = np.flatnonzero(pair.rows != row)
+            problem = duals.c_svc(pair.rows[kept], side[kept], np.full(len(kept), cost))
+            problems.append(problem.started_near((side * alpha)[kept]))
+        found, _ = solve_certified(gram, problems, Auto(), min(machine.tol, _EXACT), workers)
+        for k, evaluation in enumerate(found, first):
+            share = evaluation.alpha / cost
+            free = (share > _FREE) & (share < 1.0 - _FREE)
+            stable[k] = evaluation.certificate.converged and bool(free.any())
+    return stable
 
 
 def pairs(machine: Any) -> Iterator[Pair]:

@@ -44,7 +44,7 @@ def _(machine: LinearRegression, X: Any, y: Any, sample_weight: Any = None) -> A
     reading = Reading(machine.fit_intercept)
     warning = machine._fit_posed(solver, lambda monitor: SpreadRegression(rows, reading, monitor))
     if not rows.summaries[0].outputs:
-        machine.coef_, machine.intercept_ = machine.coef_[0], float(machine.intercept_[0])
+        machine.coef_, machine.intercept_ = machine.coef_[0], machine.intercept_[0]
     return _told(machine, rows, warning)
 
 

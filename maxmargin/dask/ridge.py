@@ -19,6 +19,7 @@ from maxmargin.dask.fits import fit_partitions
 from maxmargin.dask.reductions import added
 from maxmargin.dask.rows import Block, Partitions
 from maxmargin.dask.standardised import Look, Reading, account_of
+from maxmargin.kernel_methods.kernel_ridge import alpha_of_each_output
 from maxmargin.kernel_methods.ridge import Ridge
 from maxmargin.solvers.ridge.linear import CentredRows
 
@@ -32,12 +33,21 @@ def _(machine: Ridge, X: Any, y: Any, sample_weight: Any = None) -> Any:
             "partitions of a Dask collection: use solver='primal' or 'cg', which have the same "
             "answer, or compute the collection."
         )
+    machine._refuse_contradictions()
     look = Look(machine.fit_intercept, False, len(sizes_of(X)))
     options: dict[str, Any] = {"multi_output": True, "y_numeric": True}
     rows = Partitions.of(machine, X, y, sample_weight, extra=look, **options)
     data = SpreadCentredRows(rows, Reading(machine.fit_intercept))
     machine.distribution_ = rows.cluster.distribution
-    machine._fit_posed(data, not rows.summaries[0].outputs)
+    alphas = alpha_of_each_output(machine.alpha, len(data.target_mean))
+    if machine.solver == "svd" or not alphas.all():
+        raise ValueError(
+            f"alpha={machine.alpha!r} with solver={machine.solver!r} is not supported on a Dask "
+            "collection: use alpha > 0 with solver='auto', or LinearRegression for alpha=0."
+        )
+    machine._fit_posed(data, alphas)
+    if not rows.summaries[0].outputs:
+        machine.coef_, machine.intercept_ = machine.coef_[0], machine.intercept_[0]
     return machine
 
 
@@ -90,6 +100,10 @@ class SpreadCentredRows(CentredRows):
     @cached_property
     def _onto(self) -> np.ndarray:
         return self._summed("onto_targets")[0]
+
+    def squared_errors(self, w: np.ndarray, outputs: Any) -> np.ndarray:
+        """``|Z w - t|^2`` for w (d, m), of some m targets."""
+        return self._summed(("squared_errors", w, outputs))[0]
 
     def square_product(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
         """``Z'Z b`` for b (d, m)."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from dask.delayed import Delayed
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples
 
@@ -105,6 +106,9 @@ def checked(
             X, _ = shell._validated(X, np.zeros(_num_samples(X)), kernel)
         else:
             X, y = shell._validated(X, y, kernel, **y_options)
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f":  # nobody takes missing values here
+            name = type(shell).__name__
+            assert_all_finite(X, estimator_name=name, input_name="X")
         if weight is not None and not np.asarray(weight).any():  # of a part, all may be zero
             weights = np.zeros(_num_samples(X))
         else:

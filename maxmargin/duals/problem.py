@@ -187,7 +187,7 @@ class DualProblem:
         if self.hard:
             lower, upper = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
         end = np.where(score > 0, upper, np.where(score < 0, lower, beta))  # zero times infinity
-        return float(np.maximum(score * (end - beta), 0.0).sum())
+        return float((score * (end - beta)).sum())
 
     def times(self, factor: float) -> DualProblem:
         """Return the problem at costs so many times as large, where these are all of its box."""

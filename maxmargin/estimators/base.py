@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from maxmargin.backends.data import as_table
@@ -38,6 +38,15 @@ _OF_X = "n_features_in_", "feature_names_in_"  # set when data are checked
 SHARED_FROM = 1 << 20  # entries from which threads are worth their start
 
 
+class _Untraced:
+    """The attribute ``trace_`` of an estimator that has none: an AttributeError that says why."""
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        raise AttributeError(
+            f"{owner.__name__} has no trace_: fit it with trace=True to record its steps."
+        )
+
+
 class Estimator(TakesCollections, CheckedParameters, CallbackSupportMixin, BaseEstimator):
     """An estimator whose parameters, data and weights are checked the same way as all others'.
 
@@ -51,7 +60,7 @@ class Estimator(TakesCollections, CheckedParameters, CallbackSupportMixin, BaseE
     callback: Any = None
     trace: Any = False
     verbose: Any = False
-    trace_: Trace
+    trace_: Any = _Untraced()
 
     def _validated(
         self, X: Any, y: Any, kernel: Kernel | None = None, reset: bool = True, **y_options: Any
@@ -61,21 +70,33 @@ class Estimator(TakesCollections, CheckedParameters, CallbackSupportMixin, BaseE
             X, y = validate_data(self, _some(X), y, reset=reset, skip_check_array=True)
             X = as_table(X) if kernel.input is Input.SEQUENCES else X
             check_consistent_length(X, y)
+            if y_options.get("y_numeric"):
+                y = check_array(y, ensure_2d=False, estimator=self, input_name="y")
+                y = y if y_options.get("multi_output") else column_or_1d(y, warn=True)
+                refuse_extreme_targets(y)
             return X, y
         pairwise = kernel is not None and kernel.pairwise
         if pairwise and sp.issparse(X):
             raise TypeError("Sparse precomputed kernels are not supported.")
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            reset=reset,
-            dtype=[np.float64, np.float32],
-            order="C",
-            accept_sparse="csr",
-            ensure_all_finite=False,
-            **y_options,
-        )
+        try:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                reset=reset,
+                dtype=[np.float64, np.float32],
+                order="C",
+                accept_sparse="csr",
+                ensure_all_finite=False,
+                **y_options,
+            )
+        except ValueError as error:
+            if kernel is None or "could not convert string" not in str(error):
+                raise
+            raise ValueError(
+                f"{error}. The kernel {kernel!r} compares numbers; sequences have kernels of their "
+                f"own, as in {type(self).__name__}(kernel=Spectrum(3)) of maxmargin.kernels."
+            ) from error
         self._refuse_infinite(X)
         if y_options.get("y_numeric"):
             refuse_extreme_targets(y)
@@ -121,7 +142,7 @@ class Estimator(TakesCollections, CheckedParameters, CallbackSupportMixin, BaseE
             return np.ones(_num_samples(X))
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not (weight > 0).any():
-            raise ValueError("Invalid input - all samples have zero or negative weights.")
+            raise ValueError("Sample weights must contain at least one non-zero number.")
         refuse_extreme_weights(weight)
         return weight
 

@@ -42,9 +42,14 @@ def observed(fit: Any) -> Any:
     @wraps(fit)
     def observed_fit(machine: Any, X: Any, y: Any = None, *args: Any, **options: Any) -> Any:
         listening = getattr(machine, "_skl_callbacks", None)
-        began = perf_counter()
+        began, before = perf_counter(), set(vars(machine))
         with raising_interrupts():
-            (told if listening else fit)(machine, X, y, *args, **options)
+            try:
+                (told if listening else fit)(machine, X, y, *args, **options)
+            except KeyboardInterrupt:  # where no solver was at work: half a model is none
+                for name in set(vars(machine)) - before:
+                    delattr(machine, name)
+                raise
             machine.fit_time_ = perf_counter() - began
         return machine
 

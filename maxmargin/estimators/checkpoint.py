@@ -6,6 +6,7 @@ import os
 import pickle
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -72,6 +73,8 @@ class StateFile:
                 "fit goes on without one.",
                 UserWarning,
             )
+        finally:
+            self._clear()
 
     def read_arrays(self, names: Sequence[str]) -> list[np.ndarray] | None:
         """Return the arrays that a process left, or None where there is no file."""
@@ -109,6 +112,12 @@ class StateFile:
     def remove(self) -> None:
         """Delete the file: the fit is complete."""
         self.path.unlink(missing_ok=True)
+        self._clear()
+
+    def _clear(self) -> None:
+        """Delete what a full disk, an interrupt, or a process that was killed left half written."""
+        with suppress(OSError):
+            self.temporary.unlink(missing_ok=True)
 
 
 class Checkpoint(StateFile):

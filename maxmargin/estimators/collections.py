@@ -14,6 +14,8 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import Any, TypeVar
 
+from maxmargin.backends.threads import around_fit
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 FITS = ("fit", "partial_fit")
@@ -45,7 +47,7 @@ def _is_lazy(data: Any) -> bool:
 
 
 def takes_collections(method: F) -> F:
-    """Let a method take Dask collections for its arrays."""
+    """Let a method take Dask collections for its arrays; hold BLAS to one thread in every fit."""
     name = method.__name__
 
     @wraps(method)
@@ -55,10 +57,19 @@ def takes_collections(method: F) -> F:
                 return import_module("maxmargin.dask").called(self, name, *args, **options)
             if name in FITS:
                 vars(self).pop("distribution_", None)  # of a fit before this one
-        return method(self, *args, **options)
+        try:
+            return method(self, *args, **options)
+        except OverflowError as error:  # an integer of Python's in X, y or the weights
+            if "too large to convert" not in str(error):
+                raise
+            raise ValueError(
+                "The data have an integer that float64 cannot hold: it is beyond 1.8e308. Scale "
+                "them, or leave it out."
+            ) from error
 
-    adapted._takes_collections = True  # type: ignore[attr-defined]
-    return adapted  # type: ignore[return-value]
+    adapter = around_fit(adapted) if name in FITS else adapted
+    adapter._takes_collections = True  # type: ignore[attr-defined]
+    return adapter  # type: ignore[return-value]
 
 
 class TakesCollections:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,6 +15,9 @@ from maxmargin.backends.device import explaining_memory
 from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.kernels.base import Kernel
+
+if TYPE_CHECKING:
+    from maxmargin.backends import cuda
 
 _COMPACTED = 1 << 16  # values from which a better form of the data pays
 _KEPT = 1 << 21  # entries of support vectors up to which their prepared form is kept
@@ -51,6 +54,7 @@ class KernelExpansion:
         self.parts = kernel, support_vectors, support, coefficients
         self.coefficients = coefficients.toarray() if sp.issparse(coefficients) else coefficients
         self._ready: cpu.Operand | None = None
+        self._on_device: tuple[str, Any] | None = None  # the name of a GPU, and the points there
 
     @cached_property
     def program(self) -> Program:
@@ -65,9 +69,28 @@ class KernelExpansion:
         if kernel.pairwise:
             return cpu.Operand.of_columns(self.program, support)
         prepared = cpu.Operand.prepare(self.program, points)
-        if getattr(points, "size", np.inf) <= _KEPT:
+        if self._is_small:
             self._ready = prepared
         return prepared
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether what is made of the support vectors is kept."""
+        return bool(getattr(self.parts[1], "size", np.inf) <= _KEPT)
+
+    def _moved(self, device: str, memory: int) -> cuda.Expansion:
+        """Bring the support vectors to a GPU, unless they are there from an earlier call."""
+        from maxmargin.backends import cuda
+
+        if self._on_device is not None and self._on_device[0] == device:
+            moved = self._on_device[1]
+            moved.memory = memory
+            return moved
+        program, where = self.program.with_features(), cuda.torch_device(device)
+        moved = cuda.Expansion(program, self.parts[1], self.parts[2], where, memory)
+        if self._is_small:
+            self._on_device = device, moved
+        return moved
 
     @on_one_blas_thread
     def at(
@@ -99,7 +122,7 @@ class KernelExpansion:
         -------
         values : float64 array (n, ...)
         """
-        (kernel, points, support, _), coefficients = self.parts, self.coefficients
+        (kernel, _, support, _), coefficients = self.parts, self.coefficients
         ends = np.cumsum([len(support)] if counts is None else counts)
         stretches = list(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True))
         if not len(support):
@@ -107,10 +130,7 @@ class KernelExpansion:
             return finish(np.zeros((n, len(stretches), len(coefficients))))
         program = self.program
         if device != "cpu":
-            program = program.with_features()
-            parts = _on_device(
-                program, X, points, support, coefficients, stretches, finish, device, cache_size
-            )
+            parts = self._at_on_device(X, stretches, finish, device, cache_size)
             return cpu.finite(np.concatenate(parts), kernel)
         right = self._prepared()
         left = cpu.Operand.prepare(program, X, like=None if kernel.pairwise else right)
@@ -119,6 +139,30 @@ class KernelExpansion:
         workers = ALONE if program.calls_python else workers
         parts = cpu.expand(program, left, right, coefficients, stretches, finish, workers)
         return cpu.finite(np.concatenate(parts), kernel)
+
+    def _at_on_device(
+        self,
+        X: Any,
+        stretches: list[tuple[int, int]],
+        finish: Callable[[np.ndarray], np.ndarray],
+        device: str,
+        cache_size: float | str,
+    ) -> list[np.ndarray]:
+        """Evaluate on a GPU, so many rows of X at a time as have room there."""
+        from maxmargin.backends import cuda
+
+        coefficients, where = self.coefficients, cuda.torch_device(device)
+        with explaining_memory(), cuda.device_context(where):
+            right = self._moved(device, cuda.budget(where, cache_size))
+
+            def values() -> list[np.ndarray]:
+                step = right.rows_at_once(X, len(stretches) * len(coefficients))
+                return [
+                    finish(right.at(X[start : start + step], coefficients, stretches))
+                    for start in range(0, X.shape[0], step)
+                ]
+
+            return cuda.retry_with_less_memory(values, right)
 
     def asking(self, X: Any, bias: np.ndarray, workers: Workers = ALONE) -> Callable:
         """Return what has the values of single expansions at some of the rows of X.
@@ -167,32 +211,3 @@ def expansion_of(machine: Any, *parts: Any) -> KernelExpansion:
     if known is None or any(mine is not now for mine, now in zip(known.parts, parts, strict=True)):
         known = _of_machines[machine] = KernelExpansion(*parts)
     return known
-
-
-def _on_device(
-    program: Program,
-    X: Any,
-    support_vectors: Any,
-    support: np.ndarray,
-    coefficients: np.ndarray,
-    stretches: list[tuple[int, int]],
-    finish: Callable[[np.ndarray], np.ndarray],
-    device: str,
-    cache_size: float | str,
-) -> list[np.ndarray]:
-    """Evaluate on a GPU, so many rows of X at a time as have room there."""
-    from maxmargin.backends import cuda
-
-    where = cuda.torch_device(device)
-    with explaining_memory(), cuda.device_context(where):
-        memory = cuda.budget(where, cache_size)
-        right = cuda.Expansion(program, support_vectors, support, where, memory)
-
-        def values() -> list[np.ndarray]:
-            step = right.rows_at_once(X, len(stretches) * len(coefficients))
-            return [
-                finish(right.at(X[start : start + step], coefficients, stretches))
-                for start in range(0, X.shape[0], step)
-            ]
-
-        return cuda.retry_with_less_memory(values, right)

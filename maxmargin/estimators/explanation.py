@@ -311,11 +311,12 @@ def _kernel(machine: Any) -> str | None:
         name = type(feature_map).__name__
         off = f"off by {error:.2g}" if np.isfinite(error) else "how far off was not measured"
         return f"{shown}, approximated by {width} features of {name}: {off}"
-    if kernel.validity == "valid":
+    validity = machine._kernel_of_values.validity
+    if validity == "valid":
         return f"{shown}: a valid kernel"
     known = getattr(getattr(machine, "certificate_", None), "definiteness", None)
     matrix = "" if known is None else f"; its matrix is {known}"
-    return f"{shown}: {kernel.validity}{matrix}"
+    return f"{shown}: {validity}{matrix}"
 
 
 def _solver(machine: Any) -> str | None:

@@ -26,11 +26,41 @@ from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.gram import DeviceGram, Gram
 from maxmargin.kernels import Kernel, as_kernel
+from maxmargin.kernels.named import KERNEL_NAMES, as_pairwise_kernel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ROOM = 48  # bytes, times rows and rows or columns, that a fit has a use for at most
 _PER_VALUE = 8  # entries that take as long to look at as a kernel value to compute
+
+
+class PairwiseKernels:
+    """Kernels as scikit-learn's ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` take them.
+
+    A mixin for :class:`KernelEstimator`: functions of two rows, with ``kernel_params``, and the
+    defaults of ``pairwise_kernels`` for the names.
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    kernel_params: dict[str, Any] | None = None
+
+    _parameter_constraints: dict = {
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left"), None],
+        "degree": [Interval(Real, 0, None, closed="left"), None],
+        "coef0": [Interval(Real, None, None, closed="neither"), None],
+        "kernel_params": [dict, None],
+    }
+    _of_named: dict[str, Any] = {"gamma": None, "degree": 3, "coef0": 1}  # usual values
+
+    def _validated_kernel(self) -> Kernel:
+        """Return the kernel that the parameters mean, with scikit-learn's defaults for it."""
+        given = {name: getattr(self, name) for name in self._of_named}
+        if not isinstance(self.kernel, str):
+            given = {name: v for name, v in given.items() if v != self._of_named[name]}
+        return as_pairwise_kernel(self.kernel, **given, kernel_params=self.kernel_params)
 
 
 class KernelEstimator(Estimator):
@@ -54,7 +84,7 @@ class KernelEstimator(Estimator):
 
     _parameter_constraints: dict = {
         "kernel": [
-            StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
+            StrOptions(set(KERNEL_NAMES)),
             Kernel,
             callable,
         ],
@@ -114,20 +144,27 @@ class KernelEstimator(Estimator):
     def _keep_support_vectors(self, X: Any, support: np.ndarray) -> None:
         """Set the points of the expansion; a precomputed kernel needs only their places."""
         self.support_ = support.astype(np.int32)
-        if self.kernel_.pairwise:
+        if self._kernel_of_values.pairwise:
             self.support_vectors_ = np.empty((0, 0))
         else:
             self.support_vectors_ = _taken(X, support, self._workers(len(support) * _width(X)))
+
+    @property
+    def _kernel_of_values(self) -> Kernel:
+        """The kernel of the expansion, where ``kernel_`` may be the same in other words."""
+        return self.kernel_
 
     # -- evaluating ----------------------------------------------------------------------------
 
     def _expansion_at(self, X: Any, coefficients: Any, **grouping: Any) -> np.ndarray:
         """Values of the expansions at new points; grouped as by `KernelExpansion.at`."""
-        return self._expanded(self._validated_points(X, self.kernel_), coefficients, **grouping)
+        return self._expanded(
+            self._validated_points(X, self._kernel_of_values), coefficients, **grouping
+        )
 
     def _expanded(self, X: Any, coefficients: Any, **grouping: Any) -> np.ndarray:
         """Do so at points that were checked."""
-        kernel = self.kernel_
+        kernel = self._kernel_of_values
         parts = kernel, self.support_vectors_, self.support_, coefficients
         return expansion_of(self, *parts).at(
             X,
@@ -139,7 +176,7 @@ class KernelEstimator(Estimator):
 
     def _asking(self, X: Any, machines: np.ndarray, bias: np.ndarray) -> tuple[Any, Any]:
         """Validated points, and what asks single machines at some of them; None on a GPU."""
-        kernel = self.kernel_
+        kernel = self._kernel_of_values
         X = self._validated_points(X, kernel)
         if self._device_for(kernel, X) != "cpu":
             return X, None

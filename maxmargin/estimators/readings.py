@@ -111,7 +111,7 @@ def of_ridge(system: LinearSystem) -> Reading:
 
     def read(unknowns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         weights = np.array([system.weights(b).T for b in unknowns])
-        return _squeezed(weights), _squeezed(data.target_mean - weights @ data.mean)
+        return _squeezed(weights), _squeezed(data.target_mean[system.outputs] - weights @ data.mean)
 
     return read
 

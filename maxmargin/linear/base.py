@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.parameters import POSITIVE
+from maxmargin.linear.export import linear_of
 from maxmargin.multiclass import (
     NAMED,
     OneVsRest,
@@ -122,11 +123,26 @@ class LinearMachine(Estimator):
         tags.input_tags.sparse = True
         return tags
 
+    def to_sklearn(self) -> Any:
+        """Return scikit-learn's estimator with the same function, fitted, for tools that need it.
+
+        Returns
+        -------
+        model : estimator of scikit-learn
+            It predicts the same.
+        """
+        return linear_of(self)
+
     def _values(self, X: Any) -> np.ndarray:
         """``X @ coef_.T + intercept_`` at new points."""
         check_is_fitted(self)
         X = self._validated_points(X)
         return safe_sparse_dot(X, self.coef_.T, dense_output=True) + self.intercept_
+
+
+def in_dtype_of(X: Any, values: np.ndarray) -> np.ndarray:
+    """Return answers, computed in float64, as float32 where the rows are, as scikit-learn does."""
+    return values.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else values
 
 
 class DescentMachine(LinearMachine):
@@ -311,4 +327,4 @@ class LinearRegressor(RegressorMixin, LinearMachine):
         -------
         values : array of shape (n_samples,) or, of several outputs, (n_samples, n_outputs)
         """
-        return self._values(X)
+        return in_dtype_of(X, self._values(X))

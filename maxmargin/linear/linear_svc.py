@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.evaluation import InseparableError
 from maxmargin.linear.base import MULTICLASS, solver_names
 from maxmargin.linear.hard_margin import hard_margin, hinged
@@ -256,7 +255,7 @@ class LinearSVC(Street, RiskClassifier):
         monitor.fit.chosen.append(choice)
         watch = Watch(self.tol, self.max_iter, monitor)
         try:
-            return risk, on_one_blas_thread(hard_margin)(risk, choice.method, watch)
+            return risk, hard_margin(risk, choice.method, watch)
         except InseparableError as error:
             sides = [self.classes_[self.scheme_.code[k] * side > 0] for side in (1, -1)]
             names = " and ".join(" or ".join(map(str, side)) for side in sides)

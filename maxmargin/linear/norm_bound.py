@@ -23,9 +23,11 @@ class BoundedRisk(BoundedProblem):
     ) -> None:
         self.risk, self.method, self.watch, self.start = risk, method, watch, start
         self.nothing, self.cache, self.passes = risk.nothing, RiskCache(), 0
-        self.first = cost_of_square(risk.mean_square)
+        self.first, zero = cost_of_square(risk.mean_square), np.zeros(risk.shape)
         if isinstance(risk, RegularisedRisk) and not risk.of_margins and risk.free_intercept:
             self.nothing = risk.about_middle
+            zero[-1] = np.median(risk.y) / risk.design.constant
+        self.rest = zero, risk.values(zero)
 
     def solve(self, cost: float, gap: float) -> Answer:
         """Begin from the last answer, with all passes that are allowed."""

@@ -61,8 +61,8 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     (the delta rule, which steps at every row by how far it is from its label, is
     ``LeastSquaresClassifier(solver="sgd", step_size=eta / 2)``).
 
-    The weights are the start plus ``sum_i alpha_i y_i x_i``; ``alpha``, how much step each row was
-    used with, is ``dual_coef_``.
+    The weights are the start plus ``sum_i alpha_i y_i x_i``, where ``alpha_i`` is how much step a
+    row was used with; ``dual_coef_`` has ``y_i alpha_i``.
 
     Parameters
     ----------
@@ -80,9 +80,8 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     tol : float or None, default=1e-3
         Stop when the mean loss ``max(0, -y f(x))`` of a pass was not better than the best one by
         ``tol`` in ``n_iter_no_change`` passes, as in scikit-learn. This can be before separable
-        data are separated, and a warning says so where rows are left on the wrong side (but with
-        ``early_stopping``, a penalty, or a variant for data that cannot be separated): with None
-        the passes go on until no row is wrong.
+        data are separated: ``converged_`` and ``certificate_`` say whether rows are left on the
+        wrong side. With None the passes go on until no row is wrong.
     shuffle : bool or None, default=None
         scikit-learn's word for ``order="shuffled"`` or ``"cyclic"``; None leaves it to ``order``.
     verbose : bool or int, default=0
@@ -149,10 +148,10 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     coef_init_, intercept_init_ : as these
         Where the fit began; with a kernel, shape (n_machines, n_samples): signed coefficients.
     dual_coef_ : float array of shape (1, n_samples) or (n_machines, n_samples)
-        ``alpha``: ``coef_ = coef_init_ + (dual_coef_ * y) @ X``. Not for an L1 penalty, where the
-        weights are no combination of the rows.
+        ``y_i alpha_i``, signed as in all other estimators: ``coef_ = coef_init_ + dual_coef_ @ X``.
+        Not for an L1 penalty, where the weights are no combination of the rows.
     n_updates_ : int, or int array of shape (n_machines,)
-        Steps made; with ``eta0=1``, without weights, the sum of ``dual_coef_`` (variant "last").
+        Steps made; with ``eta0=1``, without weights, the sum of ``|dual_coef_|`` (variant "last").
     n_iter_ : int
         Passes, of the machine that took the most.
     certificate_ : MistakesCertificate
@@ -175,7 +174,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
     >>> X, y = [[0.0, 2.0], [1.0, 3.0], [2.0, 0.0], [3.0, 1.0]], [0, 0, 1, 1]
     >>> model = Perceptron(order="cyclic").fit(X, y)
     >>> model.status_, model.n_updates_, model.dual_coef_
-    (<Status.SEPARATED: 'separated'>, 2, array([[1., 0., 1., 0.]]))
+    (<Status.SEPARATED: 'separated'>, 2, array([[-1.,  0.,  1.,  0.]]))
     >>> model.coef_, model.mistake_bound(X, y, [1.0, -1.0])
     (array([[ 2., -2.]]), 5.0)
     >>> for step in Perceptron(order="cyclic").steps([[0.0], [2.0]], [0, 1]):
@@ -315,10 +314,9 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         coef_init: Any = None,
         intercept_init: Any = None,
     ) -> None:
-        """Fit to rows that were checked, and warn where they are not separated."""
+        """Fit to rows that were checked, and warn where neither an end nor ``tol`` was reached."""
         self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
-        deliberate = self.early_stopping or self.penalty is not None or self.variant != "last"
-        if self.status_ is not Status.SEPARATED and not (self.status_.finished and deliberate):
+        if not self.status_.finished:
             linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"
             said = {
                 **self.get_params(deep=False),
@@ -443,7 +441,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
 
             threads = 1 if self.kernel is not None else thread_count(self.n_jobs)  # one matrix
             outcomes = Workers(threads).map(learn, range(len(weights)))
-            self._keep(outcomes, [len(each.rows) for each in examples])
+            self._keep(outcomes, [len(each.rows) for each in examples], signs)
             found = [outcome.weights for outcome in outcomes]
             if self.kernel is None:
                 self.coef_ = np.array([weights.coef for weights in found])
@@ -452,13 +450,14 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
             over = self.status_ is not Status.MAX_ITER
             monitor.end(f"{self.status_}: {np.sum(self.n_updates_)} updates", over)
 
-    def _keep(self, outcomes: list[Outcome], rows: list[int]) -> None:
+    def _keep(self, outcomes: list[Outcome], rows: list[int], signs: list[np.ndarray]) -> None:
         """Set the attributes that a fit has with and without a kernel."""
         self.intercept_ = np.array([outcome.weights.intercept for outcome in outcomes])
         if self.penalty in ("l1", "elasticnet"):
             self.__dict__.pop("dual_coef_", None)
         else:
-            self.dual_coef_ = np.stack([outcome.weights.dual for outcome in outcomes])
+            alpha = np.stack([outcome.weights.dual for outcome in outcomes])
+            self.dual_coef_ = np.where(alpha > 0, alpha * signs, 0.0)  # no -0
         updates = np.array([outcome.n_updates for outcome in outcomes])
         self.n_updates_ = int(updates[0]) if len(updates) == 1 else updates
         self.cycle_length_ = max(outcome.cycle_length for outcome in outcomes)

@@ -243,8 +243,8 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     coef_ : array of shape (n_features,) or (n_targets, n_features)
     intercept_ : float or array of shape (n_targets,)
     rank_ : int or None
-        Rank of X (less its mean, with an intercept) to the precision of its values; known to
-        ``"qr"``.
+        Rank of X (less its mean, with an intercept); known to ``"qr"``. Directions within the
+        precision of X's values count as none where the gradient without them is within ``tol``.
     singular_ : array of shape (min(n_samples, n_features),) or None
         Singular values of X (less its mean), with rows times the root of their weights; known to
         ``"qr"``.
@@ -270,7 +270,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
     --------
     >>> from maxmargin.linear.regression import LinearRegression
     >>> model = LinearRegression().fit([[0.0], [1.0], [2.0]], [1.0, 3.0, 5.0])
-    >>> model.coef_.round(12), round(model.intercept_, 12)
+    >>> model.coef_.round(12), float(model.intercept_.round(12))
     (array([2.]), 1.0)
     >>> model.rank_
     1
@@ -349,7 +349,7 @@ class LinearRegression(LinearRegressor, _LeastSquaresMachine):
         y = np.asarray(y, dtype=np.float64)
         warning = self._fit_targets(X, y.reshape(len(y), -1), weight)
         if y.ndim == 1:
-            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
+            self.coef_, self.intercept_ = self.coef_[0], self.intercept_[0]
         if warning:
             warn(warning)
         return self

@@ -22,7 +22,7 @@ from sklearn.utils._param_validation import Interval
 
 from maxmargin.backends.cpu.linear import Design
 from maxmargin.backends.systems import DIRECT
-from maxmargin.backends.threads import Workers, on_one_blas_thread, thread_count
+from maxmargin.backends.threads import Workers, around_fit, thread_count
 from maxmargin.certificate import RiskCertificate
 from maxmargin.estimators import readings
 from maxmargin.estimators.base import WATCHED
@@ -72,9 +72,10 @@ def takes_streams(machine: Any) -> None:
     """Raise an error that says why where the parameters do not say what to learn from a stream."""
     if machine.lam is None or machine.C != 1.0 or machine.norm_bound is not None:
         raise AttributeError(
-            "partial_fit needs lam, and neither C nor norm_bound: a stream has no number of rows "
-            "for C to be weighed against. Use lam = 1 / (2 N C) with the N that you expect; got "
-            f"lam={machine.lam!r}, C={machine.C!r} and norm_bound={machine.norm_bound!r}."
+            f"{type(machine).__name__!r} object has no attribute 'partial_fit' with "
+            f"lam={machine.lam!r}, C={machine.C!r} and norm_bound={machine.norm_bound!r}: "
+            "partial_fit needs lam, and neither C nor norm_bound, because a stream has no number "
+            "of rows for C to be weighed against. Use lam = 1 / (2 N C) with the N that you expect."
         )
     if machine._penalty != L2:
         raise AttributeError(
@@ -268,7 +269,6 @@ class RiskMachine(LinearMachine):
             monitor.end(f"{certificate.status}: {certificate.claim}", certificate.converged)
         self._forget(_OF_A_STREAM)
 
-    @on_one_blas_thread
     def _solved(
         self, risk: Any, k: int, monitor: ProblemMonitor, cache: RiskCache | None
     ) -> tuple[Any, LinearSolution]:
@@ -441,6 +441,7 @@ def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
     return replace(solution, s=solution.s if whole else np.empty(0), curve=None, f=None)
 
 
+@around_fit
 def C_path(
     machine: Any, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None
 ) -> list[Any]:

@@ -37,6 +37,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from maxmargin.backends.data import refuse_unusable
+from maxmargin.backends.threads import around_fit
 
 _TOLERANCE = 1e-10  # of the linear programme: the smallest that HiGHS takes
 _TOUCHING = 1e-13  # of the data's range: nearer than this, hulls count as touching
@@ -74,6 +75,7 @@ class Separability:
         return self.separable
 
 
+@around_fit
 def is_separable(
     X: Any,
     y: Any,

@@ -1,5 +1,6 @@
 """Several classes from machines for two: schemes, labels and their weights."""
 
+from maxmargin.aliases import attributes
 from maxmargin.multiclass.codes import ErrorCorrectingCode
 from maxmargin.multiclass.dag import DAG
 from maxmargin.multiclass.direct import CrammerSinger, WestonWatkins
@@ -33,3 +34,4 @@ __all__ = [
     "read_labels_of_stream",
     "weights_of_machines",
 ]
+__getattr__, __dir__ = attributes(__name__)

@@ -1,8 +1,10 @@
-"""Error-correcting output codes: more tasks than needed, so that wrong machines are outvoted.
+"""Error-correcting output codes: more tasks than needed, so that wrong classifiers are outvoted.
 
 A class is a code word, its entries the sides that it takes in the tasks. If any two words differ
-in d entries, (d - 1) // 2 machines may be wrong about a point, and its own class is still the
-nearest. Each task splits all classes in two; in a sparse code some of them sit out.
+in d entries, (d - 1) // 2 binary classifiers may be on the wrong side of a point, and its own class
+is still the nearest in Hamming distance. Sums of losses have no such number: they weigh how far a
+value is off, so that a single one that is far on the wrong side can decide. Each task splits all
+classes in two; in a sparse code some of them sit out.
 
 References: Dietterich and Bakiri, JAIR 2, 1995; Allwein, Schapire and Singer, JMLR 1, 2000.
 """
@@ -48,7 +50,7 @@ class ErrorCorrectingCode(Scheme):
     Examples
     --------
     >>> from maxmargin.multiclass import ErrorCorrectingCode
-    >>> code = ErrorCorrectingCode(5)
+    >>> code = ErrorCorrectingCode(5, decoding="hamming")
     >>> code.code.shape, code.row_distance, code.errors_mended
     ((15, 5), 8.0, 3)
     """
@@ -137,10 +139,13 @@ class ErrorCorrectingCode(Scheme):
 
     @property
     def errors_mended(self) -> int:
-        """How many machines may be wrong about a point without changing its class.
+        """How many binary classifiers may be wrong about a point without changing its class.
 
-        Of those that have seen its class; what the others say is taken at its worst.
+        Of those that have seen its class; what the others say is taken at its worst. It is zero for
+        decoding by losses, where one value far on the wrong side can outweigh all others.
         """
+        if self.decoding == "loss":
+            return 0
         words = self.code.T
         seen = np.abs(words)
         entries = seen.sum(axis=1)

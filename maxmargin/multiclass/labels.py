@@ -21,13 +21,15 @@ from maxmargin.multiclass.scheme import Scheme
 POSITIVE_CLASS, ROWS = "positive", "rows"  # what the weight of a class counts on
 
 
-def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+def read_labels(y: Any, at_least: int = 2) -> tuple[np.ndarray, np.ndarray]:
     """Return the classes, in order, and the index of each row's class.
 
     Parameters
     ----------
     y : array-like of shape (n,)
         Labels of any type.
+    at_least : int, default=2
+        Fewer classes are refused.
 
     Examples
     --------
@@ -46,7 +48,8 @@ def read_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
         ) from error
     if labels.dtype.kind not in "biuSU" or 2 * len(classes) > len(labels):
         check_classification_targets(labels)  # the others cannot be anything else
-    _refuse_single_class(classes)
+    if len(classes) < at_least:
+        _refuse_single_class(classes)
     return classes, np.searchsorted(classes, labels)  # no sorting of all labels
 
 

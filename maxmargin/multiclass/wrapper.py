@@ -133,7 +133,7 @@ class SchemeClassifier(TakesCollections, ClassifierMixin, MetaEstimatorMixin, Ba
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row of X; machines that are not needed are not asked."""
-        check_is_fitted(self)
+        check_is_fitted(self, "estimators_")
         X = self._checked(X)
 
         def ask(questions: list[Question]) -> list[np.ndarray]:
@@ -145,7 +145,7 @@ class SchemeClassifier(TakesCollections, ClassifierMixin, MetaEstimatorMixin, Ba
     @takes_collections
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, (n_samples, n_classes), put together from those of the machines."""
-        check_is_fitted(self)
+        check_is_fitted(self, "estimators_")
         X = self._checked(X)
         r = [e.predict_proba(self._points(t, X))[:, 1] for t, e in enumerate(self.estimators_)]
         return self.scheme_.probabilities(np.column_stack(r))
@@ -159,13 +159,13 @@ class SchemeClassifier(TakesCollections, ClassifierMixin, MetaEstimatorMixin, Ba
             X,
             y,
             accept_sparse="csr" if accepted.sparse else False,
-            ensure_all_finite="allow-nan" if accepted.allow_nan else True,
+            ensure_all_finite=False,
             dtype=None,
             reset=first,
         )
 
     def _values(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        check_is_fitted(self, "estimators_")
         X = self._checked(X)
         return np.column_stack([self._machine(t, X) for t in range(len(self.estimators_))])
 
@@ -182,4 +182,6 @@ class SchemeClassifier(TakesCollections, ClassifierMixin, MetaEstimatorMixin, Ba
 
 
 def _fitted(estimator: Any, X: Any, y: np.ndarray, weights: dict) -> Any:
-    return clone(estimator).fit(X, y, **weights)
+    fitted = clone(estimator)
+    fitted.fit(X, y, **weights)
+    return fitted

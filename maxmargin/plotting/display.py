@@ -30,11 +30,17 @@ class Display(ABC):
     figure_ : matplotlib Figure
     """
 
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on the given axes, or on those of a new figure."""
+    def plot(self, ax: Axes | None = None, *, legend: bool = True) -> Self:
+        """Draw on the given axes, or on those of a new figure, with a legend or without."""
         self.ax_: Any = self._axes(ax)
         self.figure_: Any = np.ravel(self.ax_)[0].figure  # of one, or of an array of panels
+        before = list(self.figure_.legends)
         self._draw(self.ax_)
+        if not legend:
+            drawn = [one for one in self.figure_.legends if one not in before]
+            for one in [*drawn, *(panel.get_legend() for panel in np.ravel(self.ax_))]:
+                if one is not None:
+                    one.remove()
         for panel in np.ravel(self.ax_):
             marks.fit_title(panel)
         marks.settle(self.figure_)
@@ -81,12 +87,12 @@ class MovingDisplay(Display):
 
     phases: ClassVar[int] = 1
 
-    def plot(self, ax: Any = None, state: int = -1) -> Self:
+    def plot(self, ax: Any = None, state: int = -1, *, legend: bool = True) -> Self:
         """Draw one state on the given axes, or on those of a new figure."""
         if not -len(self) <= state < len(self):
             raise ValueError(f"This picture has {len(self)} states and no state {state}.")
         self._state = state % len(self)
-        return super().plot(ax)
+        return super().plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         self._draw_state(ax, self._state)

@@ -56,11 +56,14 @@ class BoundedProblem(ABC):
     ----------
     nothing : float
         Sum of the losses of zero weights.
+    rest : tuple of arrays
+        Zero weights, as ``primal`` has them, with the intercept of ``nothing``.
     first : float
         The C that is tried first.
     """
 
     nothing: float
+    rest: Arrays
     first: float
 
     @abstractmethod
@@ -187,11 +190,12 @@ def minimise_within(
     """
     found, search = Bounded(problem, norm_bound, tol), _Search(problem.first)
     status = Status.CONVERGED
+    found.consider(problem.rest, search.cost)  # where they lose nothing, rounding must not decide
     for _ in range(_TRIES):
         answer = problem.solve(search.cost, search.share * found.allowed)
         found.consider(answer.primal, answer.cost)
         found.learn(answer.dual)
-        found.primal, found.dual = found.primal or answer.primal, found.dual or answer.dual
+        found.dual = found.dual or answer.dual
         search.narrow(found, answer)
         status = answer.status
         if found.gap <= found.allowed:

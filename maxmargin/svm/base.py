@@ -24,7 +24,7 @@ from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.estimators.parameters import POSITIVE
 from maxmargin.estimators.warn import warn
 from maxmargin.evaluation import Evaluation
-from maxmargin.gram import Gram
+from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
@@ -65,6 +65,18 @@ class KernelMachine(KernelEstimator):
         **WATCHED,
         "solver": [StrOptions({"auto", *DUAL_METHODS}), DualMethod],
     }
+
+    def to_sklearn(self) -> Any:
+        """Return scikit-learn's estimator with the same function, fitted, for tools that need it.
+
+        Returns
+        -------
+        model : estimator of scikit-learn
+            It predicts the same, but has no probabilities.
+        """
+        from maxmargin.svm.export import svm_of
+
+        return svm_of(self)
 
     # -- fitting -------------------------------------------------------------------------------
 
@@ -133,6 +145,7 @@ class KernelMachine(KernelEstimator):
             else:
                 checkpoint.write([e.solution.beta for e in evaluations])
         self._warn_unfinished(self.certificate_)
+        self._warn_without_norm([e.squared_norm for e in evaluations])
         return evaluations
 
     def _solved_within(
@@ -194,10 +207,26 @@ class KernelMachine(KernelEstimator):
             self._warn_stopped(certificate.status, certificate.violation, where)
 
     def _warn_stopped(self, status: Status, violation: float, where: str = "") -> None:
-        advice = status.advice.format(max_iter=self.max_iter, time_limit=self.time_limit or 0.0)
+        # of a margin that is as small as what is uncertain of it, tol says nothing
+        family = "margin" if hasattr(self, "nu") and violation <= self.tol else ""
+        advice = status.advice_for(family).format(
+            max_iter=self.max_iter, time_limit=self.time_limit or 0.0
+        )
         by_gap = self.feature_map_ is not None or (self.norm_bound is not None and not where)
         what = "relative duality gap" if by_gap else "KKT violation"
         warn(f"{where}{advice} The {what} is {violation:.3g} (tol {self.tol:g}). See certificate_.")
+
+    def _warn_without_norm(self, squared_norms: Any) -> None:
+        """Warn of answers that no hyperplane has: an indefinite kernel can make |w|^2 negative."""
+        certificate: Any = self.certificate_
+        if min(squared_norms) < 0 and certificate.definiteness is Definiteness.INDEFINITE:
+            warn(
+                f"The kernel {self.kernel_!r} is indefinite on these data, and |w|^2 is negative "
+                "at the answer: there is no such hyperplane and no margin, and predictions may be "
+                "the wrong way round. Use a valid kernel, such as RBF(), or a smaller C; "
+                "maxmargin.kernels.check_valid(kernel, X) shows the eigenvalues.",
+                UserWarning,
+            )
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
         """Set the attributes of the expansion, sparse where X is sparse, as scikit-learn does."""

@@ -217,7 +217,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         rows = np.arange(len(index))
         self._slack = [(rows, self._direct_losses(index, found.values))]
         functions = found.values - found.b.sum(axis=0) * float(self.fit_intercept)
-        self._keep_functions(X, index, found.b, (found.b * functions).sum(axis=0))
+        squared_norms = (found.b * functions).sum(axis=0)
+        self._warn_without_norm(squared_norms)
+        self._keep_functions(X, index, found.b, squared_norms)
 
         def values(number: np.ndarray, everywhere: bool) -> tuple[Any, list[Found]]:
             folds = OutOfFold(self, gram, number, solver)

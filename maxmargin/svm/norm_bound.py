@@ -45,8 +45,10 @@ class BoundedDual(BoundedProblem):
         self.own = problem.own_row[: len(self.losses.target)]
         target = self.losses.target
         free = problem.n_groups > 0 and not self._of_margins
-        zero = np.full(len(target), float(np.median(target)) if free else 0.0)
-        self.nothing = self._lost(zero)
+        middle = float(np.median(target)) if free else 0.0
+        self.nothing = self._lost(np.full(len(target), middle))
+        zero = np.zeros(gram.n)
+        self.rest = zero, zero, np.array([middle])
         self.evaluation: Evaluation | None = None
         self.known = known  # a cost and its variables
         rows = problem.gram_row[: len(target)]

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.backends.cpu.linear import Design
-from maxmargin.backends.threads import Workers, on_one_blas_thread
+from maxmargin.backends.threads import Workers
 from maxmargin.duals import DualProblem
 from maxmargin.kernels import Kernel, Linear
 from maxmargin.progress import ProblemMonitor
@@ -42,7 +42,6 @@ def applies(kernel: Kernel, X: Any, problem: DualProblem) -> bool:
     return rows >= max(_ROWS, _TALL * features) and features <= most
 
 
-@on_one_blas_thread
 def start_from_primal(
     problem: DualProblem, X: Any, workers: Workers, monitor: ProblemMonitor, max_iter: int = -1
 ) -> DualProblem:

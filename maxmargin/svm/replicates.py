@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
+from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.duals import DualProblem
 from maxmargin.evaluation import Evaluation, evaluate
 from maxmargin.gram import Gram
@@ -96,10 +96,12 @@ class _Replicates:
         workers: Workers,
         stopped: Callable[[], Any] | None = None,
         told: Callable[[], Any] = lambda: None,
+        first: int = 0,
     ) -> list[Any]:
         """Fit a machine to each replicate, given by its counts (machines, rows).
 
-        Returns the first ones only where it is stopped.
+        Returns the first ones only where it is stopped. ``first`` is the number of the first of
+        them: number 0 is fitted in any case.
         """
         raise NotImplementedError
 
@@ -127,12 +129,13 @@ class ReplicatesOfNumbers(_Replicates):
         workers: Workers,
         stopped: Callable[[], Any] | None = None,
         told: Callable[[], Any] = lambda: None,
+        first: int = 0,
     ) -> list[Any]:
         """As of all replicates."""
         outputs, one = np.atleast_2d(self.y.T), self.y.ndim == 1
         done: list[Any] = []
         for machine, own in zip(machines, counts.astype(np.float64), strict=True):
-            if done and stopped is not None and stopped():
+            if (first or done) and stopped is not None and stopped():
                 break
             began = perf_counter()
             self._prepare(machine)
@@ -168,7 +171,6 @@ class ReplicatesOfClasses(_Replicates):
         usual = m.norm_bound is None and m.solver == "auto" and m.max_iter < 0
         return soft and usual and not direct
 
-    @on_one_blas_thread
     def fit(
         self,
         machines: Sequence[Any],
@@ -176,6 +178,7 @@ class ReplicatesOfClasses(_Replicates):
         workers: Workers,
         stopped: Callable[[], Any] | None = None,
         told: Callable[[], Any] = lambda: None,
+        first: int = 0,
     ) -> list[Any]:
         """As of all replicates."""
         began = perf_counter()
@@ -201,7 +204,7 @@ class ReplicatesOfClasses(_Replicates):
         for machine, (index, weight, own, posing), answers in zip(
             machines, posed, known, strict=True
         ):
-            if done and stopped is not None and stopped():
+            if (first or done) and stopped is not None and stopped():
                 break
             began = perf_counter()
             if posing is None:

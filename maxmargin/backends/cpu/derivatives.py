@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from maxmargin.backends import program as op
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.cpu.loops import exponential
+from maxmargin.backends.cpu.loops import exponential, matern, matern_slope
 from maxmargin.backends.cpu.operand import Operand
 from maxmargin.backends.cpu.tiles import CHUNK
 from maxmargin.backends.program import Program
@@ -266,6 +266,15 @@ def _differentiate(
                 elif opcode == op.LOG1P:
                     for t in range(w):
                         here[t] = math.log1p(top[t])
+                elif opcode == op.LOG:
+                    for t in range(w):
+                        here[t] = math.log(top[t])
+                elif opcode == op.SIN:
+                    for t in range(w):
+                        here[t] = math.sin(top[t])
+                elif opcode == op.MATERN:
+                    for t in range(w):
+                        here[t] = matern(constants[s], top[t])
                 elif opcode == op.FACTOR:
                     left = row_factors[first, i]
                     for t in range(w):
@@ -331,6 +340,15 @@ def _differentiate(
                 elif opcode == op.LOG1P:
                     for t in range(w):
                         down[t] = by[t] / (1.0 + top[t])
+                elif opcode == op.LOG:
+                    for t in range(w):  # of zero: what is made of it is zero, too
+                        down[t] = by[t] / top[t] if top[t] > 0.0 else 0.0
+                elif opcode == op.SIN:
+                    for t in range(w):
+                        down[t] = by[t] * math.cos(top[t])
+                elif opcode == op.MATERN:
+                    for t in range(w):  # of equal points: what is under the root is scaled zero
+                        down[t] = by[t] * matern_slope(constants[s], top[t])
                 elif opcode == op.FACTOR:
                     if factor_place[first] >= 0:
                         target = out[factor_place[first], i, start : start + w]

@@ -11,6 +11,7 @@ from sklearn.utils import _safe_indexing
 from maxmargin.backends.cpu.loops import gather
 
 _DIAGONAL_BLOCK = 16
+_OF_ROWS = "A function of two rows is a kernel by FunctionKernel.of_rows(function)."
 
 
 class GivenMatrix:
@@ -103,18 +104,19 @@ class FunctionValues:
         try:
             values = self.function(rows, columns)
         except Exception as error:
-            error.add_note(
-                "This was raised by the kernel function. It gets two collections of points, here "
-                f"{shape[0]} and {shape[1]} of them, and must return the matrix of its values for "
-                "all pairs, as `lambda A, B: A @ B.T` does."
-            )
+            if not hasattr(self.function, "by_pairs"):
+                error.add_note(
+                    "This was raised by the kernel function. It gets two collections of points, "
+                    f"here {shape[0]} and {shape[1]} of them, and must return the matrix of its "
+                    f"values for all pairs, as `lambda A, B: A @ B.T` does. {_OF_ROWS}"
+                )
             raise
         values = np.asarray(values.toarray() if sp.issparse(values) else values)
         if values.shape != shape:
             raise ValueError(
                 f"The kernel function returned an array of shape {values.shape} for "
                 f"{shape[0]} rows and {shape[1]} columns; it must return one value per pair, "
-                f"that is shape {shape}."
+                f"that is shape {shape}. {_OF_ROWS}"
             )
         if values.dtype.kind not in "fiub":
             raise ValueError(

@@ -128,6 +128,43 @@ def _exp64(x):
     return np.inf if x > 709.0 else value
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def matern(nu, r):
+    """Return ``2^(1 - nu) / Gamma(nu) t^nu K_nu(t)`` at ``r = t^2``: a mixture of Gaussians in t.
+
+    ``int exp(nu v - e^v - r e^-v / 4) dv / Gamma(nu)`` over all real v.
+    """
+    return _mixture(nu, r, math.lgamma(nu)) if r > 0.0 else 1.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def matern_slope(nu, r):
+    """Derivative of :func:`matern` by r; zero at r = 0, where it is multiplied by r."""
+    return -0.25 * _mixture(nu - 1.0, r, math.lgamma(nu)) if r > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _mixture(order, r, log_scale):
+    """Return ``exp(-log_scale) int exp(order v - e^v - r e^-v / 4) dv`` over all real v, r > 0.
+
+    The integrand is entire and has one peak, so that the trapezoidal rule is exact to rounding at
+    a step of half of the peak's width (Trefethen and Weideman, SIAM Review 56, 2014).
+    """
+    root = math.sqrt(order * order + r)
+    peak = 0.5 * (order + root) if order > 0.0 else 0.5 * r / (root - order)  # e^v there
+    step = min(0.2, 0.5 / math.sqrt(peak + 0.25 * r / peak))
+    height = order * math.log(peak) - peak - 0.25 * r / peak
+    total = 1.0
+    for sign in (-1.0, 1.0):
+        v, value = math.log(peak), 1.0
+        while value > 1e-18 * total:
+            v += sign * step
+            s = math.exp(v)
+            value = math.exp(order * v - s - 0.25 * r / s - height)
+            total += value
+    return step * total * math.exp(height - log_scale)
+
+
 @njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def run(instructions, constants, coefficients, depth, primitives, row_factors, column_factors, out):
     """Interpret a programme over a tile; writes ``out`` (q, n) from ``primitives`` (p, q, n)."""
@@ -174,6 +211,15 @@ def run(instructions, constants, coefficients, depth, primitives, row_factors, c
                 elif opcode == op.LOG1P:
                     for t in range(width):
                         top[t] = math.log1p(top[t])
+                elif opcode == op.LOG:
+                    for t in range(width):
+                        top[t] = math.log(top[t])
+                elif opcode == op.SIN:
+                    for t in range(width):
+                        top[t] = math.sin(top[t])
+                elif opcode == op.MATERN:
+                    for t in range(width):
+                        top[t] = matern(np.float64(constant), np.float64(top[t]))
                 elif opcode == op.POWER:
                     _power(top, width, first)
                 elif opcode == op.POLYNOMIAL:

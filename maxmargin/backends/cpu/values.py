@@ -167,7 +167,7 @@ def expand(
 
 
 def _panel_rows(left: Operand) -> int:
-    return min(PANEL_ROWS, max(PANEL_ENTRIES // left.dimension, 1))
+    return min(PANEL_ROWS, max(PANEL_ENTRIES // max(left.dimension, 1), 1))
 
 
 def _panels(left: Operand, rows: np.ndarray) -> Iterator[tuple[slice, list]]:

@@ -112,7 +112,8 @@ def least_of_sums(first, last, sums, totals, scale, root, kind):
     for word in range(first, last):
         score = _score(sums[word], totals, scale, root, kind)
         if score < best - TIE:
-            best, found = score, word
+            found = word
+        best = min(best, score)
     return best, found
 
 
@@ -141,7 +142,7 @@ def least_of_words(
     documents,
     share,
     without,
-    best,
+    limit,
     minus,
     plus,
     begin,
@@ -151,19 +152,19 @@ def least_of_words(
     root,
     kind,
 ):
-    """Return the least score below ``best`` of some words, the first with it, and a count.
+    """Return the least score of some words, the first with it, and a count.
 
-    Only words whose documents' ``share`` allows for it are summed up: the count is of these. Where
-    there is none, the word is -1.
+    Only words whose documents' ``share`` allows a score of ``limit`` are summed up: the count is of
+    these. Where there is none, the word is -1.
     """
-    found, looked_at = -1, 0
+    best, found, looked_at = np.inf, -1, 0
     sums = np.empty((2, minus.shape[1]))
-    slack = _ROUNDING * (abs(without) + 1e-3)
+    slack = _ROUNDING * (abs(without) + 1e-3) + TIE
     for at in range(first, last):
         word, bound = words[at], 0.0
         for place in range(columns[word], columns[word + 1]):
             bound += share[documents[place]]
-        if without - bound > best + slack:
+        if without - bound > min(limit, best) + slack:
             continue
         looked_at += 1
         sums[:] = 0.0
@@ -171,7 +172,8 @@ def least_of_words(
             _add(documents[place], minus, plus, begin, labels, sums)
         score = _score(sums, totals, scale, root, kind)
         if score < best - TIE:
-            best, found = score, word
+            found = word
+        best = min(best, score)
     return best, found, looked_at
 
 

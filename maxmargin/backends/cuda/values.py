@@ -40,6 +40,10 @@ def values(program: Program, left: Side, right: Side, points: Any) -> torch.Tens
             top.sqrt_()
         elif opcode == op.LOG1P:
             top.log1p_()
+        elif opcode == op.SIN:
+            top.sin_()
+        elif opcode == op.LOG:
+            top.log_()
         elif opcode == op.POWER:
             stack[-1] = top**first
         elif opcode == op.POLYNOMIAL:

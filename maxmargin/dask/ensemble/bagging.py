@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from dask.delayed import Delayed
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from maxmargin import memory
@@ -27,6 +27,7 @@ from maxmargin.dask.rows import Block, Partitions, shell_of
 from maxmargin.ensemble.bagging import BaggingClassifier, BaggingRegressor
 from maxmargin.ensemble.bagging.members import Members
 from maxmargin.ensemble.bagging.replicates import Replicates
+from maxmargin.ensemble.learners import tags_of
 
 _ROOM = 0.5  # of what a worker may keep, for rows that are brought together on it
 _AHEAD = 16  # members of each thread, fitted before someone looks at them
@@ -119,6 +120,8 @@ class SpreadMembers:
     As :class:`~maxmargin.ensemble.bagging.members.Members`, by tasks.
     """
 
+    cut_short = False  # a member is fitted to its end or not at all
+
     def __init__(self, machine: Any, rows: Partitions) -> None:
         self.machine, self.rows, self.cluster = machine, rows, rows.cluster
         self.replicates: Replicates = machine._replicates
@@ -135,7 +138,7 @@ class SpreadMembers:
         most = min(self.replicates.size, rows.n)
         distinct = rows.n * -np.expm1(-most / rows.n) if self.replicates.bootstrap else most
         needed = int(rows.nbytes / rows.n * distinct)
-        if get_tags(machine.estimator_).input_tags.pairwise or needed > room:
+        if tags_of(machine.estimator_).input_tags.pairwise or needed > room:
             raise MemoryError(
                 f"A member of {type(machine).__name__} is fitted by one worker, to about "
                 f"{distinct:,.0f} different rows of {rows.n:,}: {memory.megabytes(needed)}, and "

@@ -35,6 +35,7 @@ from maxmargin.ensemble.boosting.adaboost import AdaBoostClassifier
 from maxmargin.ensemble.boosting.rounds import OTHER_ROWS, Rounds, Votes
 from maxmargin.ensemble.boosting.stump import DecisionStump
 from maxmargin.ensemble.boosting.weak import OWN, OWN_LIMITS
+from maxmargin.ensemble.trees.base import needs_all_rows
 from maxmargin.solvers.driver import Watch
 
 # -- work of a worker ----------------------------------------------------------------------------
@@ -235,7 +236,7 @@ def fit_adaboost(
     """Make the rounds over partitions; weak learners other than stumps and trees get all rows."""
     prototype = DecisionStump() if machine.estimator is None else machine.estimator
     own = any(getattr(prototype, name, None) is not None for name in OWN_LIMITS)
-    if type(prototype) not in OWN or own:
+    if type(prototype) not in OWN or own or needs_all_rows(prototype):
         return fit_gathered(machine, X, y, sample_weight)
     prototype._validate_params()
     with machine._watched() as monitor:

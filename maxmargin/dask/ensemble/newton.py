@@ -144,7 +144,7 @@ class SpreadSteps:
             model = keep_tree(clone(problem.prototype), tree, goal)
             model.n_outputs_ = 1
             found.append(model)
-        shared = cluster.share([_on_codes(tree) for tree in trees])
+        shared = cluster.share([_on_codes(model.tree_) for model in found])
         self.change = cluster.keep(
             coded.map(changed, shared, each=[(a,) for a in self.at], name="change")
         )

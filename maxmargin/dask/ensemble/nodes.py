@@ -45,7 +45,8 @@ def placed(rows: Coded, material: Material, partial: Partial) -> np.ndarray:
     every = np.arange(rows.n)
     at = np.zeros(rows.n, np.int32)
     if len(partial.local) > 1:
-        leaves_of_codes(partial.nodes, rows.columns.store, every, at)
+        none = np.empty(0, np.uint8)  # missing values
+        leaves_of_codes(partial.nodes, none, rows.columns.store, every, at)
     at = partial.local[at]
     weight = material.weights[partial.tree]
     if weight is not None:

@@ -30,10 +30,17 @@ from maxmargin.ensemble.trees import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
 )
-from maxmargin.ensemble.trees.base import CLASS_CRITERIA, VALUE_CRITERIA, ClassLearner, seeds
+from maxmargin.ensemble.trees.base import (
+    CLASS_CRITERIA,
+    VALUE_CRITERIA,
+    ClassLearner,
+    needs_all_rows,
+    seeds,
+)
 from maxmargin.ensemble.trees.columns import BinnedColumns
 from maxmargin.ensemble.trees.forest import bootstrap_counts, sample_size
 from maxmargin.ensemble.trees.growth import Grower, Target, count_of_features, rules_of
+from maxmargin.ensemble.trees.pruning import reduced
 from maxmargin.ensemble.trees.tree import Tree
 from maxmargin.estimators.warn import warn
 from maxmargin.multiclass import class_weights
@@ -102,8 +109,9 @@ def material(rows: Coded, factors: np.ndarray | None, weighted: bool) -> Materia
 @fit_partitions.register(DecisionTreeClassifier)
 @fit_partitions.register(DecisionTreeRegressor)
 def fit_tree(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Grow a tree over partitions; classes of several outputs need all rows in one place."""
-    if isinstance(machine, ClassLearner) and several_outputs(y):
+    """Grow a tree over partitions; several outputs of classes, and medians, need all rows."""
+    several = isinstance(machine, ClassLearner) and several_outputs(y)
+    if several or needs_all_rows(machine):
         return fit_gathered(machine, X, y, sample_weight)
     with machine._watched() as monitor:
         data = read(machine, X, y, sample_weight)
@@ -135,7 +143,7 @@ def fit_tree(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
 
 def keep_tree(machine: Any, tree: Tree, goal: Goal) -> Any:
     """Set what growth sets of a tree."""
-    machine.tree_, machine.n_features_in_ = tree, goal.n_features
+    machine.tree_, machine.n_features_in_ = reduced(tree, machine)[0], goal.n_features
     machine.max_features_ = goal.rules.max_features
     return machine
 
@@ -243,7 +251,7 @@ def balanced(rows: Coded, own: Material, sums: np.ndarray) -> Material:
 class Growing:
     """A forest at work over partitions."""
 
-    def __init__(self, forest: Any, data: Read, monitor: Any) -> None:
+    def __init__(self, forest: Any, data: Read, monitor: Any, known: int) -> None:
         self.forest, self.data, self.monitor = forest, data, monitor
         rows, self.tree = data.rows, forest._tree()
         self.goal = goal_of(forest, self.tree, rows.n, rows.n_features, data.weight)
@@ -256,7 +264,7 @@ class Growing:
         )
         self.cluster = self.coded.cluster
         self.draws = Draws(
-            seeds(forest.random_state, forest.n_estimators),
+            forest._tree_seeds(known),
             forest.bootstrap,
             self.coded.n_weighed,
             sample_size(forest.max_samples, rows.n),
@@ -368,8 +376,9 @@ def asked_out_of_bag(
 @fit_partitions.register(ExtraTreesClassifier)
 @fit_partitions.register(ExtraTreesRegressor)
 def fit_forest(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Grow a forest over partitions; classes of several outputs need all rows in one place."""
-    if isinstance(machine, ClassLearner) and several_outputs(y):
+    """Grow a forest over partitions; several outputs of classes, and medians, need all rows."""
+    several = isinstance(machine, ClassLearner) and several_outputs(y)
+    if several or needs_all_rows(machine):
         return fit_gathered(machine, X, y, sample_weight)
     known = getattr(machine, "estimators_", []) if machine.warm_start else []
     before = machine._shape() if known else None
@@ -377,7 +386,8 @@ def fit_forest(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
         data = read(machine, X, y, sample_weight)
         machine._refuse(data.rows.n, data.rows.n_features, known, before)
         count_of_features(machine.max_features, data.rows.n_features)
-        growing = Growing(machine, data, monitor)
+        growing = Growing(machine, data, monitor, len(known))
+        vars(machine).pop("_bootstrap", None)
         machine._keep(known + growing.trees(len(known)), False, monitor)
     if machine.oob_score:
         growing.score_out_of_bag(machine.estimators_)

@@ -76,7 +76,7 @@ def on_codes(tree: Tree, rows: CodedRows) -> Tree:
         ends = rows.ends[test["feature"]][1]
         cuts[node] = np.searchsorted(ends, test["threshold"], side="right") - 1
     nodes = tree.nodes._replace(cuts=cuts)
-    return Tree(nodes, tree.n_features, tree.n_outputs, tree.n_classes, tree.depth)
+    return Tree(nodes, tree.n_features, tree.n_outputs, tree.class_counts, tree.depth)
 
 
 # -- work of a worker ----------------------------------------------------------------------------
@@ -222,5 +222,5 @@ class Trees:
         goal = goal_of(tree, tree, facts.rows, rows.n_features, float(facts.rows))
         (grown,) = LevelGrowth(rows, goal, materials, [seed], True, stopped).grow()
         keep_tree(tree, grown, goal)
-        found = Found(tree, TreeOnCodes(grown, classes_of_nodes(tree)), 0.0, True, facts)
+        found = Found(tree, TreeOnCodes(tree.tree_, classes_of_nodes(tree)), 0.0, True, facts)
         return judged(rows, votes, shift, found, stopped)

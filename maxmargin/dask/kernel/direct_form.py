@@ -153,6 +153,7 @@ class DirectForm(Form):
         spectrum: Definiteness | Spectrum,
     ) -> list[tuple[DualCertificate, np.ndarray]]:
         """Certificate of the one problem, and the squared norms of its functions."""
-        rounding = gaps.rounding + float(gaps.terms.max(initial=1.0)) ** 0.5
-        certificate = certified(look.sums, rounding, status[0], tol, spectrum)
+        roundings = gaps.rounding + 0.5 * float(gaps.terms.max(initial=0.0)) + 2.0
+        sums = look.sums._replace(weights=look.sums.weights + gaps.size)  # all that was added up
+        certificate = certified(sums, roundings, status[0], tol, spectrum)
         return [(certificate, look.squared_norms)]

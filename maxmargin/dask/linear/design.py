@@ -26,6 +26,11 @@ class PartitionedDesign(Design):
         self.constant, self.workers, self.sparse = like.constant, like.workers, sparse
 
     @property
+    def dtype(self) -> Any:
+        """Type of the entries of the first partition."""
+        return self.pose.template.design.X.dtype
+
+    @property
     def entries(self) -> int:
         """Numbers that a pass reads."""
         return self._entries

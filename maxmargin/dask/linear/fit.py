@@ -138,7 +138,9 @@ def _template(machine: Any, rows: Partitions) -> Any:
     """Return a problem like those of the machine, of no rows."""
     constant = machine._design(np.empty((0, rows.n_features))).constant
     empty = np.empty(0)
-    return machine._risk(Design(np.empty((0, rows.n_features)), constant), empty, empty)
+    dtype = np.float32 if rows.summaries[0].dtype == "float32" else np.float64
+    like = Design(np.empty((0, rows.n_features), dtype=dtype), constant)
+    return machine._risk(like, empty, empty)
 
 
 def _posed(machine: Any, rows: Partitions, poses: list, kind: type) -> list:

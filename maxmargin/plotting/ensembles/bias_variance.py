@@ -37,7 +37,13 @@ class BiasVarianceDisplay(Display):
 
     @classmethod
     def from_decomposition(
-        cls, decomposition: Any, X: Any = None, *, feature: Any = None, ax: Axes | None = None
+        cls,
+        decomposition: Any,
+        X: Any = None,
+        *,
+        feature: Any = None,
+        ax: Axes | None = None,
+        legend: bool = True,
     ) -> BiasVarianceDisplay:
         """Take the feature out of X, and draw; as in :func:`plot_bias_variance`."""
         if not isinstance(decomposition, SquaredDecomposition | ZeroOneDecomposition):
@@ -46,7 +52,7 @@ class BiasVarianceDisplay(Display):
                 f"{type(decomposition).__name__}."
             )
         if X is None:
-            return cls(decomposition).plot(ax)
+            return cls(decomposition).plot(ax, legend=legend)
         if isinstance(decomposition, ZeroOneDecomposition):
             raise ValueError(
                 "Classes have no mean prediction to draw over a feature: leave X out, for points "
@@ -54,7 +60,7 @@ class BiasVarianceDisplay(Display):
             )
         x, name = _feature(X, feature)
         check_consistent_length(x, decomposition.y)
-        return cls(decomposition, x, name).plot(ax)
+        return cls(decomposition, x, name).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         if self.x is not None:
@@ -128,7 +134,12 @@ class BiasVarianceDisplay(Display):
 
 
 def plot_bias_variance(
-    decomposition: Any, X: Any = None, ax: Axes | None = None, *, feature: Any = None
+    decomposition: Any,
+    X: Any = None,
+    ax: Axes | None = None,
+    *,
+    feature: Any = None,
+    legend: bool = True,
 ) -> Axes:
     """Draw bias and variance of each point, over one feature or in the order of the errors.
 
@@ -145,6 +156,8 @@ def plot_bias_variance(
         The points, for a regressor.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     feature : int or str, optional
         Which feature; not needed where there is one.
 
@@ -164,7 +177,9 @@ def plot_bias_variance(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['data', 'mean prediction', '+- its deviation']
     """
-    return BiasVarianceDisplay.from_decomposition(decomposition, X, feature=feature, ax=ax).ax_
+    return BiasVarianceDisplay.from_decomposition(
+        decomposition, X, feature=feature, ax=ax, legend=legend
+    ).ax_
 
 
 def _feature(X: Any, feature: Any) -> tuple[np.ndarray, str]:

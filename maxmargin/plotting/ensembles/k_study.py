@@ -33,14 +33,14 @@ class KStudyDisplay(PanelDisplay):
         return 2, len(self.study.noise)
 
     @classmethod
-    def from_study(cls, study: KStudy, *, ax: Any = None) -> KStudyDisplay:
+    def from_study(cls, study: KStudy, *, ax: Any = None, legend: bool = True) -> KStudyDisplay:
         """Draw a study; as in :func:`plot_k_study`."""
         if not isinstance(study, KStudy):
             raise TypeError(
                 "plot_k_study draws what maxmargin.ensemble.k_study returns, got "
                 f"{type(study).__name__}."
             )
-        return cls(study).plot(ax)
+        return cls(study).plot(ax, legend=legend)
 
     def _draw(self, ax: Any) -> None:
         study = self.study
@@ -96,7 +96,7 @@ class KStudyDisplay(PanelDisplay):
         ax.set(xlabel="K, columns that a node tries", ylim=(0.0, 1.05 * highest))
 
 
-def plot_k_study(study: KStudy, ax: Any = None) -> Any:
+def plot_k_study(study: KStudy, ax: Any = None, *, legend: bool = True) -> Any:
     """Draw what K does to extremely randomised trees: errors above, bias and variance below.
 
     There is a column of panels for each level of noise. Bands are standard errors over samples; the
@@ -108,6 +108,8 @@ def plot_k_study(study: KStudy, ax: Any = None) -> Any:
         What :func:`maxmargin.ensemble.k_study` returns.
     ax : array of matplotlib Axes, optional
         Two rows, a column for each level of noise; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
 
     Returns
     -------
@@ -123,4 +125,4 @@ def plot_k_study(study: KStudy, ax: Any = None) -> Any:
     >>> plot_k_study(study).shape
     (2, 2)
     """
-    return KStudyDisplay.from_study(study, ax=ax).ax_
+    return KStudyDisplay.from_study(study, ax=ax, legend=legend).ax_

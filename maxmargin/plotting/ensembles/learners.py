@@ -48,7 +48,12 @@ class LearnersDisplay(Display):
 
     @classmethod
     def from_decompositions(
-        cls, decompositions: Mapping[Any, Any], *, ax: Axes | None = None, xlabel: str = ""
+        cls,
+        decompositions: Mapping[Any, Any],
+        *,
+        ax: Axes | None = None,
+        xlabel: str = "",
+        legend: bool = True,
     ) -> LearnersDisplay:
         """Take the totals, and draw; as in :func:`plot_learners`."""
         if not decompositions:
@@ -67,7 +72,9 @@ class LearnersDisplay(Display):
         error, bias, variance = (np.array([one[name] for one in totals]) for name in names)
         measure = "mean squared error" if kind is SquaredDecomposition else "0-1 loss"
         texts = parts[0][1], parts[1][1]
-        return cls(list(decompositions), error, bias, variance, texts, measure, xlabel).plot(ax)
+        return cls(list(decompositions), error, bias, variance, texts, measure, xlabel).plot(
+            ax, legend=legend
+        )
 
     def _draw(self, ax: Axes) -> None:
         if len(self.names) > 1 and all(isinstance(name, Real) for name in self.names):
@@ -132,7 +139,11 @@ class LearnersDisplay(Display):
 
 
 def plot_learners(
-    decompositions: Mapping[Any, Any], ax: Axes | None = None, *, xlabel: str = ""
+    decompositions: Mapping[Any, Any],
+    ax: Axes | None = None,
+    *,
+    xlabel: str = "",
+    legend: bool = True,
 ) -> Axes:
     """Draw bias and variance of several learners side by side.
 
@@ -147,6 +158,8 @@ def plot_learners(
     decompositions : mapping of names or numbers to what :func:`maxmargin.bias_variance` returns
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     xlabel : str, optional
         What the names are.
 
@@ -168,4 +181,6 @@ def plot_learners(
     >>> ax.get_ylabel()
     '0-1 loss'
     """
-    return LearnersDisplay.from_decompositions(decompositions, ax=ax, xlabel=xlabel).ax_
+    return LearnersDisplay.from_decompositions(
+        decompositions, ax=ax, xlabel=xlabel, legend=legend
+    ).ax_

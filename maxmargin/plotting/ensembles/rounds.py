@@ -47,6 +47,7 @@ class RoundsDisplay(Display):
         ax: Axes | None = None,
         others: Mapping[str, tuple[Any, Any]] | None = None,
         bounds: bool = True,
+        legend: bool = True,
     ) -> RoundsDisplay:
         """Ask a model for its errors, and draw; parameters as in :func:`plot_rounds`."""
         marks.require_matplotlib()
@@ -61,7 +62,7 @@ class RoundsDisplay(Display):
             errors[name] = 1.0 - np.array(list(model.staged_score(X, y)))
         found = model.bounds()._asdict() if bounds and hasattr(model, "bounds") else {}
         known = {name: found[name] for name in _BOUNDS if found.get(name) is not None}
-        return cls(errors, known).plot(ax)
+        return cls(errors, known).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         from matplotlib.ticker import PercentFormatter
@@ -87,6 +88,7 @@ def plot_rounds(
     *,
     others: Mapping[str, tuple[Any, Any]] | None = None,
     bounds: bool = True,
+    legend: bool = True,
 ) -> Axes:
     """Draw the training error of a booster after each round, its bounds, and other errors.
 
@@ -94,6 +96,8 @@ def plot_rounds(
     ----------
     model : fitted AdaBoostClassifier or LogitBoostClassifier
     ax : matplotlib Axes, optional
+    legend : bool, default=True
+        Whether there is a legend.
     others : mapping of str to (X, y), optional
         Further data by name, such as ``{"test": (X_test, y_test)}``.
     bounds : bool, default=True
@@ -114,7 +118,9 @@ def plot_rounds(
     >>> len(ax.lines)
     5
     """
-    return RoundsDisplay.from_estimator(model, ax=ax, others=others, bounds=bounds).ax_
+    return RoundsDisplay.from_estimator(
+        model, ax=ax, others=others, bounds=bounds, legend=legend
+    ).ax_
 
 
 @dataclass
@@ -142,6 +148,7 @@ class RowWeightsDisplay(Display):
         *,
         names: tuple[str, str] = ("wrong labels", "others"),
         ax: Axes | None = None,
+        legend: bool = True,
     ) -> RowWeightsDisplay:
         """Take the last distributions of models, and draw; as in :func:`plot_row_weights`."""
         marks.require_matplotlib()
@@ -157,7 +164,7 @@ class RowWeightsDisplay(Display):
             weights[str(name)] = model.D_[-1] * len(marked)
         if not marked.any() or marked.all():
             raise ValueError("marked must choose some of the rows, and not all.")
-        return cls(weights, marked, names).plot(ax)
+        return cls(weights, marked, names).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         from matplotlib.ticker import PercentFormatter
@@ -194,6 +201,7 @@ def plot_row_weights(
     ax: Axes | None = None,
     *,
     names: tuple[str, str] = ("wrong labels", "others"),
+    legend: bool = True,
 ) -> Axes:
     """Draw how heavy some training rows, such as those with wrong labels, are for boosters.
 
@@ -203,6 +211,8 @@ def plot_row_weights(
         With ``D_``: AdaBoostClassifier, LogitBoostClassifier, LPBoostClassifier.
     marked : bool array-like of shape (n_samples,)
     ax : matplotlib Axes, optional
+    legend : bool, default=True
+        Whether there is a legend.
     names : pair of str, default=("wrong labels", "others")
 
     Returns
@@ -221,4 +231,4 @@ def plot_row_weights(
     >>> len(ax.lines)
     2
     """
-    return RowWeightsDisplay.from_estimators(models, marked, names=names, ax=ax).ax_
+    return RowWeightsDisplay.from_estimators(models, marked, names=names, ax=ax, legend=legend).ax_

@@ -67,6 +67,7 @@ class ConstraintDisplay(Display):
         xlim: tuple[float, float] = (-2.0, 2.0),
         ylim: tuple[float, float] = (-2.0, 2.0),
         grid_resolution: int = 201,
+        legend: bool = True,
     ) -> ConstraintDisplay:
         """Find the highest point and draw; parameters as in :func:`plot_constraint`."""
         x, y = (np.linspace(*limits, grid_resolution) for limits in (xlim, ylim))
@@ -91,7 +92,9 @@ class ConstraintDisplay(Display):
         gradients = np.array([_gradient(of, z) for of in (objective, constraint)])
         active = bool(constraint(*z) <= _ACTIVE * np.ptp(g))
         multiplier = float(-gradients[0] @ gradients[1] / (gradients[1] @ gradients[1]))
-        return cls(x, y, f, g, z, gradients, multiplier if active else 0.0, active).plot(ax)
+        return cls(x, y, f, g, z, gradients, multiplier if active else 0.0, active).plot(
+            ax, legend=legend
+        )
 
     def _draw(self, ax: Axes) -> None:
         from matplotlib.lines import Line2D
@@ -136,6 +139,7 @@ def plot_constraint(
     xlim: tuple[float, float] = (-2.0, 2.0),
     ylim: tuple[float, float] = (-2.0, 2.0),
     grid_resolution: int = 201,
+    legend: bool = True,
 ) -> Axes:
     """Draw where a function is highest subject to a constraint, and whether this is active.
 
@@ -150,6 +154,8 @@ def plot_constraint(
         the picture, which is looked for from the best point of the grid.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     xlim, ylim : (float, float), default=(-2.0, 2.0)
     grid_resolution : int, default=201
         Number of points along each axis at which the functions are evaluated.
@@ -169,7 +175,13 @@ def plot_constraint(
     'constraint active: $g = 0$, $\\\\lambda = 0.5$'
     """
     return ConstraintDisplay.from_functions(
-        objective, constraint, ax=ax, xlim=xlim, ylim=ylim, grid_resolution=grid_resolution
+        objective,
+        constraint,
+        ax=ax,
+        xlim=xlim,
+        ylim=ylim,
+        grid_resolution=grid_resolution,
+        legend=legend,
     ).ax_
 
 

@@ -52,7 +52,14 @@ class LiftDisplay(PanelDisplay):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, ax: Any = None, grid_resolution: int = 200
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Any = None,
+        grid_resolution: int = 200,
+        legend: bool = True,
     ) -> LiftDisplay:
         """Lift a machine's points and draw; parameters as in :func:`plot_lift`."""
         marks.require_matplotlib()
@@ -75,7 +82,7 @@ class LiftDisplay(PanelDisplay):
             )
         names = (str(classes[0]), str(classes[1]))
         lifted = _lift(plane.points)
-        return cls(plane, lifted, side, found[:3], float(found[3]), names).plot(ax)
+        return cls(plane, lifted, side, found[:3], float(found[3]), names).plot(ax, legend=legend)
 
     def _axes(self, ax: Any) -> Any:
         if ax is None:
@@ -139,7 +146,9 @@ def _lift(X: np.ndarray) -> np.ndarray:
     return quadratic_features(X)[:, [0, 2, 1]]
 
 
-def plot_lift(model: Any, X: Any, y: Any, ax: Any = None, *, grid_resolution: int = 200) -> Any:
+def plot_lift(
+    model: Any, X: Any, y: Any, ax: Any = None, *, grid_resolution: int = 200, legend: bool = True
+) -> Any:
     """Draw a quadratic machine in the plane, and where it is linear: in the space of its features.
 
     With ``phi(x) = (x1^2, x2^2, sqrt(2) x1 x2)`` the kernel ``(x . z)^2`` is ``phi(x) . phi(z)``.
@@ -155,6 +164,8 @@ def plot_lift(model: Any, X: Any, y: Any, ax: Any = None, *, grid_resolution: in
         Their classes.
     ax : array of matplotlib Axes of shape (2,), optional
         The second made with ``projection="3d"``; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     grid_resolution : int, default=200
         Number of points along each axis at which the machine is evaluated.
 
@@ -174,4 +185,6 @@ def plot_lift(model: Any, X: Any, y: Any, ax: Any = None, *, grid_resolution: in
     >>> bool(np.allclose(display.w / -display.b, [1, 1, 0], atol=0.1))  # x1^2 + x2^2 = 1
     True
     """
-    return LiftDisplay.from_estimator(model, X, y, ax=ax, grid_resolution=grid_resolution).ax_
+    return LiftDisplay.from_estimator(
+        model, X, y, ax=ax, grid_resolution=grid_resolution, legend=legend
+    ).ax_

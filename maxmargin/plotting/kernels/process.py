@@ -36,7 +36,7 @@ class ProcessDisplay(Display):
     >>> from maxmargin import GaussianProcessRegressor
     >>> from maxmargin.plotting import ProcessDisplay
     >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> model = GaussianProcessRegressor().fit(X, np.sin(X[:, 0]))
+    >>> model = GaussianProcessRegressor(alpha=1e-4).fit(X, np.sin(X[:, 0]))
     >>> display = ProcessDisplay.from_estimator(model, X, np.sin(X[:, 0]), samples=2)
     >>> display.functions.shape, bool(display.deviation[150] < display.deviation[-1])
     ((2, 300), True)
@@ -61,6 +61,7 @@ class ProcessDisplay(Display):
         samples: int = 3,
         grid_resolution: int = 300,
         random_state: Any = 0,
+        legend: bool = True,
     ) -> ProcessDisplay:
         """Evaluate a process and draw; parameters as in :func:`plot_process`."""
         machine = checks.last_step(model)
@@ -80,7 +81,7 @@ class ProcessDisplay(Display):
         seen = checks.transformed(model, checks.in_container_of(X, x[:, None]))
         mean, covariance = machine.predict(seen, return_cov=True)
         deviation = np.sqrt(np.maximum(covariance.diagonal(), 0.0))
-        noise = machine.noise_level_ * machine._deviation[0] ** 2
+        noise = machine._noise_of(machine.kernel_, seen) * machine._y_train_std[0] ** 2
         covariance[np.diag_indices_from(covariance)] -= noise
         random = check_random_state(random_state)
         value = machine.log_marginal_likelihood_value_
@@ -92,7 +93,7 @@ class ProcessDisplay(Display):
             points=points,
             names=(checks.column_name(X, 0), str(getattr(y, "name", None) or "target")),
             title=f"{marks.describe(machine)}: log-likelihood {value:.4g}",
-        ).plot(ax)
+        ).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         x, mean, band = self.x, self.mean, 2 * self.deviation
@@ -117,6 +118,7 @@ def plot_process(
     samples: int = 3,
     grid_resolution: int = 300,
     random_state: Any = 0,
+    legend: bool = True,
 ) -> Axes:
     """Draw the mean of a Gaussian process on one feature, in a band, and functions drawn from it.
 
@@ -133,6 +135,8 @@ def plot_process(
         Their targets.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     samples : int, default=3
         Functions to draw.
     grid_resolution : int, default=300
@@ -164,4 +168,5 @@ def plot_process(
         samples=samples,
         grid_resolution=grid_resolution,
         random_state=random_state,
+        legend=legend,
     ).ax_

@@ -49,7 +49,7 @@ class KernelProfileDisplay(Display):
 
     @classmethod
     def from_distances(
-        cls, kernels: Any, largest: float = 3.0, ax: Axes | None = None
+        cls, kernels: Any, largest: float = 3.0, ax: Axes | None = None, *, legend: bool = True
     ) -> KernelProfileDisplay:
         """Draw ``k(x, x + r)`` against the distance r, of kernels that depend on nothing else.
 
@@ -61,6 +61,8 @@ class KernelProfileDisplay(Display):
         largest : float, default=3.0
             The distances go from 0 to it.
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
 
         Returns
         -------
@@ -79,7 +81,7 @@ class KernelProfileDisplay(Display):
                     "KernelProfileDisplay.from_interval."
                 )
             values[name] = curves[0]
-        return cls(r, values).plot(ax)
+        return cls(r, values).plot(ax, legend=legend)
 
     @classmethod
     def from_interval(
@@ -88,6 +90,8 @@ class KernelProfileDisplay(Display):
         interval: tuple[float, float] = (-1.0, 1.0),
         at: float = 0.0,
         ax: Axes | None = None,
+        *,
+        legend: bool = True,
     ) -> KernelProfileDisplay:
         """Draw ``k(x, at)`` for x from one end of an interval to the other.
 
@@ -97,6 +101,8 @@ class KernelProfileDisplay(Display):
         interval : pair of float, default=(-1.0, 1.0)
         at : float, default=0.0
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
 
         Returns
         -------
@@ -105,7 +111,7 @@ class KernelProfileDisplay(Display):
         x = line_of(interval)
         found = named_kernels(kernels, x).items()
         values = {name: kernel(x[:, None], [[float(at)]])[:, 0] for name, kernel in found}
-        return cls(x, values, float(at)).plot(ax)
+        return cls(x, values, float(at)).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         styles = ("-", "--", "-.", ":")
@@ -124,7 +130,12 @@ class KernelProfileDisplay(Display):
 
 
 def plot_kernel_profile(
-    kernels: Any, ax: Axes | None = None, *, interval: Any = None, at: float = 0.0
+    kernels: Any,
+    ax: Axes | None = None,
+    *,
+    interval: Any = None,
+    at: float = 0.0,
+    legend: bool = True,
 ) -> Axes:
     """Draw kernels against the distance, or beside a fixed point where an interval is given.
 
@@ -140,8 +151,8 @@ def plot_kernel_profile(
     'k(x, 0.5)'
     """
     if interval is None:
-        return KernelProfileDisplay.from_distances(kernels, ax=ax).ax_
-    return KernelProfileDisplay.from_interval(kernels, interval, at, ax).ax_
+        return KernelProfileDisplay.from_distances(kernels, ax=ax, legend=legend).ax_
+    return KernelProfileDisplay.from_interval(kernels, interval, at, ax, legend=legend).ax_
 
 
 def line_of(interval: Any, points: int = _POINTS) -> np.ndarray:

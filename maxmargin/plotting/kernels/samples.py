@@ -56,6 +56,7 @@ class KernelSamplesDisplay(Display):
         samples: int = 5,
         grid_resolution: int = 201,
         random_state: Any = 0,
+        legend: bool = True,
     ) -> KernelSamplesDisplay:
         """Draw functions from the Gaussian process of a kernel.
 
@@ -65,6 +66,8 @@ class KernelSamplesDisplay(Display):
             On one feature.
         interval : pair of float, default=(-3.0, 3.0)
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         samples : int, default=5
             Functions to draw.
         grid_resolution : int, default=201
@@ -90,7 +93,9 @@ class KernelSamplesDisplay(Display):
             ) from error
         noise = check_random_state(random_state).standard_normal((samples, len(x)))
         title = marks.rounded(kernel)
-        return cls(x, noise @ root.T, np.sqrt(np.maximum(variance, 0.0)), title).plot(ax)
+        return cls(x, noise @ root.T, np.sqrt(np.maximum(variance, 0.0)), title).plot(
+            ax, legend=legend
+        )
 
     def _draw(self, ax: Axes) -> None:
         band = 2 * self.deviation

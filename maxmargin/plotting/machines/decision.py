@@ -70,6 +70,7 @@ class DecisionDisplay(Display):
         slack: bool | str = "auto",
         grid_resolution: int = 300,
         features: Sequence[Any] | None = None,
+        legend: bool = True,
     ) -> DecisionDisplay:
         """Evaluate a model and draw; parameters as in :func:`plot_decision`."""
         marks.require_matplotlib()
@@ -116,7 +117,7 @@ class DecisionDisplay(Display):
             description=marks.describe(machine),
             mark_support=support,
             mark_slack=slack,
-        ).plot(ax)
+        ).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         plane, names, points = self.plane, self.class_names, self.plane.points
@@ -161,6 +162,7 @@ def plot_decision(
     slack: bool | str = "auto",
     grid_resolution: int = 300,
     features: Sequence[Any] | None = None,
+    legend: bool = True,
 ) -> Axes:
     """Draw the regions of a machine on two features, its street and its training points.
 
@@ -184,6 +186,8 @@ def plot_decision(
         Their classes. Not used for a one-class machine.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     class_names : sequence of str of shape (n_classes,), optional
         Names to show in place of ``classes_``.
     support : bool or "auto", default="auto"
@@ -224,4 +228,5 @@ def plot_decision(
         slack=slack,
         grid_resolution=grid_resolution,
         features=features,
+        legend=legend,
     ).ax_

@@ -57,6 +57,7 @@ class MarginDisplay(Display):
         cumulative: bool = False,
         task: int | None = None,
         rounds: Sequence[int] | None = None,
+        legend: bool = True,
     ) -> MarginDisplay:
         """Evaluate a model and draw; parameters as in :func:`plot_margins`."""
         machine = checks.last_step(model)
@@ -64,7 +65,7 @@ class MarginDisplay(Display):
             raise ValueError(f"bar_width must be positive, or None; got {bar_width!r}.")
         if hasattr(machine, "margins"):
             margins = _margins_of_votes(model, {label: (X, y), **(others or {})}, rounds)
-            return cls(margins, bar_width, cumulative, votes=True).plot(ax)
+            return cls(margins, bar_width, cumulative, votes=True).plot(ax, legend=legend)
         if rounds is not None:
             raise ValueError(
                 f"rounds are those of a booster, and {type(machine).__name__} has none."
@@ -78,7 +79,7 @@ class MarginDisplay(Display):
             values = (side * chosen.values(model, points))[side != 0]
             edge = np.abs(values - 1.0) <= checks.tolerance(machine)
             margins[name] = np.where(edge, 1.0, values)
-        return cls(margins, bar_width, cumulative, chosen.name).plot(ax)
+        return cls(margins, bar_width, cumulative, chosen.name).plot(ax, legend=legend)
 
     @classmethod
     def from_predictions(
@@ -90,6 +91,7 @@ class MarginDisplay(Display):
         label: str = "training",
         bar_width: float | None = None,
         cumulative: bool = False,
+        legend: bool = True,
     ) -> MarginDisplay:
         """Draw values of f, positive for the second of the two classes in y."""
         check_consistent_length(y, values)
@@ -97,7 +99,7 @@ class MarginDisplay(Display):
         if len(classes) != 2:
             raise ValueError(f"y f(x) is of two classes, and y has {classes.tolist()}.")
         margins = (2.0 * index - 1.0) * np.asarray(values, dtype=np.float64)
-        return cls({label: margins}, bar_width, cumulative).plot(ax)
+        return cls({label: margins}, bar_width, cumulative).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         from matplotlib.ticker import FixedLocator, MaxNLocator, PercentFormatter
@@ -196,6 +198,7 @@ def plot_margins(
     cumulative: bool = False,
     task: int | None = None,
     rounds: Sequence[int] | None = None,
+    legend: bool = True,
 ) -> Axes:
     """Draw the distribution of ``y f(x)`` for a classifier.
 
@@ -216,6 +219,8 @@ def plot_margins(
         Their classes.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     others : mapping of str to (X, y), optional
         Further data by name, such as ``{"held out": (X_test, y_test)}``.
     label : str, default="training"
@@ -256,6 +261,7 @@ def plot_margins(
         cumulative=cumulative,
         task=task,
         rounds=rounds,
+        legend=legend,
     ).ax_
 
 

@@ -84,6 +84,7 @@ class ReliabilityDisplay(Display):
         each_class: bool = False,
         confidence: float = 0.95,
         classes: Sequence[Any] | None = None,
+        legend: bool = True,
     ) -> ReliabilityDisplay:
         """Ask a model, or several by name, and draw; as in :func:`plot_reliability`."""
         if bins < 1 or not 0 < confidence < 1:
@@ -102,7 +103,7 @@ class ReliabilityDisplay(Display):
             for said, p, true in _events(_probabilities(one, X, y, classes), y, each_class):
                 text = f"{name}, {said}" if name and each_class else name or said
                 curves.append(Curve.of(text, p, true, bins, confidence))
-        return cls(curves, len(y), confidence).plot(ax)
+        return cls(curves, len(y), confidence).plot(ax, legend=legend)
 
     @classmethod
     def from_predictions(cls, y: Any, p: Any, **options: Any) -> ReliabilityDisplay:
@@ -153,6 +154,7 @@ def plot_reliability(
     each_class: bool = False,
     confidence: float = 0.95,
     classes: Sequence[Any] | None = None,
+    legend: bool = True,
 ) -> Axes:
     """Draw how often an event happened against the probability that was given to it.
 
@@ -177,6 +179,8 @@ def plot_reliability(
         Their classes.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     bins : int, default=10
     each_class : bool, default=False
         Draw a curve for every class, that it is the true one.
@@ -209,6 +213,7 @@ def plot_reliability(
         each_class=each_class,
         confidence=confidence,
         classes=classes,
+        legend=legend,
     ).ax_
 
 

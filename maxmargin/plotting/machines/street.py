@@ -72,10 +72,11 @@ class StreetDisplay(Display):
         class_names: Sequence[str] | None = None,
         segments: bool | str = "auto",
         grid_resolution: int = 300,
+        legend: bool = True,
     ) -> StreetDisplay:
         """Evaluate a model and draw; parameters as in :func:`plot_street`."""
         found = cls.evaluated(model, X, y, task, class_names, segments, grid_resolution)
-        return found.plot(ax)
+        return found.plot(ax, legend=legend)
 
     @classmethod
     def evaluated(
@@ -270,6 +271,7 @@ def plot_street(
     class_names: Sequence[str] | None = None,
     segments: bool | str = "auto",
     grid_resolution: int = 300,
+    legend: bool = True,
 ) -> Axes:
     """Draw the street of a machine with its support vectors, and slack as segments.
 
@@ -295,6 +297,8 @@ def plot_street(
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure. Where the features have similar ranges, both have
         one scale.
+    legend : bool, default=True
+        Whether there is a legend.
     task : int, optional
         With several classes, which of the machines for two that the model is made of.
     class_names : sequence of str of shape (n_classes,), optional
@@ -328,4 +332,5 @@ def plot_street(
         class_names=class_names,
         segments=segments,
         grid_resolution=grid_resolution,
+        legend=legend,
     ).ax_

@@ -49,6 +49,7 @@ class StreetsDisplay(PanelDisplay):
         task: int | None = None,
         segments: bool | str = False,
         grid_resolution: int = 150,
+        legend: bool = True,
     ) -> StreetsDisplay:
         """Fit a machine for each value and draw; parameters as in :func:`plot_street_path`."""
         marks.require_matplotlib()
@@ -62,7 +63,7 @@ class StreetsDisplay(PanelDisplay):
             StreetDisplay.evaluated(fitted, X, y, task, None, segments, grid_resolution)
             for fitted in models
         ]
-        return cls(param, list(values), streets, models).plot(ax)
+        return cls(param, list(values), streets, models).plot(ax, legend=legend)
 
     def __post_init__(self) -> None:
         columns = min(len(self.values), _COLUMNS)
@@ -107,6 +108,7 @@ def plot_street_path(
     task: int | None = None,
     segments: bool | str = False,
     grid_resolution: int = 150,
+    legend: bool = True,
 ) -> Any:
     """Draw the street of a machine for several values of a parameter, side by side.
 
@@ -122,6 +124,8 @@ def plot_street_path(
     y : array-like of shape (n_samples,)
     ax : array of matplotlib Axes, optional
         One for each value, in rows of four; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     param : str, default="C"
         Name of the parameter, such as ``"lam"`` or ``"gamma"``; in a Pipeline that of its last
         step, or with the name of a step before it, as in ``"svc__C"``.
@@ -157,4 +161,5 @@ def plot_street_path(
         task=task,
         segments=segments,
         grid_resolution=grid_resolution,
+        legend=legend,
     ).ax_

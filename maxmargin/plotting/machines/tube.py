@@ -52,7 +52,14 @@ class TubeDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, ax: Axes | None = None, grid_resolution: int = 500
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        *,
+        ax: Axes | None = None,
+        grid_resolution: int = 500,
+        legend: bool = True,
     ) -> TubeDisplay:
         """Evaluate a model and draw; parameters as in :func:`plot_tube`."""
         machine = checks.last_step(model)
@@ -84,7 +91,7 @@ class TubeDisplay(Display):
             alpha=checks.dense(machine.dual_coef_).ravel() if with_support else None,
             names=(checks.column_name(X, 0), str(getattr(y, "name", None) or "target")),
             description=marks.describe(machine),
-        ).plot(ax)
+        ).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         handles = self.draw_panel(ax)
@@ -139,7 +146,13 @@ class TubeDisplay(Display):
 
 
 def plot_tube(
-    model: Any, X: Any, y: Any, ax: Axes | None = None, *, grid_resolution: int = 500
+    model: Any,
+    X: Any,
+    y: Any,
+    ax: Axes | None = None,
+    *,
+    grid_resolution: int = 500,
+    legend: bool = True,
 ) -> Axes:
     """Draw the curve of a regression machine on one feature, its tube and its training points.
 
@@ -160,6 +173,8 @@ def plot_tube(
         Their targets.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     grid_resolution : int, default=500
         Number of points at which the curve is evaluated.
 
@@ -179,4 +194,6 @@ def plot_tube(
     >>> ax.get_title()
     'RBF(gamma=0.3171), C = 10: 0 of 40 outside the tube'
     """
-    return TubeDisplay.from_estimator(model, X, y, ax=ax, grid_resolution=grid_resolution).ax_
+    return TubeDisplay.from_estimator(
+        model, X, y, ax=ax, grid_resolution=grid_resolution, legend=legend
+    ).ax_

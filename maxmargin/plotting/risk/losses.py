@@ -61,6 +61,7 @@ class LossDisplay(Display):
         ax: Axes | None = None,
         weights: bool = False,
         interval: tuple[float, float] = _MARGINS,
+        legend: bool = True,
     ) -> LossDisplay:
         """Evaluate losses of :mod:`maxmargin.losses`, or their slopes, over margins and draw.
 
@@ -68,6 +69,8 @@ class LossDisplay(Display):
         ----------
         given : mapping of str to MarginLoss, or to ResidualLoss
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         weights : bool, default=False
             Draw the size of the slope: how much a row with this margin weighs in the gradient.
         interval : (float, float), default=(-2.5, 2.5)
@@ -89,7 +92,7 @@ class LossDisplay(Display):
             name: np.abs(loss.slope(margin)) if weights else loss.value(margin)
             for name, loss in given.items()
         }
-        return cls(margin, curves, weights, residual.pop()).plot(ax)
+        return cls(margin, curves, weights, residual.pop()).plot(ax, legend=legend)
 
     def _draw(self, ax: Axes) -> None:
         looks = _WEIGHT_LOOKS if self.weights else _LOOKS
@@ -118,7 +121,7 @@ class LossDisplay(Display):
         ax.legend(loc="upper left", fontsize="small", frameon=False)
 
 
-def plot_losses(ax: Axes | None = None) -> Axes:
+def plot_losses(ax: Axes | None = None, *, legend: bool = True) -> Axes:
     """Draw the losses of classifiers against the margin ``y f(x)``.
 
     The zero-one loss counts errors; the others stand in for it because they have slopes. All but
@@ -130,6 +133,8 @@ def plot_losses(ax: Axes | None = None) -> Axes:
     ----------
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
 
     Returns
     -------
@@ -154,10 +159,10 @@ def plot_losses(ax: Axes | None = None) -> Axes:
     margin = np.linspace(*_MARGINS, 1001)
     curves = {name: loss.value(margin) for name, loss in drawn.items()}
     curves["logistic / ln 2"] /= np.log(2.0)
-    return LossDisplay(margin, curves).plot(ax).ax_
+    return LossDisplay(margin, curves).plot(ax, legend=legend).ax_
 
 
-def plot_gradient_weights(ax: Axes | None = None) -> Axes:
+def plot_gradient_weights(ax: Axes | None = None, *, legend: bool = True) -> Axes:
     """Draw how much a row weighs in the gradient, for logistic regression and MCE.
 
     A row pulls w along ``y x`` by the size of its loss's slope at its margin ``u = y f(x)``:
@@ -169,6 +174,8 @@ def plot_gradient_weights(ax: Axes | None = None) -> Axes:
     ----------
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
 
     Returns
     -------
@@ -185,4 +192,6 @@ def plot_gradient_weights(ax: Axes | None = None) -> Axes:
         "logistic regression": losses.Logistic(),
         "minimum classification error": losses.MinimumClassificationError(),
     }
-    return LossDisplay.from_losses(drawn, ax=ax, weights=True, interval=_GRADIENT_MARGINS).ax_
+    return LossDisplay.from_losses(
+        drawn, ax=ax, weights=True, interval=_GRADIENT_MARGINS, legend=legend
+    ).ax_

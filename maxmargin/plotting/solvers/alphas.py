@@ -74,6 +74,7 @@ class AlphasDisplay(MovingDisplay):
         C: float | None = None,
         names: tuple[str, str] = ("negative variables", "positive variables"),
         sign: float = 1.0,
+        legend: bool = True,
     ) -> AlphasDisplay:
         """Draw the multipliers that a trace of a machine with a dual has recorded.
 
@@ -83,6 +84,8 @@ class AlphasDisplay(MovingDisplay):
         problem : int, default=0
             Which pair of classes, or class.
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         kind : {"lines", "bars"}, default="lines"
         most : int, default=60
             Multipliers to draw: of more, those that were largest at any time.
@@ -113,7 +116,9 @@ class AlphasDisplay(MovingDisplay):
         positive = sign * beta[:, rows].sum(axis=0) > 0
         steps = np.array([record.steps for record in records])
         alpha = np.abs(beta[:, rows])
-        return cls(steps, alpha, rows, positive, C, kind, beta.shape[1], names).plot(ax)
+        return cls(steps, alpha, rows, positive, C, kind, beta.shape[1], names).plot(
+            ax, legend=legend
+        )
 
     @classmethod
     def from_estimator(

@@ -56,13 +56,17 @@ class SMOBoxDisplay(MovingDisplay):
 
     @classmethod
     def from_steps(
-        cls, steps: TwoVariableStep | Sequence[TwoVariableStep], ax: Axes | None = None
+        cls,
+        steps: TwoVariableStep | Sequence[TwoVariableStep],
+        ax: Axes | None = None,
+        *,
+        legend: bool = True,
     ) -> SMOBoxDisplay:
         """Draw a step, or the last of several, of which a film shows all."""
         steps = [steps] if isinstance(steps, TwoVariableStep) else list(steps)
         if not steps or not all(isinstance(step, TwoVariableStep) for step in steps):
             raise ValueError("Give a TwoVariableStep, as two_variable_step returns it, or several.")
-        return cls(steps).plot(ax)
+        return cls(steps).plot(ax, legend=legend)
 
     @classmethod
     def from_estimator(
@@ -74,6 +78,7 @@ class SMOBoxDisplay(MovingDisplay):
         *,
         problem: int = 0,
         sample_weight: Any = None,
+        legend: bool = True,
     ) -> SMOBoxDisplay:
         """Draw the recorded steps of an ``SVC`` that was fitted by SMO, with ``trace=True``.
 
@@ -84,6 +89,8 @@ class SMOBoxDisplay(MovingDisplay):
         X, y : array-like
             The training data, in the same order.
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         problem : int, default=0
             Which pair of classes, or class against the rest.
         sample_weight : array-like of shape (n_samples,), optional
@@ -125,7 +132,7 @@ class SMOBoxDisplay(MovingDisplay):
                 "The trace has no single step of two multipliers: fit with solver='smo', and with "
                 "trace=Trace(limit=...) large enough for every step to be kept."
             )
-        return cls(steps, pairs, numbers).plot(ax)
+        return cls(steps, pairs, numbers).plot(ax, legend=legend)
 
     def __len__(self) -> int:
         return self.phases * len(self.steps)
@@ -218,7 +225,10 @@ def _on_line(step: TwoVariableStep, a2: float) -> tuple[float, float]:
 
 
 def plot_smo_box(
-    steps: TwoVariableStep | Sequence[TwoVariableStep], ax: Axes | None = None
+    steps: TwoVariableStep | Sequence[TwoVariableStep],
+    ax: Axes | None = None,
+    *,
+    legend: bool = True,
 ) -> Axes:
     """Draw a step of two multipliers in its box.
 
@@ -232,4 +242,4 @@ def plot_smo_box(
     >>> plot_smo_box(step).get_title()
     'equal labels'
     """
-    return SMOBoxDisplay.from_steps(steps, ax).ax_
+    return SMOBoxDisplay.from_steps(steps, ax, legend=legend).ax_

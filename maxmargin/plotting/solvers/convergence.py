@@ -70,6 +70,8 @@ class ConvergenceDisplay(MovingDisplay):
         against: str = "steps",
         problem: int = 0,
         ax: Axes | None = None,
+        *,
+        legend: bool = True,
     ) -> ConvergenceDisplay:
         """Draw one trace, or several in one picture.
 
@@ -81,6 +83,8 @@ class ConvergenceDisplay(MovingDisplay):
         problem : int, default=0
             Which pair of classes, class or start.
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
 
         Returns
         -------
@@ -112,7 +116,7 @@ class ConvergenceDisplay(MovingDisplay):
         tol = tols.pop() if what == "violation" and len(tols) == 1 else None
         methods = [*dict.fromkeys(record.method for record in next(iter(lists.values())))]
         title = " then ".join(methods) if isinstance(trace, Trace) else ""
-        return cls(x, y, dual, what, against, tol, title).plot(ax)
+        return cls(x, y, dual, what, against, tol, title).plot(ax, legend=legend)
 
     @cached_property
     def moments(self) -> np.ndarray:
@@ -177,6 +181,7 @@ def plot_trace(
     ax: Axes | None = None,
     *,
     against: str = "steps",
+    legend: bool = True,
 ) -> Axes:
     """Draw one number of a fit, or of several, from step to step.
 
@@ -193,6 +198,8 @@ def plot_trace(
         Which pair of classes, class or start.
     ax : matplotlib Axes, optional
         Where to draw; by default on a new figure.
+    legend : bool, default=True
+        Whether there is a legend.
     against : {"steps", "seconds"}, default="steps"
 
     Returns
@@ -211,7 +218,7 @@ def plot_trace(
     >>> ax.get_ylabel(), ax.get_yscale()
     ('duality gap', 'log')
     """
-    return ConvergenceDisplay.from_trace(trace, what, against, problem, ax).ax_
+    return ConvergenceDisplay.from_trace(trace, what, against, problem, ax, legend=legend).ax_
 
 
 def has_traces(what: Any) -> bool:

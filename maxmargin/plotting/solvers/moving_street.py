@@ -92,6 +92,7 @@ class MovingStreetDisplay(MovingDisplay):
         problem: int = 0,
         sample_weight: Any = None,
         grid_resolution: int = 100,
+        legend: bool = True,
     ) -> MovingStreetDisplay:
         """Draw the street of a classifier that was fitted with ``trace=True``.
 
@@ -104,6 +105,8 @@ class MovingStreetDisplay(MovingDisplay):
         y : array-like of shape (n_samples,)
             The training data, in the same order.
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         problem : int, default=0
             Which pair of classes, or class against the rest.
         sample_weight : array-like of shape (n_samples,), optional
@@ -164,7 +167,7 @@ class MovingStreetDisplay(MovingDisplay):
             support=None if support is None else support[:, seen],
             street=checks.has_street(machine),
             description=marks.describe(machine),
-        ).plot(ax)
+        ).plot(ax, legend=legend)
 
     def __len__(self) -> int:
         return len(self.coef)

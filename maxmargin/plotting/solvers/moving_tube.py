@@ -70,6 +70,7 @@ class MovingTubeDisplay(MovingDisplay):
         *,
         sample_weight: Any = None,
         grid_resolution: int = 300,
+        legend: bool = True,
     ) -> MovingTubeDisplay:
         """Draw the tube of a regression machine that was fitted with ``trace=True``.
 
@@ -81,6 +82,8 @@ class MovingTubeDisplay(MovingDisplay):
         y : array-like of shape (n_samples,)
             The training data, in the same order.
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         sample_weight : array-like of shape (n_samples,), optional
             Those of fit, for ``SVR`` and ``NuSVR``.
         grid_resolution : int, default=300
@@ -121,7 +124,7 @@ class MovingTubeDisplay(MovingDisplay):
             alpha=alpha,
             steps=np.array([record.steps for record in records]),
             tol=checks.tolerance(machine),
-        ).plot(ax)
+        ).plot(ax, legend=legend)
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -55,7 +55,14 @@ class PerceptronDisplay(MovingDisplay):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, y: Any, ax: Axes | None = None, state: int = -1
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        ax: Axes | None = None,
+        state: int = -1,
+        *,
+        legend: bool = True,
     ) -> PerceptronDisplay:
         """Draw the updates of a perceptron for two classes.
 
@@ -67,6 +74,8 @@ class PerceptronDisplay(MovingDisplay):
         X : array-like of shape (n_samples, 2)
         y : array-like of shape (n_samples,)
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         state : int, default=-1
             After how many updates; by default after the last one.
 
@@ -91,7 +100,7 @@ class PerceptronDisplay(MovingDisplay):
             rows=np.array([-1 if step.row is None else step.row for step in steps]),
             names=names,
             features=features,
-        ).plot(ax, state)
+        ).plot(ax, state, legend=legend)
 
     def __len__(self) -> int:
         return len(self.coef)
@@ -152,7 +161,7 @@ class WeightPathDisplay(MovingDisplay):
 
     @classmethod
     def from_estimator(
-        cls, model: Any, X: Any, y: Any, ax: Axes | None = None
+        cls, model: Any, X: Any, y: Any, ax: Axes | None = None, *, legend: bool = True
     ) -> WeightPathDisplay:
         """Draw the weights of a perceptron.
 
@@ -163,6 +172,8 @@ class WeightPathDisplay(MovingDisplay):
         X : array-like of shape (n_samples, 2)
         y : array-like of shape (n_samples,)
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
 
         Returns
         -------
@@ -181,7 +192,7 @@ class WeightPathDisplay(MovingDisplay):
         wrong = (margins <= 0).mean(axis=1).reshape(grid[0].shape)
         least = margins.min(axis=1).reshape(grid[0].shape)
         last = float(known.intercept[-1])
-        return cls(known.coef, (grid[0], grid[1]), wrong, least, last).plot(ax)
+        return cls(known.coef, (grid[0], grid[1]), wrong, least, last).plot(ax, legend=legend)
 
     def __len__(self) -> int:
         return len(self.path)
@@ -204,7 +215,9 @@ class WeightPathDisplay(MovingDisplay):
         ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)
 
 
-def plot_perceptron(model: Any, X: Any, y: Any, ax: Axes | None = None, state: int = -1) -> Axes:
+def plot_perceptron(
+    model: Any, X: Any, y: Any, ax: Axes | None = None, state: int = -1, *, legend: bool = True
+) -> Axes:
     """Draw the line of a perceptron after an update, by default after the last one.
 
     The short way to :class:`PerceptronDisplay`; ``plot_snapshots`` draws several updates.
@@ -217,7 +230,7 @@ def plot_perceptron(model: Any, X: Any, y: Any, ax: Axes | None = None, state: i
     >>> plot_perceptron(Perceptron(order="cyclic"), X, y, state=1).get_title()
     'after 1 update: 2 wrong'
     """
-    return PerceptronDisplay.from_estimator(model, X, y, ax, state).ax_
+    return PerceptronDisplay.from_estimator(model, X, y, ax, state, legend=legend).ax_
 
 
 def _after(updates: int) -> str:

@@ -59,7 +59,7 @@ class SeparatorsDisplay(MovingDisplay):
 
     @classmethod
     def from_estimators(
-        cls, models: Any, X: Any, y: Any, ax: Axes | None = None
+        cls, models: Any, X: Any, y: Any, ax: Axes | None = None, *, legend: bool = True
     ) -> SeparatorsDisplay:
         """Draw the lines of fitted linear classifiers for two classes.
 
@@ -70,6 +70,8 @@ class SeparatorsDisplay(MovingDisplay):
         X : array-like of shape (n_samples, 2)
         y : array-like of shape (n_samples,)
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
 
         Returns
         -------
@@ -87,11 +89,20 @@ class SeparatorsDisplay(MovingDisplay):
         coef = np.array([np.ravel(model.coef_) for model in models.values()])
         intercept = np.array([float(np.ravel(model.intercept_)[0]) for model in models.values()])
         labels = [str(name) for name in models]
-        return cls(points, positive, coef, intercept, labels, names, features).plot(ax)
+        return cls(points, positive, coef, intercept, labels, names, features).plot(
+            ax, legend=legend
+        )
 
     @classmethod
     def from_orders(
-        cls, model: Any, X: Any, y: Any, ax: Axes | None = None, *, orders: int = 5
+        cls,
+        model: Any,
+        X: Any,
+        y: Any,
+        ax: Axes | None = None,
+        *,
+        orders: int = 5,
+        legend: bool = True,
     ) -> SeparatorsDisplay:
         """Draw where a perceptron ends when it sees the examples in several orders.
 
@@ -102,6 +113,8 @@ class SeparatorsDisplay(MovingDisplay):
         X : array-like of shape (n_samples, 2)
         y : array-like of shape (n_samples,)
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         orders : int, default=5
 
         Returns
@@ -109,7 +122,9 @@ class SeparatorsDisplay(MovingDisplay):
         display : SeparatorsDisplay
         """
         each = [clone(model).set_params(random_state=seed).fit(X, y) for seed in range(orders)]
-        return cls.from_estimators({f"order {k}": m for k, m in enumerate(each)}, X, y, ax)
+        return cls.from_estimators(
+            {f"order {k}": m for k, m in enumerate(each)}, X, y, ax, legend=legend
+        )
 
     def __len__(self) -> int:
         return len(self.coef)
@@ -122,7 +137,9 @@ class SeparatorsDisplay(MovingDisplay):
         ax.legend(fontsize="small", edgecolor="none", framealpha=0.85)
 
 
-def plot_separators(models: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes:
+def plot_separators(
+    models: Any, X: Any, y: Any, ax: Axes | None = None, *, legend: bool = True
+) -> Axes:
     """Draw the lines of several linear classifiers in one picture.
 
     The short way to :class:`SeparatorsDisplay`, whose ``from_estimators`` has the parameters.
@@ -136,7 +153,7 @@ def plot_separators(models: Any, X: Any, y: Any, ax: Axes | None = None) -> Axes
     >>> len(plot_separators(models, X, y).lines)
     2
     """
-    return SeparatorsDisplay.from_estimators(models, X, y, ax).ax_
+    return SeparatorsDisplay.from_estimators(models, X, y, ax, legend=legend).ax_
 
 
 def in_the_plane(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray, tuple[str, str], tuple[str, str]]:

@@ -36,7 +36,7 @@ class SnapshotsDisplay(PanelDisplay):
 
     @classmethod
     def from_picture(
-        cls, picture: MovingDisplay, states: Any = 4, ax: Any = None
+        cls, picture: MovingDisplay, states: Any = 4, ax: Any = None, *, legend: bool = True
     ) -> SnapshotsDisplay:
         """Draw some states of a picture.
 
@@ -46,6 +46,8 @@ class SnapshotsDisplay(PanelDisplay):
         states : int or sequence of int, default=4
             Which ones, or how many, evenly spaced from the first to the last.
         ax : array of matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
 
         Returns
         -------
@@ -57,7 +59,7 @@ class SnapshotsDisplay(PanelDisplay):
         chosen = [int(state) for state in states]
         if not chosen or not all(-n <= state < n for state in chosen):
             raise ValueError(f"states must be some of the {n} of this picture, got {chosen}.")
-        return cls(picture, [state % n for state in chosen]).plot(ax)
+        return cls(picture, [state % n for state in chosen]).plot(ax, legend=legend)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -96,7 +98,9 @@ class SnapshotsDisplay(PanelDisplay):
             self.figure_.colorbar(shown, ax=panels, label=label)
 
 
-def plot_snapshots(picture: MovingDisplay, states: Any = 4, ax: Any = None) -> np.ndarray:
+def plot_snapshots(
+    picture: MovingDisplay, states: Any = 4, ax: Any = None, *, legend: bool = True
+) -> np.ndarray:
     """Draw some states of a picture side by side; returns the array of axes.
 
     The short way to :class:`SnapshotsDisplay`.
@@ -108,4 +112,4 @@ def plot_snapshots(picture: MovingDisplay, states: Any = 4, ax: Any = None) -> n
     >>> plot_snapshots(path, 3).shape
     (1, 3)
     """
-    return SnapshotsDisplay.from_picture(picture, states, ax).ax_
+    return SnapshotsDisplay.from_picture(picture, states, ax, legend=legend).ax_

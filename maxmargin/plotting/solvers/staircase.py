@@ -64,6 +64,7 @@ class PathDisplay(MovingDisplay):
         box: Any = None,
         names: tuple[str, str] = ("a", "b"),
         title: str = "",
+        legend: bool = True,
     ) -> PathDisplay:
         """Draw a path over the contours of a function of two numbers.
 
@@ -74,6 +75,8 @@ class PathDisplay(MovingDisplay):
             :func:`maxmargin.solvers.coordinate_ascent` takes it; it may take arrays of them.
         path : array-like of shape (n_points, 2)
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         limits : array-like of shape (2, 2), optional
             Of either axis; by default those of the path, with some room.
         box : array-like of shape (2, 2), optional
@@ -101,7 +104,7 @@ class PathDisplay(MovingDisplay):
         if not np.isfinite(values).any():
             raise ValueError("The function has no finite value in these limits: give others.")
         bounds = None if box is None else np.asarray(box, dtype=np.float64)
-        return cls((grid[0], grid[1]), values, path, names, bounds, title).plot(ax)
+        return cls((grid[0], grid[1]), values, path, names, bounds, title).plot(ax, legend=legend)
 
     @classmethod
     def from_estimator(
@@ -114,6 +117,7 @@ class PathDisplay(MovingDisplay):
         variables: tuple[int, int] = (0, 1),
         problem: int = 0,
         sample_weight: Any = None,
+        legend: bool = True,
     ) -> PathDisplay:
         """Draw two multipliers of an ``SVC`` over the contours of its dual.
 
@@ -128,6 +132,8 @@ class PathDisplay(MovingDisplay):
         X, y : array-like
             The training data, in the same order.
         ax : matplotlib Axes, optional
+        legend : bool, default=True
+            Whether there is a legend.
         variables : pair of int, default=(0, 1)
             Rows of the problem.
         problem : int, default=0
@@ -177,6 +183,7 @@ class PathDisplay(MovingDisplay):
             box=np.column_stack([np.zeros(2), walls]),
             names=(names[0], names[1]),
             title=f"{method} on the dual: {len(path) - 1} steps",
+            legend=legend,
         )
 
     def __len__(self) -> int:

@@ -10,7 +10,8 @@ At b with gradient g, a step goes to ``b + t d``, with the t that is best along 
 whichever falls more steeply. A corner is found by filling the boxes of each group in the order of
 the gradient until the sum is reached (a fractional knapsack; without a sum, every variable goes to
 its better wall). No projection is needed, and ``g' (b - s)`` bounds what is left to win: the
-*Frank-Wolfe gap* is the duality gap, at the best levels.
+*Frank-Wolfe gap* is the duality gap at the best levels. A trace has the gap at the b that it
+records, as for every method.
 
 Steps towards corners alone zigzag near a face. Steps away from corners need to know which ones b is
 made of; here these are all corners of the smallest face that holds b, whose variables at a wall
@@ -33,9 +34,9 @@ import numpy as np
 
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Status
-from maxmargin.solvers.classical.gradient_run import GradientRun, sums
-from maxmargin.solvers.driver import Measure, Watch
-from maxmargin.solvers.dual.method import DualMethod
+from maxmargin.solvers.classical.gradient_run import GradientRun
+from maxmargin.solvers.driver import Watch
+from maxmargin.solvers.dual.method import DualMethod, sums
 from maxmargin.solvers.dual.near_level import Pace
 
 _PATIENCE, _LESS = 10_000, 0.9  # steps in which the gap should become less by this factor
@@ -98,21 +99,16 @@ class FrankWolfeRun(GradientRun):
         super().__init__(problem, watch)
         self.away_steps, self.totals = away_steps, sums(problem, problem.start)
 
-    def measure(self) -> Measure:
-        """Violation of the KKT conditions, both objectives, and the Frank-Wolfe gap."""
-        measure, gradient = super().measure(), self.gradient
-        gap = max(float(gradient @ (self.beta - self._corner(gradient))), 0.0)
-        return self.measured(measure.violation, measure.dual, gap)
-
     def steps(self) -> Generator[None, None, None]:
         """To where the dual is least along the direction; a step away ends at a wall, if before."""
         least, patient_until = np.inf, _PATIENCE
         while True:
-            measure, gradient = self.measure(), self.gradient
-            if measure.violation <= self.watch.tol:
+            gradient = self.gradient
+            if self.measure().violation <= self.watch.tol:
                 return
-            if measure.gap <= _LESS * least:
-                least, patient_until = measure.gap, self.n_iter + _PATIENCE
+            gap = max(float(gradient @ (self.beta - self._corner(gradient))), 0.0)
+            if gap <= _LESS * least:
+                least, patient_until = gap, self.n_iter + _PATIENCE
             direction = self._direction(gradient)
             slope, product = float(gradient @ direction), self.product(direction)
             if not slope < 0 or self.n_iter >= patient_until:

@@ -9,8 +9,6 @@ from maxmargin.solvers.driver import Watch
 from maxmargin.solvers.dual.method import DualRun
 from maxmargin.solvers.products import GramProducts
 
-_FEASIBLE = 1e-9  # infeasibility, over the size of a point, that is rounding
-
 
 class GradientRun(DualRun):
     """A run whose every step is a product with the whole Gram matrix.
@@ -56,16 +54,3 @@ class GradientRun(DualRun):
         self.decision += length * product
         self.moved = direction
         self.n_iter += 1
-
-    @property
-    def infeasible(self) -> bool:
-        """Whether a constraint on a sum is violated by more than rounding."""
-        problem = self.problem
-        drift = sums(problem, self.beta) - sums(problem, problem.start)
-        return bool(np.abs(drift).max(initial=0.0) > _FEASIBLE * (1.0 + np.abs(self.beta).sum()))
-
-
-def sums(problem: DualProblem, beta: np.ndarray) -> np.ndarray:
-    """Sum of the variables of each group, which the constraints fix."""
-    member = problem.group >= 0
-    return np.bincount(problem.group[member], beta[member], minlength=problem.n_groups)

@@ -33,9 +33,9 @@ import numpy as np
 
 from maxmargin.duals import DualProblem
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.classical.gradient_run import GradientRun, sums
+from maxmargin.solvers.classical.gradient_run import GradientRun
 from maxmargin.solvers.driver import Watch
-from maxmargin.solvers.dual.method import DualMethod
+from maxmargin.solvers.dual.method import DualMethod, sums
 from maxmargin.solvers.dual.near_level import Pace
 from maxmargin.solvers.steps import check_step_size, step_sizes
 

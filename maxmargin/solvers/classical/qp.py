@@ -31,7 +31,7 @@ References: seed 004; Goulart and Chen, Clarabel, arXiv:2405.12762; Mehrotra, SI
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,10 +43,9 @@ from maxmargin.duals import DualProblem
 from maxmargin.evaluation import InseparableError
 from maxmargin.risk import RegularisedRisk
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.classical.gradient_run import sums
 from maxmargin.solvers.classical.projected_gradient import nearest, projected
 from maxmargin.solvers.driver import Measure, Run, Watch
-from maxmargin.solvers.dual.method import DualMethod, DualRun
+from maxmargin.solvers.dual.method import DualMethod, DualRun, sums
 from maxmargin.solvers.dual.near_level import Pace
 from maxmargin.solvers.risk.run import RiskMethod, RiskRun
 
@@ -203,8 +202,9 @@ class QuadraticProgramme(DualMethod):
     twenty steps, however hard the problem. More than 20,000 variables, or than memory has room for,
     it refuses.
 
-    In a trace, objectives and violation are the library's own. It is run anew up to each step that
-    is recorded, since it shows its iterates at its end only.
+    In a trace, the violation is the library's own, the largest of its residuals, and variables and
+    objectives are those of the feasible point next to an iterate. The library is run anew up to
+    each step that is recorded, since it shows its iterates at its end only.
 
     Needs ``pip install 'maxmargin[qp]'``.
 
@@ -247,8 +247,13 @@ class QuadraticProgrammeRun(DualRun):
         self.walled = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
 
     def measure(self) -> Measure:
-        """The library's own objectives, and the largest of its residuals."""
-        return self.seen
+        """Largest of the library's residuals; both objectives, at the iterate where that is known.
+
+        Without a trace the library shows no iterate: then they are its own.
+        """
+        if self.answer is None or self.watch.monitor.trace is None:
+            return self.seen
+        return replace(super().measure(), violation=self.seen.violation)
 
     def programme(self) -> Programme:
         """Pose the problem of the variables that can move at all."""
@@ -277,17 +282,15 @@ class QuadraticProgrammeRun(DualRun):
             self.status = Status.CONVERGED if first else Status.STALLED
 
     def take(self, answer: Answer) -> None:
-        """Stand at an iterate."""
+        """Take an iterate as a feasible point: walls where the multipliers say so, right sums."""
         self.answer = answer
-        self.beta = self.problem.lower.copy()
-        self.beta[self.moving] = answer.x
+        self.beta = _with_right_sums(self.problem, self._at_walls(answer))
+        if self.watch.monitor.trace is not None:
+            self.decision = self.problem.decision(self.beta, self.watch.workers)
 
     def solution(self, status: Status) -> Solution:
-        """Return a feasible point: walls where the multipliers say so, and right sums."""
-        problem, beta = self.problem, self.problem.start
-        if self.answer is not None:
-            beta = _with_right_sums(problem, self._at_walls(self.answer))
-        return Solution(beta, self.n_iter, status)
+        """Return the last iterate as a feasible point."""
+        return Solution(self.beta, self.n_iter, status)
 
     def _at_walls(self, answer: Answer) -> np.ndarray:
         """Put at its wall what a step along its coordinate alone would take there."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.backends.cpu.dual.certificate import FEASIBLE
 from maxmargin.backends.threads import ALONE, Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem
@@ -32,10 +33,10 @@ _DEVICE_ROUNDS = 3  # that a GPU has first
 _REFINED = 1e-5
 _EXACT = 0.02  # of tol, that Newton's steps leave of the violation
 _ASTRAY = 100  # times the violation that was wanted: float32 is too coarse for the problem
-_FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 _ENGINE_FROM = 1000  # variables from which the engine is faster than SMO
 _MARGIN, _REFINING = 2, 20  # steps, times those so far, to know a tiny margin or an answer better
-_LEAST = 20  # steps, times the variables, that either is worth in any case
+_LEAST = 20  # steps, times the variables, that an answer is worth in any case
+_LEAST_MARGIN = 200  # the same for a tiny margin: raw breast cancer with nu=0.02 needs about 100
 _TRIED = 5e8  # entries of steps for a distance below rounding: a second or two
 _SHARED_FROM = 16384  # rows from which all threads work on one problem,
 _ENOUGH = 2  # unless there are so many of these for each thread
@@ -186,8 +187,8 @@ def _solve_each(gram: Gram, attempts: list[_Attempt], solver: Auto, workers: Wor
     sizes = np.array([len(attempt.problem) for attempt in attempts])
     order = np.argsort(-sizes, kind="stable")
     large = sizes[order] >= _SHARED_FROM
-    enough = np.count_nonzero(large) >= _ENOUGH * threads
-    shared = (large & ~enough) | (len(attempts) == 1)
+    few = bool(np.count_nonzero(large) < _ENOUGH * threads)
+    shared = (large & few) | (len(attempts) == 1)
     apart = ~shared & (gram.host.points.entry_time * sizes[order] ** 2.0 >= _APART_FROM)
     for k in order[shared]:
         solve(attempts[k], workers, gram.memory)
@@ -241,9 +242,9 @@ class _Attempt:
         monitor, limit = ProblemMonitor(solver.monitor, self.number), self.limit(solver.max_iter)
         return Watch(self.inner_tol, limit, monitor, workers, self.steps)
 
-    def _allowed(self, times: int) -> int:
+    def _allowed(self, times: int, least: int = _LEAST) -> int:
         """Return the steps in all that may be spent on knowing better what is known already."""
-        return self.steps + max(times * self.steps, _LEAST * len(self.problem))
+        return self.steps + max(times * self.steps, least * len(self.problem))
 
     def certify(self, method: DualMethod, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
@@ -311,7 +312,7 @@ class _Attempt:
         last, self.round = self.round == _ROUNDS - 1, self.round + 1
         earlier, self.evaluation = getattr(self, "evaluation", evaluation), evaluation
         certificate = evaluation.certificate
-        feasible = certificate.infeasibility <= _FEASIBLE * (1.0 + evaluation.alpha.sum())
+        feasible = certificate.infeasibility <= FEASIBLE * (1.0 + evaluation.alpha.sum())
         if certificate.status is Status.TRIVIAL and feasible:
             return True
         reached = evaluation.verified and feasible and certificate.kkt_violation <= self.tol
@@ -344,7 +345,7 @@ class _Attempt:
                 some = int(_TRIED / len(self.problem))
                 self.pace, self.step_budget = Pace(), self.steps + max(self.steps, some)
             elif self.step_budget < 0 and not evaluation.resolved and not self.problem.hard:
-                self.step_budget = self._allowed(_MARGIN)
+                self.step_budget = self._allowed(_MARGIN, _LEAST_MARGIN)
         if feasible or self.problem.hard:
             self.current = self.problem.started_from(solution.beta, evaluation.recomputed)
         else:  # steps along the constraint cannot bring it back

@@ -48,6 +48,7 @@ from maxmargin.backends.cpu.dual.direct import (
     triangles_of,
     violations,
 )
+from maxmargin.backends.interior_point import Blocks, minimise
 from maxmargin.backends.threads import Workers, on_one_blas_thread
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals.direct import DirectProblem
@@ -59,6 +60,7 @@ from maxmargin.solvers.dual.direct_certificate import DirectSums, certified
 _FIRST = 1024  # rows of the first set
 _INNER, _LAST = 0.2, 0.6  # of the violation, to which a set is solved, but not below that of tol
 _CHOICES = 20  # of pairs in play, for one set
+_PATIENCE = 5000  # passes over the rows, in which the gap has to halve
 _ROUNDS = 50  # of rows and gradients on these
 _STALL_SETS, _PROGRESS = 10, 1e-13  # sets without so much of the objective's size
 _GRADIENTS = 100  # steps on a face at most
@@ -69,6 +71,8 @@ _SQUARES = 3  # entries of the classes' squares, times those of the block, at mo
 _NEARBY, _JOINING = 0.1, 2  # how near to violating, and how many, join a row's pairs
 _REPAIRS = 4  # times that a method may go on from what its certificate refuses
 _DEVIATIONS = 8  # that rounding may be wrong by, at worst
+_FEW, _CRAWLING, _NEWTON = 400, 200, 3  # rows, passes over them, and times: for interior points
+_BELOW = 0.3  # of tol, to which these solve
 _KEPT = 0.4  # of the memory, for rows
 _PASSES = 6  # over the rows, before gradients are worth their blocks
 
@@ -102,6 +106,9 @@ class RowDescentRun(Run):
 
     solves_for = "multipliers"
     words: ClassVar[str] = "KKT violation {violation:.2g}, gap {gap:.2g}"
+    b: np.ndarray
+    values: np.ndarray
+    _noise: float  # that the values are wrong by
 
     def __init__(self, problem: DirectProblem, watch: Watch) -> None:
         self.problem, self.watch = problem, watch
@@ -133,6 +140,8 @@ class RowDescentRun(Run):
         taking_part = np.flatnonzero(problem.cost > 0)
         chosen = np.sort(rng.permutation(taking_part)[: min(_FIRST, most)])
         idle, best, renewed = 0, -np.inf, np.inf
+        least, fell, patience = np.inf, 0, _PATIENCE * max(len(taking_part), 1)
+        newton = _NEWTON if len(taking_part) <= _FEW else 0
         while True:
             violation = self._violations()
             worst = float(violation.max(initial=0.0))
@@ -152,13 +161,51 @@ class RowDescentRun(Run):
                 self._kernel, idle = _KernelValues(problem, self.watch.workers, np.float64), 0
                 self._renew()
                 continue
+            if self.n_iter > _CRAWLING * len(taking_part) and newton:
+                newton -= 1
+                if self._solve_all(taking_part):
+                    continue
             if self.n_iter or self.b.any():
                 chosen = self._choose(violation, len(chosen), most)
             self._solve(chosen, max(_INNER * worst, _LAST * tol))
             dual, size = problem.dual(self.b, self.values)
             idle = 0 if dual > best + _PROGRESS * size else idle + 1
             best = max(best, dual)
+            gap = problem.objectives(self.b, self.values)[1]
+            if gap < 0.5 * least:
+                least, fell = gap, self.n_iter
+            elif self.n_iter - fell > patience:
+                idle, fell = _STALL_SETS, self.n_iter
             yield
+
+    def _solve_all(self, rows: np.ndarray) -> bool:
+        """Solve for all variables by interior points; returns whether that is an improvement."""
+        problem, K = self.problem, self.problem.n_classes
+        H = problem.gram.block(rows, rows).astype(np.float64) + float(problem.bias)
+        before, (low, high) = problem.dual(self.b, self.values)[0], problem.walls()
+        found = minimise(
+            Blocks(H, K, self.watch.workers),
+            -problem.gradient(self.values)[rows].T.ravel(),
+            self.b[rows].T.ravel(),
+            low[rows].T.ravel(),
+            high[rows].T.ravel(),
+            np.tile(np.eye(len(rows)), (K, 1)),
+            _BELOW * self.watch.tol,
+            self.watch.workers,
+        )
+        if found is None:
+            return False
+        kept, b = (self.b, self.values, self._noise), np.zeros_like(self.b)
+        b[rows] = found.x.reshape(K, -1).T
+        start = problem.started_near(b).start
+        assert start is not None
+        self.b = start
+        self._renew()
+        self.n_iter += found.steps * len(rows)
+        if problem.dual(self.b, self.values)[0] > before:
+            return True
+        self.b, self.values, self._noise = kept
+        return False
 
     def _choose(self, violation: np.ndarray, last: int, most: int) -> np.ndarray:
         """Rows in play, and as many of the worst of the others as the last set had."""
@@ -461,6 +508,7 @@ def _evaluate(
     gram, b = problem.gram, solution.b
     values = problem.values(b, gram.matmat(b, workers=watch.workers))
     sums = DirectSums.of(problem, b, values, gram.diagonal)
-    roundings = gram.rounding + len(b) ** 0.5
+    # a sum of m products is off by at most m roundings of half eps, in whatever order it is made
+    roundings = gram.rounding + 0.5 * np.count_nonzero(b.any(axis=1)) + 2.0
     certificate = certified(sums, roundings, solution.status, watch.tol, gram.spectrum)
     return DirectEvaluation(problem, b, values, steps, certificate)

@@ -160,6 +160,7 @@ class SeededSMORun(DualRun):
             yield from self._steps_inside()
             if self.n_iter == before:
                 break
+        seed.clear()
         self.status = Status.STALLED
 
     def _steps_inside(self) -> Generator[None, None, None]:
@@ -278,16 +279,19 @@ class Seed:
         add_rows(self.K, self.slot[moved], change, 0, len(self.v), self._cleared_v)
         self._cleared_beta[:], self.v[:] = self.beta, self._cleared_v
         self._drift = 0.0
-        self._look()
-
-    def snap(self) -> None:
-        """Put variables to a wall from which only rounding keeps them."""
-        if _snap(self.beta, self.problem.lower, self.problem.upper):
-            self._look()
-
-    def _look(self) -> None:
         given = self.problem.variables, self.n_groups, self.beta, self.v
         (self.level,), self.violation = levels_and_violation(*given)
+
+    def exact_scores(self) -> np.ndarray:
+        """Return a copy of v, free of the rounding of steps."""
+        if self._drift > 0.0:
+            self.clear()
+        return self.v.copy()
+
+    def snap(self) -> None:
+        """Put variables to a bound from which only rounding keeps them."""
+        if _snap(self.beta, self.problem.lower, self.problem.upper):
+            self.clear()
 
 
 def warm_start_ratio(before: DualProblem, beta: np.ndarray, problem: DualProblem) -> float:
@@ -328,10 +332,16 @@ def _scale(beta, v, linear, before_lower, before_upper, lower, upper, ratio):
 
 @njit(cache=True, nogil=True)
 def _snap(beta, lower, upper):
-    """Put variables to a wall from which only rounding keeps them; returns how many."""
+    """Put variables to a bound from which only rounding keeps them; returns how many.
+
+    Rounding is that of the largest variable: the box may be wider by many orders of magnitude.
+    """
     count = 0
+    largest = 0.0
     for t in range(beta.shape[0]):
-        near = 1e-10 * (upper[t] - lower[t])
+        largest = max(largest, abs(beta[t]))
+    for t in range(beta.shape[0]):
+        near = 1e-10 * min(upper[t] - lower[t], largest)
         if lower[t] < beta[t] < upper[t]:
             if beta[t] - lower[t] <= near:
                 beta[t] = lower[t]

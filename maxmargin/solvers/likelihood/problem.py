@@ -33,6 +33,7 @@ from scipy.linalg.lapack import dtrtri
 from maxmargin.backends import cpu
 from maxmargin.backends.dense import BlockCholesky, NotPositiveError
 from maxmargin.backends.threads import ALONE, Workers
+from maxmargin.gram.called import CalledGram, CalledGramAt
 from maxmargin.gram.parametric import GramAt, ParametricGram, stripes
 from maxmargin.kernels.base import Kernel
 
@@ -69,7 +70,7 @@ class MarginalLikelihood:
     3.031024
     """
 
-    gram: ParametricGram
+    gram: ParametricGram | CalledGram
     target: np.ndarray
     alpha: np.ndarray
     noise: float | None = None
@@ -97,15 +98,15 @@ class MarginalLikelihood:
 
     def kernel_at(self, theta: np.ndarray) -> Kernel:
         """Return the kernel at some parameters."""
-        return self.gram.parameters.kernel_at(theta[: len(self.gram.parameters.theta)])
+        return self.gram.parameters.kernel_at(theta[: self._of_kernel])
 
     def values_at(self, theta: np.ndarray) -> dict[str, float]:
         """The parameters by name, with their signs."""
-        signs = np.sign([number.value for number in self.gram.parameters.numbers] + [1.0])
+        signs = np.append(self.gram.parameters.signs, 1.0)
         return dict(zip(self.names, (signs[: len(theta)] * np.exp(theta)).tolist(), strict=True))
 
     def noise_at(self, theta: np.ndarray) -> float:
-        """Variance of the noise beside alpha."""
+        """Variance of the noise beside alpha and beside what the kernel adds to its diagonal."""
         return float(np.exp(theta[-1])) if self._has_noise else (self.noise or 0.0)
 
     def take(self, rows: np.ndarray) -> MarginalLikelihood:
@@ -128,18 +129,26 @@ class MarginalLikelihood:
 
         Raises what is said of kernel values, where these are not finite.
         """
-        K = self.gram.at(theta[: len(self.gram.parameters.theta)]).lower_triangle()
-        kernel = self.kernel_at(theta)
-        cpu.finite(K, kernel)
-        noise = self.alpha.min() + self.noise_at(theta)
+        K = self.gram.at(theta[: self._of_kernel]).lower_triangle()
+        cpu.finite(K, self.kernel_at(theta))
+        own, _ = self.gram.parameters.noise_at(theta[: self._of_kernel], self.gram.views)
+        noise = float(np.min(self.alpha + own)) + self.noise_at(theta)
         where = "" if row is None else f" (its first {row + 1} rows show it)"
-        return ValueError(
-            f"The covariance K + diag(alpha) + noise of the kernel {kernel!r} is not positive "
-            f"definite in float64{where}: rows that are equal or nearly, with too little noise "
-            f"beside them (it is {noise:.2g}, and kernel values reach {np.abs(K).max():.2g}), or a "
-            "kernel that is not valid (check_valid(kernel, X) tells). Raise alpha, begin with a "
-            "larger noise_level, scale the data, or take another kernel."
+        return np.linalg.LinAlgError(  # a ValueError; the first two sentences are scikit-learn's
+            f"The kernel, {self.gram.parameters.shown_at(theta[: self._of_kernel])}, is not "
+            "returning a positive definite matrix. Try gradually increasing the 'alpha' parameter "
+            "of your GaussianProcessRegressor estimator. The covariance K + diag(alpha) + noise is "
+            f"not positive definite in float64{where}: rows that are equal or nearly, with too "
+            f"little noise beside them (it is {noise:.2g}, and kernel values reach "
+            f"{np.abs(K).max():.2g}), or a kernel that is not valid, as check_valid(kernel, X) "
+            "tells. Raise alpha, begin with a larger noise_level, scale the data, or take another "
+            "kernel."
         )
+
+    @property
+    def _of_kernel(self) -> int:
+        """Parameters that are the kernel's."""
+        return len(self.gram.parameters.theta)
 
 
 class Evaluation:
@@ -150,10 +159,17 @@ class Evaluation:
 
     def __init__(self, problem: MarginalLikelihood, theta: np.ndarray, workers: Workers) -> None:
         self.problem, self.theta, self.workers = problem, theta, workers
-        self.at: GramAt = problem.gram.at(theta[: len(problem.gram.parameters.theta)])
+        self.at: GramAt | CalledGramAt = problem.gram.at(
+            theta[: len(problem.gram.parameters.theta)]
+        )
         self.noise = problem.noise_at(theta)
+        parameters = problem.gram.parameters
+        added, self._slopes = parameters.noise_at(
+            theta[: len(parameters.theta)], problem.gram.views
+        )
+        self.variances = problem.alpha + self.noise + added
         A = self.at.lower_triangle(workers)
-        self.factor = BlockCholesky(A, problem.alpha + self.noise, workers)
+        self.factor = BlockCholesky(A, self.variances, workers)
         while self.factor.done < len(A):
             workers.check()
             self.factor.advance()
@@ -175,15 +191,19 @@ class Evaluation:
             return 0.5 * (m * inverse - a[rows] @ a[: rows.stop].T)
 
         gradient, changes = self.at.contract(weights, a, workers)
+        if self.problem._has_noise or self._slopes is not None:
+            parts = workers.map(lambda r: np.einsum("ij,ij->j", X[r], X[r]), stripes(len(X)))
+            diagonal = 0.5 * (m * np.sum(parts, axis=0) - np.einsum("ij,ij->i", a, a))
+        if self._slopes is not None:
+            gradient = gradient + self._slopes @ diagonal
+            changes = changes + self._slopes[:, :, None] * a
         if self.problem._has_noise:
-            squares = workers.map(lambda rows: float(np.vdot(X[rows], X[rows])), stripes(len(X)))
-            trace = m * sum(squares) - float(np.vdot(a, a))
-            gradient = np.append(gradient, 0.5 * self.noise * trace)
+            gradient = np.append(gradient, self.noise * diagonal.sum())
             changes = np.concatenate([changes, self.noise * a[None]])
         p = len(gradient)
         right = changes.transpose(1, 0, 2).reshape(len(X), -1)
         parts = workers.map(lambda rows: X[rows, : rows.stop] @ right[: rows.stop], stripes(len(X)))
-        Z = np.concatenate(parts).reshape(len(X), p, -1)
+        Z = np.concatenate(parts).reshape(len(X), p, m)
         return gradient, 0.5 * np.einsum("iao,ibo->ab", Z, Z)
 
     @property

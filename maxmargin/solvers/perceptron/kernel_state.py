@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 
 from maxmargin.backends.compiled import njit
-from maxmargin.backends.threads import on_one_blas_thread
 from maxmargin.gram import Gram
 from maxmargin.solvers.perceptron.state import PerceptronState, Sizes, Weights
 
@@ -71,7 +70,6 @@ class KernelState(PerceptronState):
             self._require_some(order[place:end])
         return place
 
-    @on_one_blas_thread
     def _require_some(self, coming: np.ndarray) -> None:
         """Make the next row of the matrix, and rows after it that are likely to make a step too."""
         soon = int(_SOON / (self.gram.points.entry_time * self.gram.n))

@@ -17,7 +17,7 @@ from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.memory import megabytes
 from maxmargin.solution import Status
 from maxmargin.solvers.driver import Measure, Method, Run, Watch
-from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
+from maxmargin.solvers.ridge.problem import NotDefiniteError, RidgeSolution, RidgeSystem
 
 _CORRECTIONS = 12  # of the solution from its residual, at most
 _BETTER = 0.5  # of the residual before: otherwise a correction is rounding
@@ -103,7 +103,7 @@ class CholeskyRun(Run):
             yield from self._factorised(self.factor)
             self.answer = self._corrected(problem.n)
         except NotPositiveError as error:
-            raise ValueError(problem.refusal(error.row)) from None
+            raise NotDefiniteError(problem.refusal(error.row)) from None
         except StoppedError:
             yield  # to the driver, which knows why
 

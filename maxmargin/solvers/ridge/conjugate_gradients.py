@@ -31,6 +31,7 @@ from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
 _ENOUGH = 0.1  # times lambda: what a trace may lack
 _AHEAD = 0.5  # times tol: where the residual is looked at again, which rounding moves
 _FLOAT32 = 1e-5  # of the residual at the start: as far as products in float32 may know it
+_MORE = 50  # steps beyond n without a smaller residual, after which directions are rounding
 _BETTER = 0.5  # of the true residual before: otherwise the digits are at their end
 
 
@@ -145,7 +146,8 @@ class PreconditionedCGRun(Run):
         """Go on from the residual until it is small, as far as the recurrence knows."""
         direction = ahead = inverse @ self.residual
         square, goal = _dots(self.residual, ahead), _AHEAD * self.watch.tol
-        start = self._violation()
+        start = least = self._violation()
+        patience = self.n_iter + self.problem.n + _MORE
         while self._violation() > goal:
             image = self._product(direction)
             if self.in_float32:
@@ -164,6 +166,10 @@ class PreconditionedCGRun(Run):
             turn = np.divide(square, last, out=np.zeros_like(square), where=last > 0)
             direction = ahead + turn * direction
             self.n_iter += 1
+            if self._violation() < least:
+                least, patience = self._violation(), self.n_iter + self.problem.n + _MORE
+            elif self.n_iter > patience:  # n steps end the exact method: what is left is rounding
+                return
             yield
 
     def _judged(self) -> bool:

@@ -89,6 +89,10 @@ class CentredRows:
         values = Design(self.X, 0.0, workers).values(np.ascontiguousarray(w.T))
         return self.root * (values - self.mean @ w)
 
+    def squared_errors(self, w: np.ndarray, outputs: Any) -> np.ndarray:
+        """``|Z w - t|^2`` for w (d, m), of some m targets."""
+        return _squares(self.values(w) - self.target[:, outputs], 0)
+
     def combination(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
         """``Z' b`` for b (n, m)."""
         beta = self.root * b
@@ -183,11 +187,22 @@ class CentredRows:
 
 @dataclass(frozen=True)
 class LinearSystem(RidgeSystem):
-    """What both forms share; ``room`` are bytes for the matrix."""
+    """What both forms share.
+
+    Parameters
+    ----------
+    data : CentredRows
+    alpha : float
+    room : int
+        Bytes for the matrix.
+    outputs : int array or ...
+        Targets that have this alpha.
+    """
 
     data: CentredRows
     alpha: float
     room: int
+    outputs: Any = ...
 
     @property
     def memory(self) -> int:
@@ -197,6 +212,12 @@ class LinearSystem(RidgeSystem):
     @abstractmethod
     def weights(self, b: np.ndarray) -> np.ndarray:
         """Weights of the features (d, m)."""
+
+    def values(self, b: np.ndarray, residual: np.ndarray) -> np.ndarray:
+        """J of each output, from its errors: products with b would cancel to it."""
+        w = self.weights(b)
+        errors = self.data.squared_errors(w, self.outputs)
+        return 0.5 * (errors + self.alpha * np.einsum("ij,ij->j", w, w))
 
     @property
     def rank(self) -> int:
@@ -239,12 +260,17 @@ class PrimalSystem(LinearSystem):
     @cached_property
     def right(self) -> np.ndarray:
         """``Z'S t``."""
-        return self.data.onto_targets()
+        return self.data.onto_targets()[:, self.outputs]
+
+    @cached_property
+    def squares(self) -> np.ndarray:
+        """Squared lengths of the targets."""
+        return self.data.squares[self.outputs]
 
     @cached_property
     def size(self) -> np.ndarray:
         """Length of a gradient whose gap is the objective of zero weights."""
-        size = np.sqrt(self.alpha * self.data.squares)
+        size = np.sqrt(self.alpha * self.squares)
         return np.where(size > 0, size, 1.0)
 
     @property
@@ -271,11 +297,35 @@ class PrimalSystem(LinearSystem):
     def objectives(self, b: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """J of each output, and its gap."""
         gap = 0.5 * np.einsum("ij,ij->j", residual, residual) / self.alpha
-        return 0.5 * (self.data.squares - np.einsum("ij,ij->j", b, self.right + residual)), gap
+        return 0.5 * (self.squares - np.einsum("ij,ij->j", b, self.right + residual)), gap
 
     def bounds(self, length: float) -> tuple[float, float, float]:
         """Gap, and the error of w, which are the coefficients."""
         return 0.5 * length**2 / self.alpha, length / self.alpha, length / self.alpha
+
+
+class PositiveSystem(PrimalSystem):
+    """The unknowns are weights ``w >= 0`` of the features.
+
+    The objective's curvature is at least alpha, so that with its gradient g at w
+
+        J(w) - J* <= gap = - sum_j min { g_j d_j + alpha/2 d_j^2 : d_j >= -w_j }
+
+    and ``alpha/2 |w - w*|^2 <= gap``. The residual of this class is the vector of the roots of
+    ``2 alpha`` times the terms: where no weight is at zero, that is the residual of the primal.
+    """
+
+    def residual(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
+        """Roots of what each weight may add to the gap, times ``2 alpha``."""
+        left = super().residual(b, workers)
+        down = -self.alpha * b  # a residual of this size moves the weight to zero
+        blocked = np.sqrt(np.maximum(down * (2.0 * left - down), 0.0))
+        return np.where(left >= down, left, -blocked)
+
+    def objectives(self, b: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """J of each output, and its gap."""
+        values, _ = super().objectives(b, super().residual(b))
+        return values, 0.5 * np.einsum("ij,ij->j", residual, residual) / self.alpha
 
 
 class DualSystem(LinearSystem):
@@ -284,12 +334,12 @@ class DualSystem(LinearSystem):
     @property
     def right(self) -> np.ndarray:
         """``S^(1/2) t``."""
-        return self.data.target
+        return self.data.target[:, self.outputs]
 
     @cached_property
     def size(self) -> np.ndarray:
         """Length of the targets."""
-        size = np.sqrt(self.data.squares)
+        size = np.sqrt(self.data.squares[self.outputs])
         return np.where(size > 0, size, 1.0)
 
     @property

@@ -45,6 +45,10 @@ _DEVICE_SHARE = 0.3  # of a GPU's, which may have the whole matrix as well
 _EPS = float(np.finfo(np.float64).eps)
 
 
+class NotDefiniteError(ValueError):
+    """A system's matrix is not positive definite, as far as float64 can tell."""
+
+
 class RidgeSystem(ABC):
     """A system ``(A + alpha I) b = right``, A positive semidefinite, whose b is a ridge regression.
 
@@ -113,6 +117,10 @@ class RidgeSystem(ABC):
     def objectives(self, b: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """J of each output, and its gap."""
 
+    def values(self, b: np.ndarray, residual: np.ndarray) -> np.ndarray:
+        """J of each output as it is certified, which may take another pass over the rows."""
+        return self.objectives(b, residual)[0]
+
     @abstractmethod
     def bounds(self, length: float) -> tuple[float, float, float]:
         """What a residual of this length bounds: the gap, the error of coefficients, that of w."""
@@ -147,7 +155,7 @@ class RidgeSystem(ABC):
         self, b: np.ndarray, residual: np.ndarray, solver: str, status: Status, tol: float
     ) -> RidgeCertificate:
         """Judge b by its residual, output by output."""
-        objectives, gaps = self.objectives(b, residual)
+        objectives, gaps = self.values(b, residual), self.objectives(b, residual)[1]
         violation, lengths = self.violation(residual), np.linalg.norm(residual, axis=0)
         uncertain, spectrum = self.rounding(b), self.spectrum
 

@@ -345,7 +345,7 @@ def _excess(shift, f, b, penalty, target, curvature, low, high, threshold, entro
 
 @njit(cache=True, nogil=True)
 def _balance(f, b, penalty, target, curvature, low, high, threshold, entropy):
-    """Shift of all values, and of the intercept b, that is best."""
+    """Shift of all values, and of the intercept b, that is best; zero where none is found."""
     limits = target, curvature, low, high, threshold, entropy
     left = _excess(0.0, f, b, penalty, *limits)
     sign, near = (1.0 if left > 0 else -1.0), 0.0
@@ -356,6 +356,8 @@ def _balance(f, b, penalty, target, curvature, low, high, threshold, entropy):
         if beyond <= 0:
             break
         near, left, far = far, beyond, 4.0 * far
+    if not beyond <= 0:  # the sum stays the same to rounding: any intercept is as good
+        return 0.0
     for k in range(_TRIES):  # regula falsi, and now and then bisection
         if left <= 0 or beyond == 0 or far - near <= _CLOSE * far:
             break

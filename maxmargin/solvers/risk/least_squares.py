@@ -215,8 +215,12 @@ class FactorisationRun(_TriangularRun):
         # what a singular value has of the data's rounding, and of the factorisation's
         uncertain = np.linalg.norm(1.0 + np.abs(columns.mean[varying]) / scale)
         own = float(np.finfo(np.float64).eps) * self.width * size.max(initial=0.0)
-        rank = int(np.sum(size > _ROUNDING * max(eps * uncertain, own)))
-        components = (U[:, :rank].T @ right) / size[:rank, None]
+        onto = U.T @ right
+        # what is lost in the data's rounding counts as zero where the gradient does not show it
+        shown = np.sqrt(np.cumsum((2.0 * size[:, None] * onto)[::-1] ** 2, axis=0))[::-1]
+        needed = (size > _ROUNDING * eps * uncertain) | (shown > self.watch.tol).any(axis=1)
+        rank = int(np.sum(needed & (size > _ROUNDING * own)))
+        components = onto[:rank] / size[:rank, None]
         coef = np.zeros((right.shape[1], d))
         if rank == len(scale):
             coef[:, varying] = (Vt.T @ components).T / scale

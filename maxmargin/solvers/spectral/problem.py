@@ -196,13 +196,14 @@ class SpectralProblem:
         residual = float(np.linalg.norm(R)) / largest
         trace = float(products.diagonal.sum())
         missing = max(trace - float(values.sum()), 0.0)
-        if products.K is not None:
-            squares = float(np.vdot(products.K, products.K)) - float(values @ values)
-            missing = min(missing, max(squares, 0.0) ** 0.5)
-        if complete:
-            missing = 0.0 if below is None else max(below, 0.0)
         rounding = self.gram.rounding + min(self.n, _SUMMED) + self.n / _SUMMED + 4.0
         rounding *= _EPS * float(np.abs(self.gram.diagonal).sum()) / largest
+        if products.K is not None:
+            size = float(np.linalg.norm(products.K))
+            squares = max(size**2 - float(values @ values), 0.0)  # known to 2 size |E|
+            missing = min(missing, (squares + 2.0 * size * rounding * largest) ** 0.5)
+        if complete:
+            missing = 0.0 if below is None else max(below, 0.0)
         following = missing if below is None else min(missing, below)
         missing += rounding * largest
         if residual <= tol:

@@ -19,8 +19,10 @@ from maxmargin.backends.cpu.dual.kkt import (
     take_note,
     widest_pair,
 )
+from maxmargin.backends.cpu.dual.kkt import Variables as Boxed
 
 SUMMED = 512  # terms of a product with the matrix that are summed at a time
+FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding explains
 RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
 _FEW, _HALVINGS = 0.1, 64  # of the rows, and of the largest value among the others
 _EPS = 2.0**-52
@@ -30,8 +32,8 @@ class KKTState(NamedTuple):
     """What one look at every variable tells.
 
     ``levels`` has an entry for each group. ``size`` is ``sum_i |beta_i| sqrt(K_ii)``: the length
-    that w would have if nothing in it cancelled. ``drift`` is what the constraints of the groups
-    are off, or may be by rounding, times their levels.
+    that w would have if nothing in it cancelled. ``drift`` is by how much the sum of each group is
+    off, and ``amount`` the sum of the sizes of its variables.
     """
 
     levels: np.ndarray
@@ -40,7 +42,8 @@ class KKTState(NamedTuple):
     linear: float
     infeasibility: float
     size: float
-    drift: float
+    drift: np.ndarray
+    amount: np.ndarray
 
 
 class KKTSums(NamedTuple):
@@ -96,11 +99,19 @@ def kkt_state(sums, n_groups):
     """Put the sums over all variables together."""
     violation, _ = widest_pair(sums.seen, n_groups)
     levels = levels_of(sums.seen, n_groups)[:n_groups]
-    outside, off = sums.outside, 0.0
+    outside = sums.outside
     for g in range(n_groups):
         outside = max(outside, abs(sums.drift[g]))
-        off += (abs(sums.drift[g]) + 2.0**-51 * sums.amount[g]) * abs(levels[g])
-    return KKTState(levels, violation, sums.squared_norm, sums.linear, outside, sums.size, off)
+    return KKTState(
+        levels,
+        violation,
+        sums.squared_norm,
+        sums.linear,
+        outside,
+        sums.size,
+        sums.drift,
+        sums.amount,
+    )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -136,7 +147,8 @@ class Account(NamedTuple):
     """What is known of a point of a dual problem, all in numbers: see Certificate and Evaluation.
 
     ``noise`` is the rounding of a decision value at the support vectors, where the margin is not
-    fixed; ``size`` and ``drift`` are those of :class:`KKTState`.
+    fixed; ``size`` is that of :class:`KKTState`, and ``drift`` what sums that are off, or may be by
+    rounding, amount to: their drift times their levels.
     """
 
     primal: float
@@ -174,6 +186,48 @@ def weigh(variables, n_groups, readings, beta, start, coef, decision, diagonal, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def weigh_path(variables, n_groups, readings, lower, upper, beta, v, start, diagonal, rounding):
+    """Account for a point at each of several costs: boxes, points and scores are (costs, m).
+
+    ``rounding`` is that of the kernel values behind the scores, as of a Gram matrix. Returns the
+    relative gap and the KKT violation of each, the latter with the most that rounding may add: that
+    of two scores. Where a constraint is violated both are infinite. The third column is the size of
+    the decision at variables that cannot move, those of rows held out: its mean absolute value or,
+    if smaller, its mean distance from its mean.
+    """
+    out = np.empty((beta.shape[0], 3))
+    decision = np.zeros(diagonal.shape[0])
+    for i in range(beta.shape[0]):
+        boxed = Boxed(
+            variables.gram_row,
+            variables.orientation,
+            variables.linear,
+            lower[i],
+            upper[i],
+            variables.group,
+        )
+        coef = np.zeros(diagonal.shape[0])
+        for t in range(beta.shape[1]):
+            row = variables.gram_row[t]
+            coef[row] += variables.orientation[t] * beta[i, t]
+            decision[row] = -variables.orientation[t] * (v[i, t] + variables.linear[t])
+        fixed = (beta[i], start, coef, decision, diagonal, rounding)
+        account = weigh(boxed, n_groups, readings, *fixed)
+        error = errors(terms_of(coef), decision, diagonal, account.size, rounding).max()
+        out[i, 0] = account.relative_gap
+        feasible = account.relative_gap < np.inf
+        out[i, 1] = account.violation + 2.0 * error if feasible else np.inf
+        fixed_at = np.flatnonzero(lower[i] == upper[i])
+        values = decision[variables.gram_row[fixed_at]] + account.bias
+        out[i, 2] = np.inf
+        if len(values):
+            out[i, 2] = np.abs(values).mean()
+        if len(values) > 1:
+            out[i, 2] = min(out[i, 2], np.abs(values - values.mean()).mean())
+    return out
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def widen(readings, levels):
     """Move the levels so that a tube is not narrower than nothing: that is rounding."""
     tube = reading(readings.tube_weights, levels, 0.0)
@@ -188,16 +242,38 @@ def widen(readings, levels):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def accounted(known, readings, between, doubt, noise):
-    """Put an account together: a state, and the gap between the objectives with its doubt."""
+    """Put an account together: a state, and the gap between the objectives with its doubt.
+
+    ``between`` is the gap of a point whose sums are right. Sums that are off by rounding add to its
+    doubt. Where they are off by more, the primal is still the objective at w and b,
+
+        primal = dual + between - sum_g level_g drift_g,
+
+    but the dual bounds nothing, and the relative gap is infinite.
+    """
     levels = known.levels
     dual = -(0.5 * known.squared_norm + known.linear)
     primal = dual + between
-    doubt += known.drift + _EPS * (abs(primal) + abs(dual))
+    shift = 0.0
+    drift = 0.0
+    amount = 1.0
+    for g in range(levels.shape[0]):
+        shift += levels[g] * known.drift[g]
+        drift += (abs(known.drift[g]) + 2.0 * _EPS * known.amount[g]) * abs(levels[g])
+    for g in range(known.amount.shape[0]):
+        amount += known.amount[g]
+    feasible = known.infeasibility <= FEASIBLE * amount
+    if feasible:
+        doubt += drift
+    else:
+        primal -= shift
+        between = primal - dual
+    doubt += _EPS * (abs(primal) + abs(dual))
     return Account(
         primal,
         dual,
         between,
-        relative(between + doubt, primal, dual),
+        relative(between + doubt, primal, dual) if feasible else np.inf,
         doubt,
         known.violation,
         known.infeasibility,
@@ -207,7 +283,7 @@ def accounted(known, readings, between, doubt, noise):
         known.squared_norm,
         noise,
         known.size,
-        known.drift,
+        drift,
     )
 
 

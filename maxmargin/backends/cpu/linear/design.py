@@ -74,6 +74,11 @@ class Design:
         return Span(self.X)
 
     @property
+    def dtype(self) -> Any:
+        """Type of the entries of X."""
+        return self.X.dtype
+
+    @property
     def entries(self) -> int:
         """Numbers that a pass reads."""
         return self.X.nnz if self.sparse else self.X.size

@@ -1,0 +1,57 @@
+"""Linear estimators as scikit-learn's: for tools that know its classes only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn import linear_model, svm
+from sklearn.utils.validation import check_is_fitted
+
+from maxmargin.multiclass import OneVsRest
+
+_OF_FIT = ("n_features_in_", "feature_names_in_", "classes_", "n_iter_", "t_")
+_OWN = {"solver", "penalty", "dual", "max_iter", "tol", "multi_class", "verbose", "n_jobs"}
+
+
+def linear_of(model: Any) -> Any:
+    """Return a fitted estimator of scikit-learn with the same function.
+
+    Its parameters are those that both have with one meaning; what says how an optimum is found
+    stays at scikit-learn's default.
+
+    Raises
+    ------
+    TypeError
+        Where scikit-learn has no class of this form.
+    """
+    check_is_fitted(model)
+    name = type(model).__name__
+    cls = getattr(linear_model, name, None) or getattr(svm, name, None)
+    if cls is None or not hasattr(model, "coef_"):
+        raise TypeError(f"scikit-learn has no class for this {name}: to_sklearn cannot export it.")
+    _refuse_other_functions(model)
+    own = model.get_params(deep=False)
+    theirs = cls()
+    for parameter in theirs.get_params(deep=False):
+        if own.get(parameter) is not None and parameter not in _OWN:  # None: our default
+            setattr(theirs, parameter, own[parameter])
+    for attribute in _OF_FIT:
+        if attribute in vars(model):
+            setattr(theirs, attribute, getattr(model, attribute))
+    theirs.coef_, theirs.intercept_ = np.array(model.coef_), np.copy(model.intercept_)[()]
+    return theirs
+
+
+def _refuse_other_functions(model: Any) -> None:
+    """Refuse several classes that are not decided as scikit-learn does."""
+    if len(getattr(model, "classes_", ())) <= 2:
+        return
+    softmax = type(model).__name__ == "LogisticRegression"
+    largest = model.scheme_.direct or isinstance(model.scheme_, OneVsRest)
+    if model._asked != "softmax" if softmax else not largest:
+        raise TypeError(
+            f"scikit-learn's {type(model).__name__} decides between several classes by "
+            f"{'a softmax' if softmax else 'the largest value'}, and this one by "
+            f"multiclass={model.multiclass!r}: to_sklearn cannot export it."
+        )
