@@ -47,7 +47,7 @@ class BoundedDual(BoundedProblem):
         free = problem.n_groups > 0 and not self._of_margins
         middle = float(np.median(target)) if free else 0.0
         self.nothing = self._lost(np.full(len(target), middle))
-        zero = np.zeros(gram.n)
+        zero = np.zeros(len(problem.rows))
         self.rest = zero, zero, np.array([middle])
         self.evaluation: Evaluation | None = None
         self.known = known  # a cost and its variables
