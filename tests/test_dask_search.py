@@ -252,7 +252,7 @@ def test_time_limit(client):
 
     class Slow(DecisionTreeClassifier):
         def fit(self, X, y, check_input=True):  # named in its request for metadata
-            time.sleep(4.0 if self.min_samples_leaf > 1 else 0.0)
+            time.sleep(8.0 if self.min_samples_leaf > 1 else 0.0)
             return super().fit(X, y)
 
     grid = {"min_samples_leaf": [1, 2]}

@@ -1,11 +1,12 @@
 """The GPU engine: the same answers as on the CPU, from any kernel, memory and data.
 
 Without a GPU the kernels run in Triton's interpreter (see ``conftest.py``), a step of a working set
-in some 30 ms: problems are tiny here, and so are the sets that cut them into several. On a machine
-with a GPU ``pytest tests/test_gpu.py`` runs the same tests on it.
+in some 30 ms: problems are tiny here, and so are the sets that cut them into several, and all tests
+are in the slow tier. On a computer with a GPU ``pytest tests/test_gpu.py`` runs the same on it.
 """
 
 import gc
+import os
 import pickle
 import subprocess
 import sys
@@ -53,6 +54,9 @@ from maxmargin.solution import Status
 from maxmargin.solvers import PreconditionedCG
 from maxmargin.solvers.dual import certified, parallel_sets
 from maxmargin.testing import check_gram
+
+if os.environ.get("TRITON_INTERPRET") == "1":
+    pytestmark = pytest.mark.slow
 
 needs_torch = pytest.mark.skipif(
     not (device.find_spec("torch") and device.find_spec("triton")),
