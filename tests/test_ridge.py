@@ -507,7 +507,7 @@ def test_ridge_says_which_form():
 def test_every_solver_of_scikit_learn_has_the_same_answer(solver, sparse):
     for points, t in ((X + 1.0, T), (WIDE, T[:40])):
         given = sp.csr_array(points) if sparse else points
-        alphas = [0.5, 2.0, 0.5]
+        alphas = np.array([0.5, 2.0, 0.5])
         ours = Ridge(alphas, solver=solver, tol=1e-11, random_state=3).fit(given, t)
         theirs = LinearReference(alphas, solver="svd").fit(points, t)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-8)

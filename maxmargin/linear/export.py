@@ -33,6 +33,8 @@ def linear_of(model: Any) -> Any:
     _refuse_other_functions(model)
     own = model.get_params(deep=False)
     theirs = cls()
+    if not own.get("l1_ratio"):
+        own.pop("l1_ratio", None)  # scikit-learn before 1.8 warns of zero beside its penalty "l2"
     for parameter in theirs.get_params(deep=False):
         if own.get(parameter) is not None and parameter not in _OWN:  # None: our default
             setattr(theirs, parameter, own[parameter])

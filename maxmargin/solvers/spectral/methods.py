@@ -135,7 +135,8 @@ class DenseEigenRun(SpectralRun):
             values, vectors = eigh(matrix, overwrite_a=True, subset_by_index=some)
             self.below = float(values[0])
         else:
-            values, vectors = eigh(matrix, overwrite_a=True, driver="evd")
+            driver = "evd" if n > 1 else "evr"  # SciPy 1.13 fails on one row with evd
+            values, vectors = eigh(matrix, overwrite_a=True, driver=driver)
         self.values = values[::-1][:count].copy()
         self.vectors = np.ascontiguousarray(vectors[:, ::-1][:, :count])
         self.n_iter, self.residual = 1, float(np.finfo(np.float64).eps)  # LAPACK's, about
