@@ -267,3 +267,11 @@ def test_on_a_cluster(processes):
         _, there = both(machine, X, Y, HEAVY, chunks)
         assert there.distribution_.workers == 2
         assert there.distribution_.bytes_moved < X.nbytes * 10
+
+
+def test_of_an_interval_of_intercepts_the_middle():
+    few = np.argsort(NUMBERS)[[0, 1, 2, 3, -4, -3, -2, -1]]
+    machine = LinearSVR(C=1e-3, tol=1e-12)
+    alone = clone(machine).fit(X[few], NUMBERS[few])
+    there = clone(machine).fit(rows(X[few], (3, 5)), rows(NUMBERS[few], (3, 5)))
+    np.testing.assert_allclose(there.intercept_, alone.intercept_, rtol=1e-9)

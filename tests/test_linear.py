@@ -899,6 +899,24 @@ def test_one_point_of_each_class():
     assert LinearSVR(C=100.0).fit(pair, [1.0, 9.0]).predict([[1.0, 0.0]]) == pytest.approx(5.0)
 
 
+@pytest.mark.parametrize(
+    ("machine", "kernel", "y"),
+    [(LinearSVR(), SVR(epsilon=0.0), NUMBERS), (LinearSVC(loss="hinge"), SVC(), TWO)],
+)
+def test_of_an_interval_of_intercepts_the_middle(machine, kernel, y):
+    """Of an even number of rows that all lose something, any intercept between two may be best."""
+    rows = np.argsort(y, kind="stable")[[0, 1, 2, 3, -4, -3, -2, -1]]
+    low, high = 1e-6, 1e-3
+    fits = [clone(machine).set_params(C=C, warm_start=True) for C in (high, low, high)]
+    straight, other = fits[0].fit(X[rows], y[rows]), fits[1].fit(X[rows], y[rows])
+    other.set_params(C=high).fit(X[rows], y[rows])
+    expected = clone(kernel).set_params(kernel="linear", C=high, tol=1e-9).fit(X[rows], y[rows])
+    for fitted in (straight, other):
+        assert fitted.certificate_.relative_gap < 1e-12
+        np.testing.assert_allclose(fitted.coef_.ravel(), expected.coef_.ravel(), rtol=1e-6)
+        np.testing.assert_allclose(fitted.intercept_, expected.intercept_, rtol=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
 def test_constant_and_huge_targets(loss):
     model = LinearSVR(loss=loss).fit(X, np.full(N, 7.0))

@@ -281,8 +281,8 @@ def test_paths_and_searches(machine):
         alone = clone(machine).set_params(C=fitted.C).fit(X, y)
         parts = [each.certificate_.parts or [each.certificate_] for each in (fitted, alone)]
         for mine, theirs in zip(*parts, strict=True):
-            assert mine.dual <= theirs.primal
-            assert theirs.dual <= mine.primal
+            assert mine.dual <= theirs.primal * (1.0 + 1e-12)  # sums of some hundred numbers
+            assert theirs.dual <= mine.primal * (1.0 + 1e-12)
     search = GridSearchCV(machine, {"C": [0.01, 0.1, 1.0]}, cv=3).fit(X, y)
     assert "each C begun from the last" in str(search.sharing_)
     assert search.best_score_ > 0.85

@@ -26,7 +26,7 @@ class BoundedRisk(BoundedProblem):
         self.first, zero = cost_of_square(risk.mean_square), np.zeros(risk.shape)
         if isinstance(risk, RegularisedRisk) and not risk.of_margins and risk.free_intercept:
             self.nothing = risk.about_middle
-            zero[-1] = np.median(risk.y) / risk.design.constant
+            zero[-1] = risk.middle() / risk.design.constant
         self.rest = zero, risk.values(zero)
 
     def solve(self, cost: float, gap: float) -> Answer:

@@ -221,6 +221,13 @@ class Risk(ABC):
     def feasible(self, s: np.ndarray) -> np.ndarray:
         """Return slopes near these that meet the constraint of an intercept without a penalty."""
 
+    def intercept_shift(self, f: np.ndarray, s: np.ndarray) -> float:
+        """Return how far the middle of the optimal intercepts is from that of the values f.
+
+        ``s`` are the slopes of the dual. Zero where they allow one intercept, none or any.
+        """
+        return 0.0
+
     @abstractmethod
     def conjugates(self, s: np.ndarray, beta: np.ndarray) -> float:
         """Sum of the losses' conjugates, each times its cost; infinite outside their domain."""

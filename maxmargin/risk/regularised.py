@@ -95,6 +95,13 @@ class RowModel(NamedTuple):
         return self.slope + self.curvature * along
 
 
+def middle_of(rooms: list[tuple[float, float]]) -> float:
+    """Return the middle of what intervals have in common; zero where that is no finite interval."""
+    downs, ups = zip(*rooms, strict=True)
+    down, up = max(downs), min(ups)
+    return 0.5 * (down + up) if -np.inf < down < up < np.inf else 0.0
+
+
 class RegularisedRisk(Risk):
     """Losses of some rows plus a penalty.
 
@@ -204,7 +211,7 @@ class RegularisedRisk(Risk):
     @property
     def about_middle(self) -> float:
         """Sum of the losses where every value is the median of the targets."""
-        return self.empirical(np.full(self.n, np.median(self.y)))
+        return self.empirical(np.full(self.n, self.middle()))
 
     def spreads(self, f: np.ndarray) -> tuple[float, float]:
         """How far residuals are from zero, and targets from their median, in the middle."""
@@ -287,6 +294,40 @@ class RegularisedRisk(Risk):
                 beta = self.beta(s)
         factor, positive = balance(*sides(beta), others)
         return s if factor == 1.0 else self.shortened(s, factor, positive, beta)
+
+    def intercept_shift(self, f: np.ndarray, s: np.ndarray) -> float:
+        """Return how far the middle of the optimal intercepts is from that of the values f.
+
+        With kinks in the loss all intercepts of an interval may be optimal, as all numbers between
+        the two in the middle are medians: those at which every slope stays that of its loss.
+        """
+        shape = self.loss.shape
+        if (
+            not self.free_intercept
+            or not self.walled
+            or shape is None
+            or shape.quadratic
+            or self.bent
+        ):
+            return 0.0
+        return middle_of(self._rooms(f, self.feasible(s)))
+
+    def _rooms(self, f: np.ndarray, s: np.ndarray) -> list[tuple[float, float]]:
+        """Return how far the values may go down and up, for each part of the rows."""
+        return [self.intercept_room(f, s)]
+
+    def intercept_room(self, f: np.ndarray, s: np.ndarray) -> tuple[float, float]:
+        """Return how far all values may go down and up while slopes stay those of the losses."""
+        shape: Any = self.loss.shape
+        kink = shape.linear + shape.threshold * np.sign(s)
+        down = np.where(s <= shape.low, -np.inf, np.where(s == 0, kink - shape.threshold, kink))
+        up = np.where(s >= shape.high, np.inf, np.where(s == 0, kink + shape.threshold, kink))
+        u = self.arguments(f)
+        down, up = down - u, up - u
+        if self.of_margins:  # values of negative rows go the other way
+            down, up = np.where(self.y > 0, down, -up), np.where(self.y > 0, up, -down)
+        paying = self.cost > 0
+        return float(down[paying].max(initial=-np.inf)), float(up[paying].min(initial=np.inf))
 
     @property
     def walled(self) -> bool:

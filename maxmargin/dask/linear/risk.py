@@ -334,6 +334,10 @@ class PartitionedRisk(Partitioned, RegularisedRisk):
 
     # -- dual ----------------------------------------------------------------------------------
 
+    def _rooms(self, f: Any, s: Any) -> list[tuple[float, float]]:
+        """Return how far the values of each partition may go down and up."""
+        return self._sum(sums.intercept_room, f, s)[0]
+
     def feasible(self, s: Any, others: float = 0.0) -> Any:
         """Return slopes near these that meet the constraint of an intercept without a penalty."""
         if not self.free_intercept:

@@ -95,6 +95,12 @@ def squares(place: Place, penalised: np.ndarray) -> tuple:
     return (float(risk.cost @ risk.design.squared_norms(penalised)),)
 
 
+def intercept_room(place: Place, f: np.ndarray, s: np.ndarray) -> tuple:
+    """Return how far values may go down and up, to be listed."""
+    risk: Any = place.risk
+    return ([risk.intercept_room(f, s)],)
+
+
 def losses_model(
     place: Place, f: np.ndarray, centre: np.ndarray | None = None, width: float = np.inf
 ) -> Any:

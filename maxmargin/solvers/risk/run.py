@@ -149,6 +149,7 @@ class RiskRun(Run, Generic[AnyRisk]):
 
     def solution(self, status: Status) -> LinearSolution:
         """Return the weights with their certificate; only that says whether they have converged."""
+        self._centre_intercept()
         certificate = self.certificate
         if status is not Status.CONVERGED:
             certificate = certificate.ended(status)
@@ -156,6 +157,18 @@ class RiskRun(Run, Generic[AnyRisk]):
         f = self.cache.values(self.risk, self.theta)
         theta = self.risk.same_for_all(self.theta)
         return LinearSolution(theta, s, self.n_iter, certificate.status, certificate, f=f)
+
+    def _centre_intercept(self) -> None:
+        """Move the intercept to the middle of those that are as good, if there are several.
+
+        So that an answer does not depend on where the solver began, or on the order of the rows.
+        """
+        f = self.cache.values(self.risk, self.theta)
+        shift = 0.0 if self.s is None else self.risk.intercept_shift(f, self.s)
+        if shift:
+            theta = self.theta.copy()
+            theta[-1] += shift / self.risk.design.constant
+            self.stand(theta, self.s)
 
     def follow(self, inner: RiskRun) -> Generator[None, None, None]:
         """Let a run on a smaller problem go on to its end, and have its weights meanwhile."""
