@@ -216,10 +216,14 @@ class Ridge(LinearRegressor):
             self._fit_posed(CentredRows(X, target, weight, self.fit_intercept), alphas)
         else:
             self._fit_least_squares(X, target, weight, alphas)
-        if target.shape[1] == 1:  # of shapes as in scikit-learn
-            self.coef_ = self.coef_[0]
-            self.intercept_ = self.intercept_ if y.ndim == 2 else self.intercept_[0]
+        self._set_shapes(y.shape[1:])
         return self
+
+    def _set_shapes(self, outputs: tuple[int, ...]) -> None:
+        """Give the coefficients scikit-learn's shapes, for targets of shape (n, *outputs)."""
+        if outputs in ((), (1,)):
+            self.coef_ = self.coef_[0]
+            self.intercept_ = self.intercept_ if outputs else self.intercept_[0]
 
     def _refuse_contradictions(self) -> None:
         if self.positive and self.solver not in _FOR_POSITIVE:
