@@ -56,8 +56,8 @@ class RBF(Kernel):
         if len(given) + (self.gamma != "scale") > 1:
             said = ", ".join(f"{name}={value!r}" for name, value in given.items())
             raise ValueError(
-                "RBF takes one of gamma, sigma and length_scale, not both of two (gamma = "
-                f"1 / (2 sigma^2)); got gamma={self.gamma!r}, {said}."
+                "RBF takes only one of gamma, sigma and length_scale, since each determines the "
+                f"width (gamma = 1 / (2 sigma^2)); got gamma={self.gamma!r}, {said}."
             )
         for name, value in given.items():
             if not isinstance(value, str) and np.ndim(value):
