@@ -201,7 +201,10 @@ def test_ridge_of_wide_rows():
 def test_ridge_has_the_shapes_of_a_fit_in_memory(shape):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(40, 3)), random.normal(size=shape)
-    here, there = Ridge().fit(X, y), Ridge().fit(*(da.from_array(part, chunks=20) for part in (X, y)))
+    here, there = (
+        Ridge().fit(X, y),
+        Ridge().fit(*(da.from_array(part, chunks=20) for part in (X, y))),
+    )
     np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-12, strict=True)
     np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-12, strict=True)
 

@@ -115,8 +115,8 @@ def as_pairwise_kernel(
     if isinstance(kernel, Kernel | ScikitLearnKernel | type) or not callable(kernel):
         if kernel_params:
             raise ValueError(
-                f"kernel_params={kernel_params!r} cannot be set beside the kernel object {kernel!r}, "
-                "which has its own parameters: pass them to it, as in RBF(gamma=0.1)."
+                f"kernel_params={kernel_params!r} cannot be set beside the kernel object "
+                f"{kernel!r}, which has its own parameters: pass them to it, as in RBF(gamma=0.1)."
             )
         return as_kernel(kernel, **{n: value for n, value in given.items() if value is not None})
     return FunctionKernel.of_rows(kernel, kernel_params)
