@@ -36,7 +36,6 @@ _INSTEAD = {  # what does the work of a class here that has another name
     "OneVsOneClassifier": 'SchemeClassifier(estimator, multiclass="ovo")',
     "OneVsRestClassifier": 'SchemeClassifier(estimator, multiclass="ovr")',
     "OutputCodeClassifier": 'SchemeClassifier(estimator, multiclass="ecoc")',
-    "PassiveAggressiveClassifier": "Perceptron",
     "RBFSampler": "maxmargin.RandomFourier",
     "RidgeClassifier": "maxmargin.LeastSquaresClassifier",
     "SGDClassifier": "LinearSVC(lam=alpha / 2) or LogisticRegression(lam=alpha / 2)",

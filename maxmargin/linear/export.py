@@ -45,7 +45,7 @@ def linear_of(model: Any) -> Any:
 
 
 def class_like(model: Any) -> type | None:
-    """Return the class of scikit-learn with the name of the model's class or of one of its bases."""
+    """Return scikit-learn's class with the name of the model's class or of one of its bases."""
     names = [base.__name__ for base in type(model).__mro__]
     modules = linear_model, svm
     return next((getattr(m, name) for name in names for m in modules if hasattr(m, name)), None)
