@@ -427,6 +427,15 @@ def test_bounds():
             process(bounds={"gamma": wrong}).fit(X, y)
 
 
+@pytest.mark.parametrize("kernel", [RBF(length_scale=1.0), theirs.RBF()])
+def test_a_likelihood_can_leave_its_kernel(kernel):
+    model = GaussianProcessRegressor(kernel=kernel, alpha=0.1, optimizer=None).fit(X, y)
+    at = model.theta_ + np.log(2.0)
+    model.log_marginal_likelihood(at, clone_kernel=False)
+    name = "gamma" if isinstance(kernel, RBF) else "length_scale"
+    assert np.log(getattr(model.kernel_, name)) == pytest.approx(at[0])
+
+
 def test_a_likelihood_that_runs_away():
     """Targets without noise: as it goes to zero the likelihood has no end."""
     repeated = np.vstack([X, X])

@@ -474,8 +474,11 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         target = self.y_train_.reshape(len(self.y_train_), -1)
         noise = None if self.noise_level is None else self.noise_level_
         problem = self._posed(self.X_train_, self.kernel_, target, noise)
-        if not clone_kernel and isinstance(self.kernel_, theirs.Kernel):
-            self.kernel_.theta = theta
+        if not clone_kernel:
+            if isinstance(self.kernel_, theirs.Kernel):
+                self.kernel_.theta = theta
+            else:
+                self.kernel_ = problem.kernel_at(theta)
         try:
             found = problem.at(theta, self._threads(problem))
         except NotPositiveError:
