@@ -610,7 +610,7 @@ def test_singular_and_indefinite_matrices_are_explained():
     twice = np.vstack([X, X[:1]])
     with pytest.raises(ValueError, match=r"alpha=0 asks for K a = y.*Give an alpha > 0"):
         KernelRidge(0.0, solver="cholesky").fit(twice, np.append(y, 1.0))
-    with pytest.warns(ConvergenceWarning, match="least squares"):
+    with pytest.warns(ConvergenceWarning, match="least-squares solution"):
         least = KernelRidge(0.0).fit(twice, twice @ np.arange(1.0, 1.0 + twice.shape[1]))
     np.testing.assert_allclose(least.predict(np.eye(X.shape[1])), np.arange(1, 1 + X.shape[1]))
     indefinite = Sigmoid(gamma=1.0, coef0=-1.0)

@@ -249,7 +249,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
 
     @property
     def _given(self) -> Any:
-        """The kernel where the search begins, as a user gives it."""
+        """The ``kernel`` parameter, or its default."""
         return theirs.ConstantKernel() * theirs.RBF() if self.kernel is None else self.kernel
 
     def _validated_kernel(self) -> Kernel:
@@ -270,7 +270,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         return self._translated
 
     def _noise_of(self, kernel: Any, X: Any) -> Any:
-        """Variance of the noise at the rows of X, known alpha left out."""
+        """Variance of the noise at the rows of X, without alpha."""
         return noise_of(kernel, X) if isinstance(kernel, theirs.Kernel) else self.noise_level_
 
     # -- fitting -------------------------------------------------------------------------------

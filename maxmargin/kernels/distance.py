@@ -117,11 +117,11 @@ class Laplacian(Kernel):
         program.exp()
 
 
-_CLOSED_FORMS = 10.5  # nu up to which halves of odd numbers have a polynomial, times exp(-t)
+_CLOSED_FORMS = 10.5  # largest half-integer nu that is evaluated as polynomial times exp(-t)
 
 
 def _matern_polynomial(nu: float) -> list[float]:
-    """Coefficients of what ``exp(-t)`` is times where nu is half of an odd number.
+    """Return the coefficients of p in ``k = p(t) exp(-t)``, for nu half of an odd number.
 
     >>> _matern_polynomial(0.5), _matern_polynomial(2.5)
     ([1.0], [1.0, 1.0, 0.3333333333333333])

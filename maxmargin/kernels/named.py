@@ -89,10 +89,10 @@ def as_pairwise_kernel(
     coef0: float | None = None,
     kernel_params: dict[str, Any] | None = None,
 ) -> Kernel:
-    """Return the kernel that scikit-learn's ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` mean.
+    """Return the kernel object for the ``kernel`` argument of ``KernelRidge``, ``KernelPCA``, ...
 
-    The names have other defaults there than in an SVM, those of ``pairwise_kernels``, and a
-    function gets two rows and ``kernel_params``.
+    As in scikit-learn, names have the defaults of ``pairwise_kernels``, which differ from those of
+    an SVM, and a function is called with two rows and ``kernel_params``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear estimators as scikit-learn's: for tools that know its classes only."""
+"""Convert fitted linear estimators to scikit-learn's, for tools that take only its classes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _OWN = {"solver", "penalty", "dual", "max_iter", "tol", "multi_class", "verbose"
 def linear_of(model: Any) -> Any:
     """Return a fitted estimator of scikit-learn with the same function.
 
-    Its parameters are those that both have with one meaning; what says how an optimum is found
-    stays at scikit-learn's default.
+    Parameters that have the same meaning in both are copied; those of the solver keep the defaults
+    of scikit-learn.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def class_like(model: Any) -> type | None:
 
 
 def _refuse_other_functions(model: Any, cls: type) -> None:
-    """Refuse several classes that are not decided as scikit-learn does."""
+    """Raise an error where scikit-learn's class decides between several classes in another way."""
     if len(getattr(model, "classes_", ())) <= 2:
         return
     softmax = cls is linear_model.LogisticRegression

@@ -1,4 +1,4 @@
-"""Kernel estimators as scikit-learn's: for tools that know its classes only."""
+"""Convert fitted kernel estimators to scikit-learn's, for tools that take only its classes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def svm_of(model: Any) -> Any:
 
 
 def _refuse_other_functions(model: Any) -> None:
-    """Refuse what LIBSVM has no form for."""
+    """Raise an error for models that LIBSVM cannot represent."""
     why = ""
     if model.feature_map_ is not None:
         why = "it has features in place of support vectors"

@@ -150,7 +150,7 @@ class Forest(TreeLearner):
         """Refuse targets that have no out-of-bag score."""
 
     def _tree_seeds(self, known: int) -> np.ndarray:
-        """Seeds of all trees; those that are kept by ``warm_start`` keep theirs."""
+        """Draw the seeds of all trees; those kept by ``warm_start`` keep their seeds."""
         own = seeds(self.random_state, self.n_estimators)
         if known:
             own[:known] = self._seeds[:known]
