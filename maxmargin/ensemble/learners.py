@@ -11,9 +11,23 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Tags, TargetTags, check_random_state, get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 _LARGEST_SEED = np.iinfo(np.int32).max
+
+
+class HasMembers:
+    """Mixin for ensembles: ``len(model)``, ``model[i]`` and iteration over ``estimators_``."""
+
+    estimators_: list
+
+    def __len__(self) -> int:
+        check_is_fitted(self)
+        return len(self.estimators_)
+
+    def __getitem__(self, index: Any) -> Any:
+        check_is_fitted(self)
+        return self.estimators_[index]
 
 
 def tags_of(estimator: Any) -> Tags:

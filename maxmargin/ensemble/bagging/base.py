@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.ensemble.bagging.members import Members, are_strings, asked, shares_fits
 from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
-from maxmargin.ensemble.learners import tags_of
+from maxmargin.ensemble.learners import HasMembers, tags_of
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.data import validate_data
 from maxmargin.estimators.warn import warn
@@ -28,7 +28,7 @@ _FEW_DRAWN = 10  # rows of a replicate up to which a share of the weights looks 
 _OUT_OF_BAG = ("oob_score_", "oob_decision_function_", "oob_prediction_", "oob_count_")
 
 
-class Bagging(MetaEstimatorMixin, Estimator):
+class Bagging(HasMembers, MetaEstimatorMixin, Estimator):
     """What bagging of classes and of numbers have in common."""
 
     estimator: Any
@@ -215,20 +215,6 @@ class Bagging(MetaEstimatorMixin, Estimator):
                 "recommend passing `max_samples` as an integer.",
                 UserWarning,
             )
-
-    # -- members -------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        """Return the number of members."""
-        return len(self.estimators_)
-
-    def __getitem__(self, index: Any) -> Any:
-        """Return a member, or several for a slice."""
-        return self.estimators_[index]
-
-    def __iter__(self) -> Any:
-        """Iterate over the members."""
-        return iter(self.estimators_)
 
     # -- what the members saw ------------------------------------------------------------------
 
