@@ -73,9 +73,8 @@ class _OneStepRun(Run):
         return self.b
 
     def measure(self) -> Measure:
-        objectives, gaps = self.problem.objectives(self.b, self.residual)
-        value, gap = float(objectives.sum()), float(gaps.sum())
-        return Measure(float(self.problem.violation(self.residual).max()), value, value - gap, gap)
+        violation = float(self.problem.violation(self.residual).max())
+        return self.problem.measured(violation, self.b, self.residual)
 
     def steps(self) -> Generator[None, None, None]:
         self._set(self.method.weights(self.problem))
