@@ -5,7 +5,8 @@
 Every estimator is fitted at its default settings, alone and beside one spinning process per core.
 The figure is the CPU seconds of all its threads over those with ``n_jobs=1`` alone: threads that
 wait for a core by spinning show up here, and nowhere on an idle computer. To reach: at most 1.3.
-A fit that takes more than ``--limit`` seconds alone is left out. Results: ``results/busy.md``.
+A fit that takes more than ``--limit`` seconds alone is left out. Without ``--only`` the table is
+written to ``results/busy.md``.
 """
 
 from __future__ import annotations

@@ -32,11 +32,10 @@ PATHS = {
         *("export_graphviz", "export_text", "plot_tree"),
     ),
 }
-_INSTEAD = {  # what does the work of a class here that has another name
+_INSTEAD = {  # classes of this package with the function of a class of scikit-learn's
     "OneVsOneClassifier": 'SchemeClassifier(estimator, multiclass="ovo")',
     "OneVsRestClassifier": 'SchemeClassifier(estimator, multiclass="ovr")',
     "OutputCodeClassifier": 'SchemeClassifier(estimator, multiclass="ecoc")',
-    "PassiveAggressiveClassifier": "Perceptron",
     "RBFSampler": "maxmargin.RandomFourier",
     "RidgeClassifier": "maxmargin.LeastSquaresClassifier",
     "SGDClassifier": "LinearSVC(lam=alpha / 2) or LogisticRegression(lam=alpha / 2)",

@@ -336,7 +336,9 @@ def test_a_class_that_one_partition_has_and_rows_that_are_wrong():
     bad = X.copy()
     bad[-1, 0] = np.nan
     for machine in (AdaBoostClassifier(), ExtraTreesClassifier(3), BaggingClassifier(None, 2)):
-        with pytest.raises(ValueError, match=r"Partition 4: .*NaN"):
+        with pytest.raises(ValueError, match=r"Partition 4: .*NaN") as caught:
             machine.fit(spread(bad), spread(TWO))
+        takes_nan = machine.__sklearn_tags__().input_tags.allow_nan
+        assert ("Missing values are not supported in Dask" in str(caught.value)) == takes_nan
         with pytest.raises(ValueError, match=r"greater than one"):
             machine.fit(spread(X), spread(np.zeros(N)))

@@ -197,6 +197,18 @@ def test_ridge_of_wide_rows():
         Ridge(solver="dual").fit(da.from_array(X, chunks=(20, 80)), y)
 
 
+@pytest.mark.parametrize("shape", [(40,), (40, 1), (40, 2)])
+def test_ridge_has_the_shapes_of_a_fit_in_memory(shape):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 3)), random.normal(size=shape)
+    here, there = (
+        Ridge().fit(X, y),
+        Ridge().fit(*(da.from_array(part, chunks=20) for part in (X, y))),
+    )
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-12, strict=True)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-12, strict=True)
+
+
 def test_minimum_classification_error(data):
     labels = data[3]
     for how in ({"n_restarts": 1}, {"n_restarts": 0, "alpha": 0.01, "class_weight": "balanced"}):

@@ -1,7 +1,9 @@
 """The way into every estimator: kernels resolved once, warnings that point at the caller."""
 
+import pickle
 import warnings
 
+import cloudpickle
 import numpy as np
 import pytest
 from sklearn.base import RegressorMixin, _fit_context, clone
@@ -31,6 +33,7 @@ from maxmargin.estimators.expansion import KernelExpansion
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.gram import Gram
 from maxmargin.kernels import RBF, Linear
+from maxmargin.testing import all_estimators
 
 X, y = load_iris(return_X_y=True)
 X, y = X[50:], y[50:]
@@ -279,3 +282,16 @@ def test_a_bound_that_is_not_reached_in_time_says_so():
     with pytest.warns(ConvergenceWarning, match="The relative duality gap is"):
         model = SVC(norm_bound=10.0, tol=1e-8, max_iter=3).fit(X, y)
     assert model.certificate_.claim.startswith("least loss with ||w|| <= 10: not optimal")
+
+
+def test_a_class_of_a_notebook_can_be_sent_to_workers():
+    """cloudpickle sends the functions of a class that cannot be imported, and what they use."""
+    for instance in all_estimators():
+        if instance.first:
+
+            class Own(type(instance.estimator)):
+                def fit(self, *data, **options):
+                    return super().fit(*data, **options)
+
+            sent = pickle.loads(cloudpickle.dumps(Own(**instance.estimator.get_params(deep=False))))
+            assert repr(sent).startswith("Own(")

@@ -6,6 +6,7 @@ import sklearn.linear_model
 from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
 from maxmargin import (
@@ -80,6 +81,7 @@ def test_what_scikit_learn_does_not_have_is_not_exported():
         LinearSVC(multiclass="ovo").fit(X, y).to_sklearn()
     for model, why in (
         (SVC(kernel=Laplacian(0.5)), "none of LIBSVM's"),
+        (SVC(kernel=Polynomial(2.5)), "of whole degrees"),
         (SVC(multiclass="ovr"), "by multiclass='ovr'"),
         (SVC(approximation="nystroem"), "features in place"),
     ):
@@ -87,6 +89,20 @@ def test_what_scikit_learn_does_not_have_is_not_exported():
             model.fit(X, y).to_sklearn()
     with pytest.raises(TypeError, match="2 outputs"):
         SVR().fit(X, X[:, :2]).to_sklearn()
+
+
+@pytest.mark.parametrize("base", [SVC, LinearSVC, LogisticRegression])
+def test_subclasses_are_exported(base):
+    model = type("Own", (base,), {})().fit(X, y)
+    assert type(model.to_sklearn()).__name__ == base.__name__
+
+
+def test_an_export_says_whether_the_fit_was_finished():
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        ours = SVC(max_iter=2, class_weight={0: 3.0}).fit(X, y)
+    theirs = ours.to_sklearn()
+    assert theirs.fit_status_ == ours.fit_status_ == 1
+    assert theirs.class_weight_.tolist() == [3.0, 1.0, 1.0]
 
 
 def test_trace_says_what_to_do():

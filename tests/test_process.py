@@ -126,7 +126,7 @@ def test_derivatives_are_those_of_the_kernel(name, memory):
     """Sums and products with all derivatives, against differences of whole matrices."""
     kernel, names = KERNELS[name]
     points = np.vstack([MANY[:300], MANY[:2]])  # more than a stripe, some of them twice
-    gram = ParametricGram(points, kernel, memory, workers=Workers(2))
+    gram = ParametricGram(points, KernelNumbers(kernel), memory, workers=Workers(2))
     assert gram.parameters.names == names
     theta, n = gram.parameters.theta, len(points)
     at = gram.at(theta)
@@ -161,7 +161,7 @@ def test_gradient_and_information_of_the_likelihood(targets):
     """The gradient by differences; the information by its formula."""
     targets = targets.reshape(len(X), -1)
     alpha = RANDOM.uniform(0.01, 0.1, size=len(X))
-    gram = ParametricGram(X, 1.3 * Matern(1.5, 2.5) + 0.2 * Linear(), 1 << 24)
+    gram = ParametricGram(X, KernelNumbers(1.3 * Matern(1.5, 2.5) + 0.2 * Linear()), 1 << 24)
     problem = MarginalLikelihood(gram, targets, alpha, noise=0.2)
     theta = problem.theta
     found = problem.at(theta, Workers(2))
@@ -399,7 +399,7 @@ def test_the_theta_that_an_optimizer_returns_is_the_answer(restarts):
 def test_a_step_that_is_not_defined_is_shortened():
     """Without noise the covariance of many near points is singular as soon as gamma is small."""
     x = np.linspace(0, 1, 40)[:, None]
-    gram = ParametricGram(x, RBF(300.0), 1 << 20)
+    gram = ParametricGram(x, KernelNumbers(RBF(300.0)), 1 << 20)
     problem = MarginalLikelihood(gram, x, np.full(40, 1e-12), None)
     ended = AverageInformation().solve(problem, Watch(tol=1e-6, max_iter=60))
     assert np.isfinite(ended.value)
@@ -425,6 +425,15 @@ def test_bounds():
     for wrong in ((2.0, 1.0), (0.0, 1.0), "free", 3.0):
         with pytest.raises(ValueError, match="two positive numbers"):
             process(bounds={"gamma": wrong}).fit(X, y)
+
+
+@pytest.mark.parametrize("kernel", [RBF(length_scale=1.0), theirs.RBF()])
+def test_a_likelihood_can_leave_its_kernel(kernel):
+    model = GaussianProcessRegressor(kernel=kernel, alpha=0.1, optimizer=None).fit(X, y)
+    at = model.theta_ + np.log(2.0)
+    model.log_marginal_likelihood(at, clone_kernel=False)
+    name = "gamma" if isinstance(kernel, RBF) else "length_scale"
+    assert np.log(getattr(model.kernel_, name)) == pytest.approx(at[0])
 
 
 def test_a_likelihood_that_runs_away():

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import kernels as their_kernels
 from sklearn.kernel_ridge import KernelRidge as Reference
 from sklearn.linear_model import LinearRegression as LeastSquares
 from sklearn.linear_model import Ridge as LinearReference
@@ -17,7 +18,16 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict
 
 import maxmargin
-from maxmargin import Gram, KernelRidge, KernelRidgeCV, Ridge, Trace, check_valid
+from maxmargin import (
+    Gram,
+    KernelPCA,
+    KernelRidge,
+    KernelRidgeCV,
+    Nystroem,
+    Ridge,
+    Trace,
+    check_valid,
+)
 from maxmargin.backends.dense import BandReduction, BlockCholesky, NotPositiveError
 from maxmargin.backends.threads import Workers
 from maxmargin.kernels import RBF, FunctionKernel, Linear, Polynomial, Sigmoid
@@ -128,6 +138,14 @@ def test_every_kind_of_data(solver):
     called = [KernelRidge(0.1, **kind, **options).fit(X, y).predict(X) for kind in kinds.values()]
     for other in (sparse, given, *called):
         np.testing.assert_allclose(other, values, atol=1e-7)
+
+
+@pytest.mark.parametrize("estimator", [KernelRidge(), KernelPCA(), Nystroem()])
+@pytest.mark.parametrize("kernel", [RBF(), their_kernels.RBF()])
+def test_a_kernel_object_takes_no_kernel_params(estimator, kernel):
+    estimator = clone(estimator).set_params(kernel=kernel, kernel_params={"gamma": 5.0})
+    with pytest.raises(ValueError, match=r"kernel_params=.* cannot be set"):
+        estimator.fit(X, y)
 
 
 @pytest.mark.parametrize("seed", [10, 18, 21])
@@ -592,7 +610,7 @@ def test_singular_and_indefinite_matrices_are_explained():
     twice = np.vstack([X, X[:1]])
     with pytest.raises(ValueError, match=r"alpha=0 asks for K a = y.*Give an alpha > 0"):
         KernelRidge(0.0, solver="cholesky").fit(twice, np.append(y, 1.0))
-    with pytest.warns(ConvergenceWarning, match="least squares"):
+    with pytest.warns(ConvergenceWarning, match="least-squares solution"):
         least = KernelRidge(0.0).fit(twice, twice @ np.arange(1.0, 1.0 + twice.shape[1]))
     np.testing.assert_allclose(least.predict(np.eye(X.shape[1])), np.arange(1, 1 + X.shape[1]))
     indefinite = Sigmoid(gamma=1.0, coef0=-1.0)

@@ -75,7 +75,7 @@ def test_every_class_of_scikit_learn_is_translated_or_refused():
     concrete = {k for k in public if issubclass(k, theirs.Kernel) and not k.__abstractmethods__}
     tried = {part.__class__ for k in KERNELS + NOISY for part in [k, *k.get_params().values()]}
     assert concrete - {CompoundKernel, theirs.KernelOperator} <= tried
-    with pytest.raises(ValueError, match="side by side"):
+    with pytest.raises(ValueError, match="is a list of kernels"):
         as_kernel(CompoundKernel([RBF(), Matern()]))
     with pytest.raises(ValueError, match=r"WhiteKernel.*alpha"):
         KernelRidge(kernel=RBF() + WhiteKernel()).fit(X, Y)

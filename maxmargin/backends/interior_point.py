@@ -146,7 +146,7 @@ class OnRows:
         return self.matrix.diagonal()[self.row]
 
     def factorised(self, diagonal: np.ndarray) -> Solve | None:
-        """Return what solves with the matrix of all variables and a diagonal added."""
+        """Return a function that solves systems with the matrix plus a diagonal."""
         first, second = self.pairs
         together = diagonal[first] + diagonal[second]
         of_row = np.empty(len(self.matrix.diagonal()))
@@ -386,7 +386,7 @@ def _turn(member: Array) -> Array:
 
 
 def _inverse(matrix: Array) -> Array:
-    """Inverse of a matrix, of no, one or two rows without leaving the device."""
+    """Inverse of a matrix; of up to two rows by formula, on its device."""
     if len(matrix) < 2:
         return 1.0 / matrix
     if len(matrix) > 2:

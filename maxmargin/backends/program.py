@@ -126,7 +126,7 @@ class Program:
         self._emit(MULTIPLY)
 
     def power(self, exponent: float) -> None:
-        """Raise the top of the stack to a power; one that is not whole, only if it is positive."""
+        """Raise the top of the stack to a power; a fractional one needs values of at least zero."""
         if exponent == int(exponent):
             self._emit(POWER, int(exponent))
             return

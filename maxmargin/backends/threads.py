@@ -65,6 +65,10 @@ class _BlasLimit:
         self.before: list[int] = []  # threads for the whole process, while there are holders
         self.own = threading.local()
 
+    def __reduce__(self) -> str:
+        """Pickle by name: a class of a notebook is sent to workers with what its ``fit`` uses."""
+        return "_one_thread"
+
     def call(self, function: Callable[[], Any], is_fit: bool) -> Any:
         """Call a function inside the limit.
 

@@ -20,9 +20,9 @@ from maxmargin.solvers import Auto, solve_certified
 _AT_BOUND = 1e-6  # relative distance from C up to which a multiplier counts as C
 _SAME = 1e-6  # by how much decision values of the training rows may differ
 _TILE = 512
-_EXACT = 1e-8  # violation up to which a machine without a row is solved
-_FREE = 1e-3  # of C, that a multiplier is to be from both ends: nearer ones may be rounding
-_AT_ONCE = 256  # machines without a row that are solved together
+_EXACT = 1e-8  # KKT violation up to which a problem without a row is solved
+_FREE = 1e-3  # share of C: a free multiplier is at least that far from 0 and C
+_AT_ONCE = 256  # leave-one-out problems that are solved together
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Pair:
 
 
 def stable_without(gram: Gram, pair: Pair, rows: np.ndarray, machine: Any) -> np.ndarray:
-    """Return for each of some support vectors whether the pair without it has a free one."""
+    """Solve a pair without each of ``rows``; return whether a free support vector is left."""
     cost, place = float(pair.cost[0]), np.searchsorted(pair.rows, pair.support)
     alpha, side = np.zeros(len(pair.rows)), np.sign(pair.values(gram))
     alpha[place], side[place] = pair.alpha, np.sign(pair.signed)  # the others are beyond the margin

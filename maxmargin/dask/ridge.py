@@ -46,8 +46,7 @@ def _(machine: Ridge, X: Any, y: Any, sample_weight: Any = None) -> Any:
             "collection: use alpha > 0 with solver='auto', or LinearRegression for alpha=0."
         )
     machine._fit_posed(data, alphas)
-    if not rows.summaries[0].outputs:
-        machine.coef_, machine.intercept_ = machine.coef_[0], machine.intercept_[0]
+    machine._set_shapes(rows.summaries[0].outputs)
     return machine
 
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin.dask.cluster import Cluster
 from maxmargin.dask.collections import in_columns, is_array, partitions_of, pieces_of, sizes_of
-from maxmargin.estimators.data import column
+from maxmargin.estimators.data import column, seems_finite
 from maxmargin.multiclass.labels import _refuse_single_class
 
 _SPOKEN_TO = ("callback", "trace", "verbose", "checkpoint")  # parameters that stay with the caller
@@ -106,9 +106,13 @@ def checked(
             X, _ = shell._validated(X, np.zeros(_num_samples(X)), kernel)
         else:
             X, y = shell._validated(X, y, kernel, **y_options)
-        if isinstance(X, np.ndarray) and X.dtype.kind == "f":  # nobody takes missing values here
-            name = type(shell).__name__
-            assert_all_finite(X, estimator_name=name, input_name="X")
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and not seems_finite(X):
+            if np.isnan(X).any():  # which trees and bagging take in memory
+                raise ValueError(
+                    "Input X contains NaN. Missing values are not supported in Dask collections: "
+                    "impute them, or fit to arrays in memory."
+                )
+            assert_all_finite(X, input_name="X")
         if weight is not None and not np.asarray(weight).any():  # of a part, all may be zero
             weights = np.zeros(_num_samples(X))
         else:

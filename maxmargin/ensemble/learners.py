@@ -1,7 +1,7 @@
-"""Members of an ensemble: what is asked of any object that has ``fit`` and ``predict``.
+"""Handle any object with ``fit`` and ``predict`` as a member of an ensemble.
 
-Estimators of scikit-learn's kind say what they are by tags and are cloned; others, such as a class
-of the user's own, are copied, and are taken for what they are used as.
+Estimators with scikit-learn's tags are checked by these and cloned. Other objects, such as those of
+a user's own class, are deep-copied and not checked.
 """
 
 from __future__ import annotations
@@ -11,20 +11,34 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Tags, TargetTags, check_random_state, get_tags
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 _LARGEST_SEED = np.iinfo(np.int32).max
 
 
+class HasMembers:
+    """Mixin for ensembles: ``len(model)``, ``model[i]`` and iteration over ``estimators_``."""
+
+    estimators_: list
+
+    def __len__(self) -> int:
+        check_is_fitted(self)
+        return len(self.estimators_)
+
+    def __getitem__(self, index: Any) -> Any:
+        check_is_fitted(self)
+        return self.estimators_[index]
+
+
 def tags_of(estimator: Any) -> Tags:
-    """Return an estimator's tags; those of an estimator of no kind where it has none."""
+    """Return an estimator's tags; default tags without an estimator type where it has none."""
     if hasattr(estimator, "__sklearn_tags__"):
         return get_tags(estimator)
     return Tags(estimator_type=None, target_tags=TargetTags(required=True))
 
 
 def may_be(estimator: Any, kind: str) -> bool:
-    """Whether an estimator is a ``"classifier"`` or ``"regressor"``, or does not say what it is.
+    """Whether an estimator's type is ``kind`` ("classifier" or "regressor") or not known.
 
     >>> from sklearn.svm import SVC, SVR
     >>> may_be(SVC(), "classifier"), may_be(SVR(), "classifier"), may_be(object(), "classifier")
@@ -34,7 +48,7 @@ def may_be(estimator: Any, kind: str) -> bool:
 
 
 def refuse_wrong_parameters(estimator: Any) -> None:
-    """Check the parameters of an estimator now, where it can, and not in the first fit."""
+    """Check an estimator's parameters before its first fit, if it declares constraints."""
     if hasattr(estimator, "_parameter_constraints"):
         estimator._validate_params()
 

@@ -39,7 +39,7 @@ SHARED_FROM = 1 << 20  # entries from which threads are worth their start
 
 
 class _Untraced:
-    """The attribute ``trace_`` of an estimator that has none: an AttributeError that says why."""
+    """Descriptor of ``trace_`` on estimators without a trace: an AttributeError that says why."""
 
     def __get__(self, estimator: Any, owner: type) -> Any:
         raise AttributeError(

@@ -46,7 +46,7 @@ def observed(fit: Any) -> Any:
         with raising_interrupts():
             try:
                 (told if listening else fit)(machine, X, y, *args, **options)
-            except KeyboardInterrupt:  # where no solver was at work: half a model is none
+            except KeyboardInterrupt:  # outside of a solver: do not leave a half-fitted model
                 for name in set(vars(machine)) - before:
                     delattr(machine, name)
                 raise

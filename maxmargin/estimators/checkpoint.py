@@ -115,7 +115,7 @@ class StateFile:
         self._clear()
 
     def _clear(self) -> None:
-        """Delete what a full disk, an interrupt, or a process that was killed left half written."""
+        """Delete a temporary file that was left half written (disk full, interrupt, kill)."""
         with suppress(OSError):
             self.temporary.unlink(missing_ok=True)
 

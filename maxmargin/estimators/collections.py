@@ -59,7 +59,7 @@ def takes_collections(method: F) -> F:
                 vars(self).pop("distribution_", None)  # of a fit before this one
         try:
             return method(self, *args, **options)
-        except OverflowError as error:  # an integer of Python's in X, y or the weights
+        except OverflowError as error:  # a Python integer in X, y or the weights
             if "too large to convert" not in str(error):
                 raise
             raise ValueError(

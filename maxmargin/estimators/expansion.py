@@ -75,11 +75,11 @@ class KernelExpansion:
 
     @property
     def _is_small(self) -> bool:
-        """Whether what is made of the support vectors is kept."""
+        """Whether the prepared support vectors are kept for the next call."""
         return bool(getattr(self.parts[1], "size", np.inf) <= _KEPT)
 
     def _moved(self, device: str, memory: int) -> cuda.Expansion:
-        """Bring the support vectors to a GPU, unless they are there from an earlier call."""
+        """Return the support vectors on a GPU, moving them there unless an earlier call has."""
         from maxmargin.backends import cuda
 
         if self._on_device is not None and self._on_device[0] == device:
@@ -148,7 +148,7 @@ class KernelExpansion:
         device: str,
         cache_size: float | str,
     ) -> list[np.ndarray]:
-        """Evaluate on a GPU, so many rows of X at a time as have room there."""
+        """Evaluate on a GPU, in batches of rows that fit its memory."""
         from maxmargin.backends import cuda
 
         coefficients, where = self.coefficients, cuda.torch_device(device)

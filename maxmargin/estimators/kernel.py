@@ -151,7 +151,7 @@ class KernelEstimator(Estimator):
 
     @property
     def _kernel_of_values(self) -> Kernel:
-        """The kernel of the expansion, where ``kernel_`` may be the same in other words."""
+        """The kernel that is evaluated: ``kernel_``, or its translation into this package."""
         return self.kernel_
 
     # -- evaluating ----------------------------------------------------------------------------

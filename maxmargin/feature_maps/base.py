@@ -92,7 +92,7 @@ class FeatureMap(
     }
 
     def _validated_kernel(self) -> Kernel:
-        """Return the kernel that is meant; parameters of the names are refused beside others."""
+        """Return the kernel; gamma, degree and coef0 are refused beside anything but a name."""
         named = isinstance(self.kernel, str) and self.kernel != "precomputed"
         if not named and any(getattr(self, name) is not None for name in self._of_named):
             raise ValueError(

@@ -134,7 +134,7 @@ class Nystroem(FeatureMap):
         values, vectors = np.linalg.eigh(rows.among(chosen))
         good = values > _RESOLVED * max(float(values[-1]), 0.0)
         V = vectors[:, good]
-        # in float64 for float32 rows, too: its entries are as large as the root of the condition
+        # float64 for float32 rows, too: entries grow with the square root of W's condition number
         self.normalization_ = (V / np.sqrt(values[good])) @ V.T
         self.component_indices_, self.components_ = chosen, rows.take(chosen)
         self.support_, self.support_vectors_ = chosen.astype(np.int32), self.components_
@@ -148,7 +148,7 @@ class Nystroem(FeatureMap):
         self._judge(float(values[0]), float(values[-1]), int(good.sum()))
 
     def _judge(self, least: float, largest: float, rank: int) -> None:
-        """Warn of a kernel that is none."""
+        """Warn of a kernel that is not positive semidefinite on these rows."""
         proven = self.kernel_.validity is Validity.VALID
         few, negative = rank < self._n_features_out, least < -_INDEFINITE * abs(largest)
         if not proven and (negative or (few and self.approximation_error_ > _WRONG)):
@@ -170,7 +170,7 @@ class Nystroem(FeatureMap):
         found = rows.pivots(self, pool, count, int(random.randint(1 << 31)))
         if len(found) == count:
             return found
-        return np.append(found, rows.others(random, found, count - len(found)))  # nothing is left
+        return np.append(found, rows.others(random, found, count - len(found)))  # W is singular
 
     def _mapped(self, X: Any) -> np.ndarray:
         return self._expanded(X, self.normalization_)

@@ -3,7 +3,7 @@
 A fit translates them into :mod:`maxmargin.kernels`, with their bounds and fixed hyperparameters.
 """
 
-from sklearn.gaussian_process.kernels import (
+from sklearn.gaussian_process.kernels import (  # noqa: F401
     RBF,
     CompoundKernel,
     ConstantKernel,
@@ -19,20 +19,3 @@ from sklearn.gaussian_process.kernels import (
     Sum,
     WhiteKernel,
 )
-
-__all__ = [
-    "RBF",
-    "CompoundKernel",
-    "ConstantKernel",
-    "DotProduct",
-    "ExpSineSquared",
-    "Exponentiation",
-    "Hyperparameter",
-    "Kernel",
-    "Matern",
-    "PairwiseKernel",
-    "Product",
-    "RationalQuadratic",
-    "Sum",
-    "WhiteKernel",
-]

@@ -138,7 +138,7 @@ class Gram(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Entries of the widest point, which a value is made of."""
+        """Number of entries of the widest point: the terms of one kernel value."""
 
     # -- values --------------------------------------------------------------------------------
 
@@ -166,9 +166,9 @@ class Gram(ABC):
         """Values between some points and others, shape (q, m)."""
 
     def __new__(cls, *args: Any, **options: Any) -> Gram:
-        """Say how a Gram matrix is made where its class alone is called."""
+        """Refuse ``Gram(...)`` with the name of the constructor."""
         if cls is Gram:
-            raise TypeError("Gram(...) has no form of its own: call Gram.of(X, kernel).")
+            raise TypeError("Gram is abstract: call Gram.of(X, kernel).")
         return super().__new__(cls)
 
     def dense(self, workers: Workers = ALONE) -> np.ndarray:

@@ -1,6 +1,7 @@
-"""The Gram matrix of a scikit-learn kernel object that has no counterpart here, by calling it.
+"""Gram matrices and their derivatives by calling a scikit-learn kernel object.
 
-A user's own subclass is evaluated and differentiated by its own ``__call__``, all of it at once.
+For kernel objects that :mod:`maxmargin.kernels.scikit_learn` cannot translate, such as a user's own
+subclass: ``__call__`` returns the whole matrix, or that and its gradient.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ are made tile by tile, used and forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +19,7 @@ from maxmargin.backends.cpu.operand import factors_of
 from maxmargin.backends.program import Program
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.backends.views import Views
-from maxmargin.kernels.base import Kernel
-from maxmargin.kernels.parameters import KernelNumbers, Parameters
+from maxmargin.kernels.parameters import Parameters
 
 HEIGHT = 256  # rows of a stripe
 _WIDTH = 512  # columns of a tile: it stays in the cache with its derivatives
@@ -32,19 +31,19 @@ class ParametricGram:
     Parameters
     ----------
     X : validated data, or Views of them
-    kernel : Kernel or Parameters
-        Resolved; with its own parameters, the numbers of a Kernel otherwise.
+    parameters : Parameters
+        Of the kernel.
     memory : int
         Bytes for products and distances that are kept.
-    fixed : collection of str
-        Numbers of a Kernel that stay as they are.
 
     Examples
     --------
     >>> import numpy as np
     >>> from maxmargin.gram.parametric import ParametricGram
     >>> from maxmargin.kernels import RBF
-    >>> gram = ParametricGram(np.array([[0.0], [1.0]]), RBF(gamma=1.0), memory=1 << 20)
+    >>> from maxmargin.kernels.parameters import KernelNumbers
+    >>> numbers = KernelNumbers(RBF(gamma=1.0))
+    >>> gram = ParametricGram(np.array([[0.0], [1.0]]), numbers, memory=1 << 20)
     >>> K = gram.at(np.log([2.0])).lower_triangle()
     >>> np.tril(K).round(3)
     array([[1.   , 0.   ],
@@ -54,16 +53,12 @@ class ParametricGram:
     def __init__(
         self,
         X: Any,
-        kernel: Kernel | Parameters,
+        parameters: Parameters,
         memory: int,
-        fixed: Collection[str] = (),
         workers: Any = ALONE,
     ) -> None:
-        self.views, self.memory = Views.of(X), memory
-        if isinstance(kernel, Kernel):
-            kernel = KernelNumbers(kernel, fixed)
-        self.parameters = kernel
-        kernel = self.parameters.kernel_at(self.parameters.theta)
+        self.views, self.memory, self.parameters = Views.of(X), memory, parameters
+        kernel = parameters.kernel_at(parameters.theta)
         self.n, self.pairwise = self.views.n, kernel.pairwise
         self.kept: dict[int, np.ndarray] = {}  # by primitive
         program = kernel.lower()

@@ -249,7 +249,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
 
     @property
     def _given(self) -> Any:
-        """The kernel where the search begins, as a user gives it."""
+        """The ``kernel`` parameter, or its default."""
         return theirs.ConstantKernel() * theirs.RBF() if self.kernel is None else self.kernel
 
     def _validated_kernel(self) -> Kernel:
@@ -270,7 +270,7 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         return self._translated
 
     def _noise_of(self, kernel: Any, X: Any) -> Any:
-        """Variance of the noise at the rows of X, known alpha left out."""
+        """Variance of the noise at the rows of X, without alpha."""
         return noise_of(kernel, X) if isinstance(kernel, theirs.Kernel) else self.noise_level_
 
     # -- fitting -------------------------------------------------------------------------------
@@ -474,8 +474,11 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         target = self.y_train_.reshape(len(self.y_train_), -1)
         noise = None if self.noise_level is None else self.noise_level_
         problem = self._posed(self.X_train_, self.kernel_, target, noise)
-        if not clone_kernel and isinstance(self.kernel_, theirs.Kernel):
-            self.kernel_.theta = theta
+        if not clone_kernel:
+            if isinstance(self.kernel_, theirs.Kernel):
+                self.kernel_.theta = theta
+            else:
+                self.kernel_ = problem.kernel_at(theta)
         try:
             found = problem.at(theta, self._threads(problem))
         except NotPositiveError:

@@ -52,8 +52,9 @@ class KernelRidge(RidgeMachine):
     Parameters
     ----------
     alpha : float or array of shape (n_targets,), default=1.0
-        The lecture's lambda, of all outputs or of each. Zero interpolates; where the Gram matrix is
-        singular ``solver="auto"`` takes the solution of least squares, with a warning.
+        Weight lambda of the penalty, for all outputs or one for each. Zero interpolates; where the
+        Gram matrix is singular, ``solver="auto"`` takes the least-squares solution of smallest norm
+        and warns.
     kernel : Kernel, name or callable
         By default ``"linear"``, as in scikit-learn. A kernel object of :mod:`maxmargin.kernels` or
         of scikit-learn's; ``"precomputed"`` or a name of ``pairwise_kernels``; or a function of two
@@ -235,7 +236,10 @@ class KernelRidge(RidgeMachine):
             indefinite = problem.gram.definiteness is Definiteness.INDEFINITE
             if problem.alpha or indefinite or self.solver != "auto":
                 raise
-            warn("alpha=0 and a singular Gram matrix: the solution of least squares is taken.")
+            warn(
+                "The Gram matrix is singular and alpha=0: the least-squares solution of smallest "
+                "norm is taken. With alpha > 0 the solution is unique."
+            )
             return _least_squares(problem, self.tol)
 
 
@@ -257,7 +261,7 @@ def alpha_of_each_output(alpha: Any, outputs: int) -> np.ndarray:
 
 
 def _least_squares(problem: RidgeProblem, tol: float) -> RidgeSolution:
-    """Return the coefficients of least norm among those whose residual is shortest."""
+    """Return the least-squares solution of smallest norm."""
     values, vectors = np.linalg.eigh(problem.matrix())
     kept = values > len(values) * np.finfo(np.float64).eps * values[-1]
     V = vectors[:, kept]

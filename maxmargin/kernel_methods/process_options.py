@@ -87,7 +87,7 @@ def rows_to_try(start_rows: Any, optimizer: Any, n: int) -> int:
 def warn_at_bounds(
     held: tuple[str, ...], theta: np.ndarray, box: np.ndarray, problem: MarginalLikelihood
 ) -> None:
-    """Warn of parameters that ended at a bound, in scikit-learn's words and some more.
+    """Warn of parameters that ended at a bound, in scikit-learn's words, and how to raise it.
 
     A column that is switched off, by a factor at the usual least or a length scale of its own at
     the usual largest, is what a likelihood is maximised for, and no reason to warn.

@@ -66,7 +66,7 @@ class Ridge(LinearRegressor):
     fit_intercept : bool, default=True
         Without it b = 0.
     copy_X : bool, default=True
-        X is never overwritten, so that both say the same; as in scikit-learn.
+        For scikit-learn's signature: X is never overwritten.
     max_iter : int, optional
         Limit on the steps of conjugate gradients; None or -1 for none.
     tol : float, default=1e-4
@@ -216,10 +216,14 @@ class Ridge(LinearRegressor):
             self._fit_posed(CentredRows(X, target, weight, self.fit_intercept), alphas)
         else:
             self._fit_least_squares(X, target, weight, alphas)
-        if target.shape[1] == 1:  # of shapes as in scikit-learn
-            self.coef_ = self.coef_[0]
-            self.intercept_ = self.intercept_ if y.ndim == 2 else self.intercept_[0]
+        self._set_shapes(y.shape[1:])
         return self
+
+    def _set_shapes(self, outputs: tuple[int, ...]) -> None:
+        """Give the coefficients scikit-learn's shapes, for targets of shape (n, *outputs)."""
+        if outputs in ((), (1,)):
+            self.coef_ = self.coef_[0]
+            self.intercept_ = self.intercept_ if outputs else self.intercept_[0]
 
     def _refuse_contradictions(self) -> None:
         if self.positive and self.solver not in _FOR_POSITIVE:
@@ -235,7 +239,7 @@ class Ridge(LinearRegressor):
     def _fit_least_squares(
         self, X: Any, target: np.ndarray, weight: np.ndarray, alphas: np.ndarray
     ) -> None:
-        """Fit where alpha is zero: without a penalty, and the other targets beside it."""
+        """Fit targets with alpha = 0 by least squares, and the others with their penalties."""
         shared = {"fit_intercept", "positive", "n_jobs", "verbose", "time_limit", "callback"}
         options = {name: getattr(self, name) for name in shared}
         free = LinearRegression(trace=self.trace, tol=self.tol, **options)
@@ -308,7 +312,7 @@ class Ridge(LinearRegressor):
     def _posed(
         self, data: CentredRows, alpha: float, outputs: np.ndarray
     ) -> tuple[LinearSystem, Method]:
-        """Return the system in the form that was asked for, or in the smaller, and the method."""
+        """Return the system, in the smaller form unless ``solver`` names one, and the method."""
         form = "primal" if data.in_features else "dual"
         form = self.solver if self.solver in _FORMS else form
         form = "primal" if self.positive or self.solver == "svd" else form

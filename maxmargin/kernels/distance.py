@@ -56,8 +56,8 @@ class RBF(Kernel):
         if len(given) + (self.gamma != "scale") > 1:
             said = ", ".join(f"{name}={value!r}" for name, value in given.items())
             raise ValueError(
-                "RBF takes one of gamma, sigma and length_scale, not both of two (gamma = "
-                f"1 / (2 sigma^2)); got gamma={self.gamma!r}, {said}."
+                "RBF takes only one of gamma, sigma and length_scale, since each determines the "
+                f"width (gamma = 1 / (2 sigma^2)); got gamma={self.gamma!r}, {said}."
             )
         for name, value in given.items():
             if not isinstance(value, str) and np.ndim(value):
@@ -117,11 +117,11 @@ class Laplacian(Kernel):
         program.exp()
 
 
-_CLOSED_FORMS = 10.5  # nu up to which halves of odd numbers have a polynomial, times exp(-t)
+_CLOSED_FORMS = 10.5  # largest half-integer nu that is evaluated as polynomial times exp(-t)
 
 
 def _matern_polynomial(nu: float) -> list[float]:
-    """Coefficients of what ``exp(-t)`` is times where nu is half of an odd number.
+    """Return the coefficients of p in ``k = p(t) exp(-t)``, for nu half of an odd number.
 
     >>> _matern_polynomial(0.5), _matern_polynomial(2.5)
     ([1.0], [1.0, 1.0, 0.3333333333333333])
@@ -201,7 +201,19 @@ class Matern(Kernel):
             program.multiply()
 
 
-class RationalQuadratic(Kernel):
+class _OfPositiveNumbers(Kernel):
+    """Base class of kernels whose parameters are positive numbers."""
+
+    def _check(self) -> None:
+        for parameter in self._parameters():
+            positive_number(parameter.name, getattr(self, parameter.name))
+
+    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
+        self._check()
+        return type(self)(*(float(getattr(self, p.name)) for p in self._parameters()))
+
+
+class RationalQuadratic(_OfPositiveNumbers):
     """The rational quadratic kernel ``k(x, z) = (1 + ||x - z||^2 / (2 alpha l^2)) ** -alpha``.
 
     A mixture of :class:`RBF` of all widths; with large alpha that of ``sigma = l``.
@@ -229,18 +241,10 @@ class RationalQuadratic(Kernel):
         self.alpha = alpha
         self._check()
 
-    def _check(self) -> None:
-        positive_number("length_scale", self.length_scale)
-        positive_number("alpha", self.alpha)
-
     @property
     def validity(self) -> Validity:
         """Valid: Gaussian kernels with a gamma that is drawn from a Gamma distribution, added."""
         return Validity.VALID
-
-    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        self._check()
-        return RationalQuadratic(float(self.length_scale), float(self.alpha))
 
     def _emit(self, program: Program, view: View) -> None:
         program.push(op.SQUARED_DISTANCE, view)
@@ -250,7 +254,7 @@ class RationalQuadratic(Kernel):
         program.exp()
 
 
-class ExpSineSquared(Kernel):
+class ExpSineSquared(_OfPositiveNumbers):
     """The periodic kernel ``k(x, z) = exp(-2 sin^2(pi ||x - z|| / periodicity) / length_scale^2)``.
 
     Functions of one variable with this covariance repeat themselves. It is a kernel of points on a
@@ -277,18 +281,10 @@ class ExpSineSquared(Kernel):
         self.periodicity = periodicity
         self._check()
 
-    def _check(self) -> None:
-        positive_number("length_scale", self.length_scale)
-        positive_number("periodicity", self.periodicity)
-
     @property
     def validity(self) -> Validity:
         """Not proven: valid on a line, where it is a Gaussian kernel of points on a circle."""
         return Validity.UNPROVEN
-
-    def _resolve(self, X: Any, feature_names: Sequence[str] | None) -> Kernel:
-        self._check()
-        return ExpSineSquared(float(self.length_scale), float(self.periodicity))
 
     def _emit(self, program: Program, view: View) -> None:
         program.push(op.SQUARED_DISTANCE, view)

@@ -46,7 +46,7 @@ class Precomputed(Kernel):
 
 
 class OfRows:
-    """A function of two points as one of two collections of them, comparable and picklable."""
+    """Kernel matrix by calling a function of two points for every pair; comparable, picklable."""
 
     by_pairs = True
 
@@ -115,7 +115,7 @@ class FunctionKernel(Kernel):
 
     @property
     def input(self) -> Input:
-        """Objects of any type, as the caller passed them; vectors if the function asks for them."""
+        """Objects of any type; vectors where the function has ``requires_vector_input``."""
         wants = getattr(self.function, "requires_vector_input", False)  # of scikit-learn's kernels
         return Input.VECTORS if wants else Input.OBJECTS
 

@@ -89,10 +89,10 @@ def as_pairwise_kernel(
     coef0: float | None = None,
     kernel_params: dict[str, Any] | None = None,
 ) -> Kernel:
-    """Return the kernel that scikit-learn's ``KernelRidge``, ``KernelPCA`` and ``Nystroem`` mean.
+    """Return the kernel object for the ``kernel`` argument of ``KernelRidge``, ``KernelPCA``, ...
 
-    The names have other defaults there than in an SVM, those of ``pairwise_kernels``, and a
-    function gets two rows and ``kernel_params``.
+    As in scikit-learn, names have the defaults of ``pairwise_kernels``, which differ from those of
+    an SVM, and a function is called with two rows and ``kernel_params``.
 
     Examples
     --------
@@ -113,5 +113,10 @@ def as_pairwise_kernel(
         known = {name: value for name, value in given.items() if value is not None}
         return as_kernel(kernel, **{**usual, **extra, **known})
     if isinstance(kernel, Kernel | ScikitLearnKernel | type) or not callable(kernel):
+        if kernel_params:
+            raise ValueError(
+                f"kernel_params={kernel_params!r} cannot be set beside the kernel object "
+                f"{kernel!r}, which has its own parameters: pass them to it, as in RBF(gamma=0.1)."
+            )
         return as_kernel(kernel, **{n: value for n, value in given.items() if value is not None})
     return FunctionKernel.of_rows(kernel, kernel_params)

@@ -37,7 +37,7 @@ class Number(NamedTuple):
 
 
 class Parameters(ABC):
-    """What a likelihood is maximised over: a kernel as a function of some logarithms, theta.
+    """A kernel as a function of its hyperparameters' logarithms theta, for maximum likelihood.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Parameters(ABC):
         """Return the kernel as it is, resolved; it may change later."""
 
     def noise_at(self, theta: np.ndarray, views: Views) -> tuple[Any, np.ndarray | None]:
-        """Variances that the kernel adds to its diagonal, and derivatives; None where none is."""
+        """Return the variances that the kernel adds to its diagonal, and derivatives or None."""
         return 0.0, None
 
     def kernel_at(self, theta: np.ndarray) -> Kernel:
@@ -84,7 +84,7 @@ class Parameters(ABC):
         return str(self.kernel_at(theta))
 
     def label(self, k: int) -> str:
-        """What a warning calls a parameter."""
+        """Return the name of a parameter for a warning."""
         return f"the parameter {self.names[k]}"
 
     def program_at(self, theta: np.ndarray) -> tuple[Program, np.ndarray]:

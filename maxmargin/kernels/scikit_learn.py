@@ -1,11 +1,10 @@
-"""scikit-learn's kernel objects in terms of the kernels of this package.
+"""Translate scikit-learn's kernel objects into the kernels of this package.
 
-One table, by class: what it has is computed tile by tile, on threads, with derivatives. Other
-kernel objects, such as a user's own subclass, are called as functions.
+Classes in the table ``_RULES`` are translated, and evaluated tile by tile, on threads, with
+derivatives. Other kernel objects, such as a user's own subclass, are called as functions.
 
-A ``WhiteKernel`` says whether two rows are the same row, not where they lie. It is the variance of
-a noise, which a Gaussian process adds to the diagonal of its covariance; other estimators have no
-use for it.
+A ``WhiteKernel`` depends on whether two rows are the same row. It is the variance of the noise that
+a Gaussian process adds to the diagonal of its covariance; other estimators refuse it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def is_known(kernel: theirs.Kernel) -> bool:
 
 
 def from_scikit_learn(kernel: theirs.Kernel) -> Kernel:
-    """Return the kernel here that has a kernel object's values between different rows.
+    """Return the kernel of this package with a kernel object's values between different rows.
 
     Examples
     --------
@@ -52,8 +51,8 @@ def from_scikit_learn(kernel: theirs.Kernel) -> Kernel:
     """
     if isinstance(kernel, theirs.CompoundKernel):
         raise ValueError(
-            f"{kernel!r} stands for several kernels side by side, one for each class of "
-            "scikit-learn's GaussianProcessClassifier: pass one of them."
+            f"{kernel!r} is a list of kernels, one for each class of scikit-learn's "
+            "GaussianProcessClassifier: pass one of them."
         )
     try:
         same = translated(kernel)
@@ -63,11 +62,11 @@ def from_scikit_learn(kernel: theirs.Kernel) -> Kernel:
 
 
 def refuse_noise(kernel: theirs.Kernel) -> None:
-    """Refuse a WhiteKernel in a kernel that is not that of a Gaussian process."""
+    """Raise an error if a kernel object has a WhiteKernel."""
     if has_noise(kernel):
         raise ValueError(
-            f"The kernel {kernel} has a WhiteKernel, the noise of a Gaussian process, whose values "
-            "between different rows are zero: leave it out. KernelRidge has alpha in its place."
+            f"The kernel {kernel} has a WhiteKernel, which is the noise of a Gaussian process and "
+            "zero between different rows: leave it out. KernelRidge has alpha in its place."
         )
 
 
@@ -156,7 +155,7 @@ def has_noise(kernel: theirs.Kernel) -> bool:
 
 
 def noise_of(kernel: theirs.Kernel, X: Any) -> Any:
-    """What WhiteKernels add to ``k(x, x)`` at every row: a number, or one for each row."""
+    """Return what WhiteKernels add to ``k(x, x)``: a number, or one for each row."""
     if isinstance(kernel, theirs.WhiteKernel):
         return float(kernel.noise_level)
     if has_noise(kernel) and not is_known(kernel):

@@ -141,7 +141,7 @@ class LinearMachine(Estimator):
 
 
 def in_dtype_of(X: Any, values: np.ndarray) -> np.ndarray:
-    """Return answers, computed in float64, as float32 where the rows are, as scikit-learn does."""
+    """Return float64 answers as float32 where X is float32, as scikit-learn does."""
     return values.astype(np.float32) if getattr(X, "dtype", None) == np.float32 else values
 
 

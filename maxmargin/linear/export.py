@@ -1,4 +1,4 @@
-"""Linear estimators as scikit-learn's: for tools that know its classes only."""
+"""Convert fitted linear estimators to scikit-learn's, for tools that take only its classes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _OWN = {"solver", "penalty", "dual", "max_iter", "tol", "multi_class", "verbose"
 def linear_of(model: Any) -> Any:
     """Return a fitted estimator of scikit-learn with the same function.
 
-    Its parameters are those that both have with one meaning; what says how an optimum is found
-    stays at scikit-learn's default.
+    Parameters that have the same meaning in both are copied; those of the solver keep the defaults
+    of scikit-learn.
 
     Raises
     ------
@@ -26,11 +26,10 @@ def linear_of(model: Any) -> Any:
         Where scikit-learn has no class of this form.
     """
     check_is_fitted(model)
-    name = type(model).__name__
-    cls = getattr(linear_model, name, None) or getattr(svm, name, None)
+    name, cls = type(model).__name__, class_like(model)
     if cls is None or not hasattr(model, "coef_"):
         raise TypeError(f"scikit-learn has no class for this {name}: to_sklearn cannot export it.")
-    _refuse_other_functions(model)
+    _refuse_other_functions(model, cls)
     own = model.get_params(deep=False)
     theirs = cls()
     if not own.get("l1_ratio"):
@@ -45,15 +44,22 @@ def linear_of(model: Any) -> Any:
     return theirs
 
 
-def _refuse_other_functions(model: Any) -> None:
-    """Refuse several classes that are not decided as scikit-learn does."""
+def class_like(model: Any) -> type | None:
+    """Return scikit-learn's class with the name of the model's class or of one of its bases."""
+    names = [base.__name__ for base in type(model).__mro__]
+    modules = linear_model, svm
+    return next((getattr(m, name) for name in names for m in modules if hasattr(m, name)), None)
+
+
+def _refuse_other_functions(model: Any, cls: type) -> None:
+    """Raise an error where scikit-learn's class decides between several classes in another way."""
     if len(getattr(model, "classes_", ())) <= 2:
         return
-    softmax = type(model).__name__ == "LogisticRegression"
+    softmax = cls is linear_model.LogisticRegression
     largest = model.scheme_.direct or isinstance(model.scheme_, OneVsRest)
     if model._asked != "softmax" if softmax else not largest:
         raise TypeError(
-            f"scikit-learn's {type(model).__name__} decides between several classes by "
+            f"scikit-learn's {cls.__name__} decides between several classes by "
             f"{'a softmax' if softmax else 'the largest value'}, and this one by "
             f"multiclass={model.multiclass!r}: to_sklearn cannot export it."
         )

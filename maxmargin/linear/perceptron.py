@@ -314,7 +314,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         coef_init: Any = None,
         intercept_init: Any = None,
     ) -> None:
-        """Fit to rows that were checked, and warn where neither an end nor ``tol`` was reached."""
+        """Fit to checked rows; warn if passes ended before ``tol`` or separation was reached."""
         self._learn(X, index, weights, self._start(X, coef_init, intercept_init), self.max_iter)
         if not self.status_.finished:
             linear, other = "maxmargin.is_separable(X, y)", "maxmargin.SVC(C=numpy.inf)"

@@ -207,7 +207,7 @@ class KernelMachine(KernelEstimator):
             self._warn_stopped(certificate.status, certificate.violation, where)
 
     def _warn_stopped(self, status: Status, violation: float, where: str = "") -> None:
-        # of a margin that is as small as what is uncertain of it, tol says nothing
+        # the violation is below tol, but not small beside the margin: another advice
         family = "margin" if hasattr(self, "nu") and violation <= self.tol else ""
         advice = status.advice_for(family).format(
             max_iter=self.max_iter, time_limit=self.time_limit or 0.0
@@ -217,7 +217,7 @@ class KernelMachine(KernelEstimator):
         warn(f"{where}{advice} The {what} is {violation:.3g} (tol {self.tol:g}). See certificate_.")
 
     def _warn_without_norm(self, squared_norms: Any) -> None:
-        """Warn of answers that no hyperplane has: an indefinite kernel can make |w|^2 negative."""
+        """Warn where |w|^2 is negative, which an indefinite kernel can make it."""
         certificate: Any = self.certificate_
         if min(squared_norms) < 0 and certificate.definiteness is Definiteness.INDEFINITE:
             warn(

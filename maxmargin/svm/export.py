@@ -1,4 +1,4 @@
-"""Kernel estimators as scikit-learn's: for tools that know its classes only."""
+"""Convert fitted kernel estimators to scikit-learn's, for tools that take only its classes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn import svm
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.kernels import RBF, Linear, Polynomial, Precomputed, Sigmoid
+from maxmargin.linear.export import class_like
 from maxmargin.multiclass import OneVsOne
 
 _NAMES: dict[type, str] = {
@@ -23,7 +23,10 @@ _SAME = (
     *("C", "nu", "epsilon", "tol", "shrinking", "class_weight", "random_state"),
     *("decision_function_shape", "break_ties"),
 )
-_OF_FIT = ("n_features_in_", "feature_names_in_", "classes_", "offset_", "shape_fit_")
+_OF_FIT = (
+    *("n_features_in_", "feature_names_in_", "classes_", "offset_", "shape_fit_"),
+    *("fit_status_", "class_weight_"),
+)
 
 
 def svm_of(model: Any) -> Any:
@@ -40,7 +43,8 @@ def svm_of(model: Any) -> Any:
     check_is_fitted(model)
     _refuse_other_functions(model)
     kernel = model.kernel_
-    theirs = getattr(svm, type(model).__name__)(kernel=_NAMES[type(kernel)])
+    cls: Any = class_like(model)
+    theirs = cls(kernel=_NAMES[type(kernel)])
     own = model.get_params(deep=False)
     for name in _SAME:
         if name in own and name in theirs.get_params():
@@ -66,8 +70,6 @@ def svm_of(model: Any) -> Any:
         support_vectors_=vectors if sparse else np.ascontiguousarray(vectors),
         dual_coef_=dual_coef,
         intercept_=model.intercept_,
-        fit_status_=0,
-        class_weight_=np.ones(len(getattr(model, "classes_", ()))),
         _sparse=sparse,
         _gamma=float(getattr(kernel, "gamma", 0.0)),
         _n_support=counts.astype(np.int32),
@@ -82,12 +84,13 @@ def svm_of(model: Any) -> Any:
 
 
 def _refuse_other_functions(model: Any) -> None:
-    """Refuse what LIBSVM has no form for."""
+    """Raise an error for models that LIBSVM cannot represent."""
     why = ""
     if model.feature_map_ is not None:
         why = "it has features in place of support vectors"
-    elif type(model.kernel_) not in _NAMES:
-        why = f"its kernel {model.kernel_!r} is none of LIBSVM's: {', '.join(_NAMES.values())}"
+    elif type(model.kernel_) not in _NAMES or getattr(model.kernel_, "degree", 0) % 1:
+        names = ", ".join(_NAMES.values())
+        why = f"its kernel {model.kernel_!r} is none of LIBSVM's: {names} (of whole degrees)"
     elif len(getattr(model, "classes_", ())) > 2 and not isinstance(model.scheme_, OneVsOne):
         why = f"it has several classes by multiclass={model.multiclass!r}, and LIBSVM 'ovo'"
     elif not hasattr(model, "classes_") and len(model.dual_coef_.shape) > 1:

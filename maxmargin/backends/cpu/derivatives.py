@@ -335,13 +335,15 @@ def _differentiate(
                     for t in range(w):
                         down[t] = by[t] * (1.0 - value[s, t] * value[s, t])
                 elif opcode == op.SQRT:
-                    for t in range(w):  # of equal points: what is under the root is scaled zero
+                    for t in range(w):  # zero at r = 0, where r does not depend on the parameters
                         down[t] = by[t] * 0.5 / value[s, t] if value[s, t] > 0.0 else 0.0
                 elif opcode == op.LOG1P:
                     for t in range(w):
                         down[t] = by[t] / (1.0 + top[t])
                 elif opcode == op.LOG:
-                    for t in range(w):  # of zero: what is made of it is zero, too
+                    for t in range(
+                        w
+                    ):  # log(0) is only an intermediate of 0 ** p, whose slope counts as zero
                         down[t] = by[t] / top[t] if top[t] > 0.0 else 0.0
                 elif opcode == op.SIN:
                     for t in range(w):

@@ -109,7 +109,7 @@ def material(rows: Coded, factors: np.ndarray | None, weighted: bool) -> Materia
 @fit_partitions.register(DecisionTreeClassifier)
 @fit_partitions.register(DecisionTreeRegressor)
 def fit_tree(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Grow a tree over partitions; several outputs of classes, and medians, need all rows."""
+    """Grow a tree over partitions, or from gathered rows where the criterion needs them all."""
     several = isinstance(machine, ClassLearner) and several_outputs(y)
     if several or needs_all_rows(machine):
         return fit_gathered(machine, X, y, sample_weight)
@@ -376,7 +376,7 @@ def asked_out_of_bag(
 @fit_partitions.register(ExtraTreesClassifier)
 @fit_partitions.register(ExtraTreesRegressor)
 def fit_forest(machine: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
-    """Grow a forest over partitions; several outputs of classes, and medians, need all rows."""
+    """Grow a forest over partitions, or from gathered rows where the criterion needs them all."""
     several = isinstance(machine, ClassLearner) and several_outputs(y)
     if several or needs_all_rows(machine):
         return fit_gathered(machine, X, y, sample_weight)

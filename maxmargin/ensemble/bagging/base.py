@@ -17,18 +17,18 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from maxmargin.backends.threads import Workers, thread_count
 from maxmargin.ensemble.bagging.members import Members, are_strings, asked, shares_fits
 from maxmargin.ensemble.bagging.replicates import Replicates, replicate_size, seeds_of
-from maxmargin.ensemble.learners import tags_of
+from maxmargin.ensemble.learners import HasMembers, tags_of
 from maxmargin.estimators.base import WATCHED, Estimator
 from maxmargin.estimators.data import validate_data
 from maxmargin.estimators.warn import warn
 from maxmargin.solution import Status
 
 _TOGETHER = 64  # members whose answers are held at a time
-_FEW_DRAWN = 10  # rows of a replicate that are too few not to be an oversight
+_FEW_DRAWN = 10  # rows of a replicate up to which a share of the weights looks like a mistake
 _OUT_OF_BAG = ("oob_score_", "oob_decision_function_", "oob_prediction_", "oob_count_")
 
 
-class Bagging(MetaEstimatorMixin, Estimator):
+class Bagging(HasMembers, MetaEstimatorMixin, Estimator):
     """What bagging of classes and of numbers have in common."""
 
     estimator: Any
@@ -83,7 +83,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
         """Fit the members that are missing, or as many of them as there is time for."""
         weight = None if sample_weight is None else self._validated_weight(sample_weight, X)
         self._warn_of_weights(weight)
-        for name in _OUT_OF_BAG:  # of a fit before
+        for name in _OUT_OF_BAG:  # left by an earlier fit
             self.__dict__.pop(name, None)
         seeds = self._missing_seeds(_num_samples(X), weight)
         if len(seeds):
@@ -195,7 +195,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
         return Workers(thread_count(self.n_jobs))
 
     def _warn_of_weights(self, weight: np.ndarray | None) -> None:
-        """Warn where drawing in proportion to weights says little."""
+        """Warn where sample weights leave few rows to draw, or rows are drawn once at most."""
         if weight is None:
             return
         if not self.bootstrap:
@@ -215,20 +215,6 @@ class Bagging(MetaEstimatorMixin, Estimator):
                 "recommend passing `max_samples` as an integer.",
                 UserWarning,
             )
-
-    # -- members -------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        """Return the number of members."""
-        return len(self.estimators_)
-
-    def __getitem__(self, index: Any) -> Any:
-        """Return a member, or several for a slice."""
-        return self.estimators_[index]
-
-    def __iter__(self) -> Any:
-        """Iterate over the members."""
-        return iter(self.estimators_)
 
     # -- what the members saw ------------------------------------------------------------------
 
@@ -292,7 +278,7 @@ class Bagging(MetaEstimatorMixin, Estimator):
             X,
             y,
             accept_sparse=["csr", "csc"] if inner.sparse else False,
-            ensure_all_finite=False,  # as a member takes it: it may impute
+            ensure_all_finite=False,  # members check: one may impute missing values
             dtype=None,
             reset=first,
             **options,

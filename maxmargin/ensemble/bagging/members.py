@@ -101,7 +101,7 @@ class Members:
 
     @property
     def cut_short(self) -> bool:
-        """Whether the first member is there but was stopped before its end."""
+        """Whether the fit of the first member was stopped early."""
         return getattr(self.common, "cut_short", False)
 
     # -- fitting -------------------------------------------------------------------------------
@@ -186,14 +186,14 @@ class Members:
             machine.fit(own, _safe_indexing(self.y, rows), sample_weight=counts[rows])
         else:
             machine.fit(taken(self.X, rows, columns), _safe_indexing(self.y, rows))
-        return machine  # what fit returns is no one's business
+        return machine  # fit may return anything, as in scikit-learn
 
     def _as_weight(self, rows: np.ndarray) -> np.ndarray:
         return np.bincount(rows, minlength=self.replicates.n_rows).astype(np.float64)
 
 
 def shares_fits(estimator: Any) -> bool:
-    """Whether an estimator fits several replicates at once; not one with a ``fit`` of its own."""
+    """Whether an estimator fits several replicates at once; not if a subclass overrides ``fit``."""
     own = type(estimator).fit.__module__.startswith("maxmargin.")
     return own and hasattr(estimator, "_replicate_fits")
 

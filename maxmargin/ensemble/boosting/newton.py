@@ -49,7 +49,7 @@ class Regressions(Protocol):
     def learn(
         self, z: np.ndarray, w: np.ndarray, seed: int, stopped: Callable[[], Any]
     ) -> tuple[Any, np.ndarray]:
-        """Return a regression, and its values at the rows; ``stopped`` as of a weak learner."""
+        """Return a regression and its values; ``stopped`` is as in ``WeakLearner.learn``."""
         ...
 
 

@@ -302,7 +302,7 @@ class AdaBoostRun(Run):
             if np.isinf(alpha):
                 self.status = Status.PERFECT
                 return
-            if np.isinf(np.prod(done.normalisers)):  # of a large learning rate
+            if np.isinf(np.prod(done.normalisers)):  # the learning rate is too large
                 self.status = Status.DIVERGED
                 return
             if len(done.hypotheses) < method.rounds:

@@ -53,8 +53,8 @@ class WeakLearner(ABC):
     ) -> tuple[Any, np.ndarray]:
         """Return a hypothesis, and the index of the class that it has for each row.
 
-        ``stopped`` is asked some times a second and may raise; where it says so, a tree ends its
-        growth early.
+        ``stopped`` is called several times a second and may raise; where it returns a status, a
+        tree ends its growth early.
         """
 
 
@@ -135,9 +135,9 @@ class Refitted(WeakLearner):
 
 
 def giving_up(watch: Watch, begun: bool) -> Callable[[], Any]:
-    """Return what a round's learner is to ask: once a round was made, later ones are given up.
+    """Return the stop check of a round's weak learner, which raises from the second round on.
 
-    The first round is made in any case, by a hypothesis that ends early.
+    The first round is completed in any case, with a hypothesis whose fit ends early.
     """
     return Workers(1, watch.stopped).check if begun else watch.stopped
 

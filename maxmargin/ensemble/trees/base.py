@@ -62,7 +62,7 @@ VALUE_LIMITS: dict = {"criterion": [StrOptions(set(VALUE_CRITERIA))]}
 
 
 def criterion_of(name: Any) -> Any:
-    """Return a criterion by the name that it has now; scikit-learn's ``"friedman_mse"`` is one."""
+    """Return the current name of a criterion: ``"friedman_mse"`` is ``"squared_error"`` now."""
     if not (isinstance(name, str) and name == "friedman_mse"):
         return name
     warn(
@@ -74,7 +74,7 @@ def criterion_of(name: Any) -> Any:
 
 
 def needs_all_rows(machine: Any) -> bool:
-    """Whether trees cannot be grown from sums over parts of the rows: by medians, or in bounds."""
+    """Whether growth needs all rows in one place, as medians and monotonic constraints do."""
     in_order = getattr(machine, "criterion", None) in ("absolute_error", "poisson")
     return in_order or getattr(machine, "monotonic_cst", None) is not None
 

@@ -1,4 +1,4 @@
-"""Trees and forests as scikit-learn's: for its pictures and texts, and for tools that know it."""
+"""Convert fitted trees and forests to scikit-learn's, for its plots and exports, and for tools."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def nodes_of(tree: Tree) -> ScikitLearnTree:
 
 
 def decision_tree_of(model: Any, kind: str = "tree") -> Any:
-    """Return a decision tree of ours as scikit-learn's estimator, fitted."""
+    """Return scikit-learn's fitted estimator for a decision tree of this package."""
     check_is_fitted(model)
     made = _with_parameters(model, _CLASSES[kind, is_classifier(model)])
     made.tree_, made.max_features_ = nodes_of(model.tree_), model.max_features_
@@ -60,7 +60,7 @@ def decision_tree_of(model: Any, kind: str = "tree") -> Any:
 
 
 def forest_of(model: Any) -> Any:
-    """Return a forest of ours as scikit-learn's estimator, fitted."""
+    """Return scikit-learn's fitted estimator for a forest of this package."""
     check_is_fitted(model)
     of_classes = is_classifier(model)
     made = _with_parameters(model, _CLASSES["forest", of_classes])
@@ -75,7 +75,7 @@ def forest_of(model: Any) -> Any:
 
 
 def _with_parameters(model: Any, cls: type) -> Any:
-    """Return an estimator with the parameters that both have, and what fits know of the data."""
+    """Return an estimator with the shared parameters, and the attributes of the data."""
     own, theirs = model.get_params(deep=False), cls().get_params(deep=False)
     made = cls(**{name: own[name] for name in theirs if name in own})
     if made.criterion == "normalised_gain":

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.backends.threads import StoppedError, Workers, thread_count
+from maxmargin.ensemble.learners import HasMembers
 from maxmargin.ensemble.out_of_bag import warn_never_left_out
 from maxmargin.ensemble.trees.base import LIMITS, TreeLearner, seeds
 from maxmargin.ensemble.trees.columns import BinnedColumns
@@ -26,7 +27,7 @@ from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 
 
-class Forest(TreeLearner):
+class Forest(HasMembers, TreeLearner):
     """A forest: growth by threads, sums over the trees, rows out of the bag."""
 
     n_estimators: int
@@ -150,7 +151,7 @@ class Forest(TreeLearner):
         """Refuse targets that have no out-of-bag score."""
 
     def _tree_seeds(self, known: int) -> np.ndarray:
-        """Seeds of all trees; those that are kept by ``warm_start`` keep theirs."""
+        """Draw the seeds of all trees; those kept by ``warm_start`` keep their seeds."""
         own = seeds(self.random_state, self.n_estimators)
         if known:
             own[:known] = self._seeds[:known]
@@ -302,23 +303,6 @@ class Forest(TreeLearner):
         workers = self._workers(X.shape[0] * len(self.estimators_) * 16)
         paths = workers.map(lambda tree: tree.tree_.decision_path(X), self.estimators_)
         return sp.hstack(paths).tocsr(), np.cumsum([0, *(path.shape[1] for path in paths)])
-
-    # -- members -------------------------------------------------------------------------------
-
-    def __len__(self) -> int:
-        """Return the number of trees."""
-        check_is_fitted(self)
-        return len(self.estimators_)
-
-    def __getitem__(self, index: Any) -> Any:
-        """Return a tree, or several for a slice."""
-        check_is_fitted(self)
-        return self.estimators_[index]
-
-    def __iter__(self) -> Any:
-        """Iterate over the trees."""
-        check_is_fitted(self)
-        return iter(self.estimators_)
 
     @property
     def estimator_(self) -> Any:

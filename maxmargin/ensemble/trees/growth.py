@@ -37,7 +37,7 @@ IN_ORDER = (ABSOLUTE, POISSON)  # criteria whose cuts are judged row after row
 
 
 def never() -> None:
-    """Say that nobody wants the work to end."""
+    """Return None: the stop check of work that is never stopped."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Grower:
     ) -> tuple[Tree, np.ndarray]:
         """Grow a tree on the rows of positive weight; returns it, and the leaf of each such row.
 
-        Other rows have the leaf -1. ``stopped`` is asked some times a second, and may raise; once
-        it says so, all nodes that are still to be looked at become leaves, and one that is under
-        way takes the best test that it has found.
+        Other rows have the leaf -1. ``stopped`` is called several times a second, and may raise;
+        once it returns a status, all nodes that are not split yet become leaves, and a node in
+        progress takes the best test that it has found.
         """
         rows = self._rows(weight)
         if not len(rows):
@@ -235,7 +235,7 @@ class Grower:
         )
 
     def _missing(self, nodes: Nodes, leaf: np.ndarray) -> Missing:
-        """Say where missing values go: where training rows went, or to the child with more rows."""
+        """Return where missing values go: as the training rows, or to the child with more rows."""
         columns, d = nodes.tests["feature"].copy(), self.columns.n_features
         inner = nodes.payload == INNER_NODE
         left = larger_on_the_left(nodes)
@@ -332,7 +332,7 @@ def rules_of(machine: Any, n_rows: int, n_features: int, total_weight: float) ->
 
 
 def directions_of(machine: Any, n_features: int) -> np.ndarray:
-    """Read ``monotonic_cst``: a direction for each column, or nothing where all are zero."""
+    """Return ``monotonic_cst``, checked: +1, -1 or 0 of each column, (0,) where all are zero."""
     if machine.monotonic_cst is None:
         return np.empty(0, np.int8)
     if machine.n_outputs_ > 1:

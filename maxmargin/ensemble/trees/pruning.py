@@ -45,7 +45,7 @@ def reduced(tree: Tree, model: Any) -> tuple[Tree, np.ndarray | None]:
 
 
 def best_first(tree: Tree, count: int) -> np.ndarray:
-    """Choose so many inner nodes from the root down, each time the one of the greatest decrease."""
+    """Choose ``count`` inner nodes from the root down, each time that of the largest decrease."""
     inner, right = ~tree.is_leaf, tree.nodes.tests["right"]
     fall = tree.nodes.facts[:, FALL]
     kept = np.zeros(tree.node_count, dtype=bool)

@@ -24,7 +24,7 @@ _WRITTEN = 1 << 20  # entries of sparse rows that are written out at a time
 
 
 class Missing(NamedTuple):
-    """Where rows with missing values go, of a tree that was grown from some.
+    """Where rows with missing values go in a tree that was grown from such rows.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Tree:
 
     @property
     def capacity(self) -> int:
-        """Nodes that there is memory for: as many as there are."""
+        """Number of nodes that memory is allocated for: ``node_count``."""
         return self.node_count
 
     @property
@@ -189,7 +189,7 @@ class Tree:
 
     @property
     def statistics(self) -> int:
-        """Numbers that a leaf has: all classes of all outputs, or the outputs."""
+        """Length of a leaf's value: the classes of all outputs, or the number of outputs."""
         return sum(self.class_counts) or self.n_outputs
 
     def node_depths(self) -> np.ndarray:

@@ -282,7 +282,7 @@ class QuadraticProgrammeRun(DualRun):
             self.status = Status.CONVERGED if first else Status.STALLED
 
     def take(self, answer: Answer) -> None:
-        """Take an iterate as a feasible point: walls where the multipliers say so, right sums."""
+        """Move to the feasible point next to an iterate: variables at bounds, sums restored."""
         self.answer = answer
         self.beta = _with_right_sums(self.problem, self._at_walls(answer))
         if self.watch.monitor.trace is not None:

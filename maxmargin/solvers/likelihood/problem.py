@@ -63,8 +63,10 @@ class MarginalLikelihood:
     >>> import numpy as np
     >>> from maxmargin.gram.parametric import ParametricGram
     >>> from maxmargin.kernels import RBF
+    >>> from maxmargin.kernels.parameters import KernelNumbers
     >>> from maxmargin.solvers.likelihood import MarginalLikelihood
-    >>> gram = ParametricGram(np.array([[0.0], [9.0]]), RBF(gamma=1.0), memory=1 << 20)
+    >>> numbers = KernelNumbers(RBF(gamma=1.0))
+    >>> gram = ParametricGram(np.array([[0.0], [9.0]]), numbers, memory=1 << 20)
     >>> problem = MarginalLikelihood(gram, np.array([[1.0], [-1.0]]), alpha=np.zeros(2), noise=1.0)
     >>> round(problem.at(problem.theta).value, 6)  # of two independent values of variance two
     3.031024

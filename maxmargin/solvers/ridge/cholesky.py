@@ -83,8 +83,7 @@ class CholeskyRun(Run):
         left = 1.0 if self.factor is None else 1.0 - self.factor.done / self.problem.n
         if self.answer is None:
             return Measure(left)
-        value, gap = (float(each.sum()) for each in self.problem.objectives(*self.answer))
-        return Measure(left, value, value - gap, gap)
+        return self.problem.measured(left, *self.answer)
 
     def steps(self) -> Generator[None, None, None]:
         """One block of columns after the other."""

@@ -92,9 +92,7 @@ class PreconditionedCGRun(Run):
 
     def measure(self) -> Measure:
         """Worst relative residual; objectives of all outputs together."""
-        objectives, gaps = self.problem.objectives(self.b, self.residual)
-        value, gap = float(objectives.sum()), float(gaps.sum())
-        return Measure(self._violation(), value, value - gap, gap)
+        return self.problem.measured(self._violation(), self.b, self.residual)
 
     def _violation(self) -> float:
         return float(self.problem.violation(self.residual).max())

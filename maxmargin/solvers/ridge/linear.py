@@ -187,7 +187,7 @@ class CentredRows:
 
 @dataclass(frozen=True)
 class LinearSystem(RidgeSystem):
-    """What both forms share.
+    """Base class of the primal and the dual system.
 
     Parameters
     ----------
@@ -214,7 +214,7 @@ class LinearSystem(RidgeSystem):
         """Weights of the features (d, m)."""
 
     def values(self, b: np.ndarray, residual: np.ndarray) -> np.ndarray:
-        """J of each output, from its errors: products with b would cancel to it."""
+        """Return J of each output, summed from the errors: the form in b loses digits."""
         w = self.weights(b)
         errors = self.data.squared_errors(w, self.outputs)
         return 0.5 * (errors + self.alpha * np.einsum("ij,ij->j", w, w))
@@ -316,7 +316,7 @@ class PositiveSystem(PrimalSystem):
     """
 
     def residual(self, b: np.ndarray, workers: Workers = ALONE) -> np.ndarray:
-        """Roots of what each weight may add to the gap, times ``2 alpha``."""
+        """Square roots of ``2 alpha`` times each weight's term of the gap."""
         left = super().residual(b, workers)
         down = -self.alpha * b  # a residual of this size moves the weight to zero
         blocked = np.sqrt(np.maximum(down * (2.0 * left - down), 0.0))

@@ -35,6 +35,7 @@ import numpy as np
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.gram import Definiteness, Gram, Spectrum
 from maxmargin.solution import Status
+from maxmargin.solvers.driver import Measure
 from maxmargin.solvers.ridge.certificate import RidgeCertificate
 from maxmargin.solvers.ridge.preconditioner import Columns
 
@@ -116,6 +117,11 @@ class RidgeSystem(ABC):
     @abstractmethod
     def objectives(self, b: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """J of each output, and its gap."""
+
+    def measured(self, violation: float, b: np.ndarray, residual: np.ndarray) -> Measure:
+        """Return the measure of a run at b: the objectives of all outputs together."""
+        value, gap = (float(each.sum()) for each in self.objectives(b, residual))
+        return Measure(violation, value, value - gap, gap)
 
     def values(self, b: np.ndarray, residual: np.ndarray) -> np.ndarray:
         """J of each output as it is certified, which may take another pass over the rows."""

@@ -32,7 +32,7 @@ from maxmargin.solvers.ridge.linear import PositiveSystem, PrimalSystem
 from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
 from maxmargin.solvers.risk.least_squares import triangle_of
 
-_ACTIVE_SETS = 30  # that NNLS may try, for each column
+_ACTIVE_SETS = 30  # limit on NNLS iterations for each column
 
 
 class _InOneStep(Method[RidgeSystem, RidgeSolution]):
@@ -73,9 +73,8 @@ class _OneStepRun(Run):
         return self.b
 
     def measure(self) -> Measure:
-        objectives, gaps = self.problem.objectives(self.b, self.residual)
-        value, gap = float(objectives.sum()), float(gaps.sum())
-        return Measure(float(self.problem.violation(self.residual).max()), value, value - gap, gap)
+        violation = float(self.problem.violation(self.residual).max())
+        return self.problem.measured(violation, self.b, self.residual)
 
     def steps(self) -> Generator[None, None, None]:
         self._set(self.method.weights(self.problem))
@@ -104,9 +103,9 @@ class SingularValues(_InOneStep):
     name = "singular values"
 
     def accepts(self, problem: RidgeSystem) -> str | None:
-        """None where the factor has room; else a sentence."""
+        """Return None if the factor fits in memory, else the reason for refusing."""
         data = problem.data if isinstance(problem, PrimalSystem) else None
-        if data is None or not hasattr(data, "X"):  # but in the partitions of a collection
+        if data is None or not hasattr(data, "X"):  # rows in the partitions of a collection
             return "The singular values need all rows here: use solver='primal' or 'cg'."
         return self._refusal(8 * min(data.n, data.width) * data.width, problem)
 
@@ -121,7 +120,7 @@ class SingularValues(_InOneStep):
                 triangle = triangle_of([triangle])
         U, s, Vt = svd(triangle[:, :width], full_matrices=False, check_finite=False)
         rounding = float(np.finfo(np.float64).eps) * max(triangle.shape) * s.max(initial=0.0)
-        kept = s > rounding  # of smaller ones not even the sign of s u' t is known
+        kept = s > rounding  # smaller ones are rounding errors: s u' t could have either sign
         share = s[kept] / (s[kept] ** 2 + problem.alpha)
         return Vt[kept].T @ (share[:, None] * (U[:, kept].T @ triangle[:, width:]))
 
@@ -142,7 +141,7 @@ class NonnegativeCholesky(_InOneStep):
     name = "nonnegative least squares"
 
     def accepts(self, problem: RidgeSystem) -> str | None:
-        """None where the matrix of the columns has room; else a sentence."""
+        """Return None if the matrix of the columns fits in memory, else the reason for refusing."""
         if not isinstance(problem, PositiveSystem):
             return "Nonnegative weights are found in the features: use solver='auto'."
         return self._refusal(8 * problem.n**2, problem)

@@ -51,9 +51,9 @@ IMPURITY, WEIGHT, SIZE, FALL = 0, 1, 2, 3  # columns of facts
 INNER_NODE, PURE = -1, -2  # payloads: of a node with a test; PURE - c of a leaf of class c only
 BEGIN, END, DEPTH, PARENT, CONSTANTS = range(5)  # columns of the stack
 TOP, NODES, LEAVES, DEEPEST = 0, 1, 2, 3  # of counters
-UNDER_WAY, TRIED, FOUND_CONSTANT, BEST_FEATURE, BEST_CUT = range(5)  # of a node between two columns
+UNDER_WAY, TRIED, FOUND_CONSTANT, BEST_FEATURE, BEST_CUT = range(5)  # of a node that is paused
 BEST_SCORE, BEST_FALL, BEST_MIDDLE, BEST_VALUE = range(4)
-SORTING = 32  # codes that could be added up in a table while one is sorted: 50 ns against 1.5
+SORTING = 32  # cost of sorting one code, in codes that are summed in a table: 50 ns, 1.5 ns
 
 
 class Rules(NamedTuple):
@@ -137,7 +137,7 @@ class State(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def grow(store, task, rules, nodes, state, scratch, work):
-    """Grow until about so many codes were looked at; changes nodes, state and scratch.
+    """Grow a tree until about ``work`` codes have been read; changes nodes, state and scratch.
 
     Nodes become leaves from ``rules.max_depth`` on; if that is negative, a node that is under way
     takes the best of the tests that it has tried.
@@ -360,7 +360,7 @@ def grow(store, task, rules, nodes, state, scratch, work):
 
 @njit(cache=True, **INNER)
 def _keep_means(task, nodes, scratch, node, statistics, whole, bounds):
-    """Write down the value of a node that is looked at, between the bounds of the tests above."""
+    """Store the value of a node, clipped to the bounds that the tests above it have set."""
     means = nodes.means[node]
     if task.classes.shape[0] == 0:
         for o in range(statistics):
@@ -376,7 +376,7 @@ def _keep_means(task, nodes, scratch, node, statistics, whole, bounds):
 
 @njit(cache=True, **INNER)
 def _drawn_cut(store, f, codes, n, low, high, share):
-    """Return a cut of column f, and where it lies, uniform over the node's values."""
+    """Draw a threshold uniformly over a node's values in column f; return its cut and itself."""
     first = store.first[f]
     bottom, ceiling = present_ends(store.least, store.greatest, first, codes, n, low, high)
     value = bottom * (1.0 - share) + ceiling * share

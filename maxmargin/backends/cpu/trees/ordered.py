@@ -1,15 +1,14 @@
-"""The best cut of a column for any criterion, with order constraints: row after row by its code.
+"""Search for the best cut of a column by one pass over its rows in order, for any criterion.
 
-What :mod:`~maxmargin.backends.cpu.trees.search` does for sums of squares and entropies, here also
-for
+Beside the sums of squares and entropies of :mod:`~maxmargin.backends.cpu.trees.search`, these are
 
     absolute error      score  -(sum_left w |y - median| + sum_right w |y - median|)
     Poisson deviance    score  sum over sides of (sum w y) log(mean y)
 
-and with a direction for each column: the mean (or median, or share of the second class) of the left
-side must not be above that of the right one for +1, nor below it for -1, and both must lie between
-the bounds that the tests above have set. (A test of a column without a direction may leave these
-bounds: the values of its sides are then brought back, as in scikit-learn.) Sums of absolute
+and each column can have a monotonic constraint: the mean (or median, or share of the second class)
+of the left side must not be above that of the right one for +1, nor below it for -1, and both must
+lie between the bounds that the tests above have set. (A test of a column without a constraint may
+leave these bounds: the values of its sides are then clipped, as in scikit-learn.) Sums of absolute
 deviations of all prefixes come from two Fenwick trees over the ranks of the targets, in O(n log n).
 
 References: Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984, ch. 8;
@@ -28,7 +27,7 @@ from maxmargin.backends.cpu.trees.search import NOTHING, _sort, possible
 
 @njit(cache=True, **INNER)
 def open_absolute(task, scratch, rows, begin, n, whole):
-    """Look at a node by absolute errors: medians of the outputs into ``scratch.total``.
+    """Prepare a node for absolute errors: write the medians of the outputs to ``scratch.total``.
 
     ``scratch.values`` become the targets in order and ``scratch.labels`` the ranks of the rows.
     Returns the sum of absolute deviations.
@@ -120,7 +119,7 @@ def poisson_of_node(task, scratch, rows, begin, n, whole):
 
 @njit(cache=True, **INNER)
 def value_in_bounds(value, lower, upper):
-    """Return a node's value, brought between the bounds of the tests above it."""
+    """Return a node's value, clipped to the bounds of the tests above it."""
     return min(max(value, lower), upper)
 
 
@@ -128,7 +127,7 @@ def value_in_bounds(value, lower, upper):
 def best_ordered(
     task, rules, scratch, statistics, n, low, high, whole, S, scale, direction, bounds, only
 ):
-    """Find the best cut of a column, or judge the one cut ``only`` where that is not negative.
+    """Find the best cut of a column; only the cut ``only`` is tried where that is not negative.
 
     ``direction`` is +1, -1 or 0; ``bounds`` (2,) are infinite where no column has one. Returns cut,
     score, by how much the test lowers the impurity, and the middle of the sides' values.
