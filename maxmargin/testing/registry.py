@@ -350,7 +350,11 @@ def _kernel_methods() -> Iterator[Instance]:
     left_out = dict.fromkeys(_WEIGHT_CHECKS, _LEFT_OUT)
     yield Instance("KernelRidgeCV", KernelRidgeCV(), target="number", cannot=left_out)
     yield Instance("KernelRidgeCV-rbf", KernelRidgeCV(kernel=RBF(0.5)), target="number")
-    unfitted = "clone_is_not_fitted", "html_shows_the_estimator_and_its_answer"
+    unfitted = (
+        "clone_is_not_fitted",
+        "calls_before_a_fit_are_refused_by_name",
+        "html_shows_the_estimator_and_its_answer",
+    )
     prior = dict.fromkeys(unfitted, _PRIOR)
     process = GaussianProcessRegressor(alpha=0.1)
     yield Instance("GaussianProcessRegressor", process, target="number", cannot=prior)
