@@ -44,7 +44,9 @@ def check_status(part):
     size = max(abs(getattr(part, "primal", 1.0)), 1e-300)
     rounding = getattr(part, "rounding", 0.0) / size
     assert isinstance(part, Certificate)
-    assert str(part.status) in str(part)
+    said = str(part)
+    for text in (str(part.status), part.claim, *part.numbers(), *part.numbers().values()):
+        assert text in said
     if isinstance(part, BoostingCertificate):  # its rounds have an end of their own
         assert part.train_error <= part.bound + 1e-12
     elif part.converged:
@@ -73,6 +75,7 @@ def check_gap(part, best):
 def check_whole(whole):
     """Of several problems, the certificate has the numbers of the worst."""
     parts = whole.parts
+    assert f"worst of {len(parts)} " in str(whole)
     assert whole.converged == all(part.converged for part in parts)
     assert whole.badness == max(part.badness for part in parts)
     assert whole.violation == max(part.violation for part in parts)

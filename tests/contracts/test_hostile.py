@@ -11,6 +11,7 @@ from contracts.common import applies, fit, of_numbers, quietly, takes_weights
 from contracts.test_containers import takes_sparse
 
 HUGE = 10**400
+OUT_OF_REACH = 1e308, 1e-320  # of products in float64
 
 
 def refusal(call, *arguments, **options):
@@ -135,6 +136,8 @@ def test_weights_that_are_none_are_refused(instance):
         "two axes": np.column_stack([ones, ones]),
         "words": ones.astype(str).astype(object) + "a",
         "complex": ones + 1j,
+        "1e308": np.where(at, 1e308, 1.0),
+        "all 1e-320": 1e-320 * ones,
     }
 
     def weighted(weights):
@@ -154,7 +157,7 @@ def real_parameters(instance):
 def test_parameters_that_float64_cannot_hold_are_refused(instance):
     sample = instance.sample()
     for name in real_parameters(instance):
-        for number in (HUGE, -HUGE, np.nan, "word"):
+        for number in (HUGE, -HUGE, np.nan, "word", *OUT_OF_REACH):
             sentence = refusal(instance.make(**{name: number}).fit, sample.X, sample.y)
             assert name in str(sentence), f"{name}={str(number)[:9]}"
 
