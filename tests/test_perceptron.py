@@ -1,8 +1,6 @@
 """The perceptron and the verdict on separability, held to the lecture's theorems."""
 
 import itertools
-import signal
-import threading
 import warnings
 
 import numpy as np
@@ -474,20 +472,6 @@ def test_a_callback_stops_the_fit_with_a_usable_model(cancer):
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         limited = Perceptron(tol=None, max_iter=10**6, time_limit=0.05).fit(X, np.tile(y, 100))
     assert limited.status_ == "time_limit"
-
-
-@pytest.mark.usefixtures("heard")
-@pytest.mark.parametrize("kernel", [None, "rbf"])
-def test_ctrl_c_leaves_a_usable_model(kernel, cancer, capsys):
-    X, y = cancer
-    X, y = np.tile(X, (3, 1)), np.append(np.tile(y, 2), 1 - y)  # contradicts itself
-    model = Perceptron(tol=None, max_iter=10**9, kernel=kernel, verbose=1)
-    threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
-    with pytest.warns(ConvergenceWarning, match="Ctrl-C"), pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert model.status_ == "interrupted"
-    assert model.predict(X).shape == y.shape
-    assert "interrupted" in "".join(capsys.readouterr())
 
 
 @pytest.mark.parametrize(
