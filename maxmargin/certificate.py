@@ -450,7 +450,8 @@ class MistakesCertificate(Certificate):
     updates, passes : int
         Steps taken, and passes over the rows.
     mistakes : int
-        Rows that the last weights have on the wrong side.
+        Rows that the weights of the answer have on the wrong side. With ``variant="averaged"`` it
+        is their mean, which may have some though the last weights separate the rows.
 
     Examples
     --------
@@ -479,12 +480,17 @@ class MistakesCertificate(Certificate):
 
     @property
     def badness(self) -> float:
-        """The number of updates, of those that are not separated first."""
-        return self.updates + (0.0 if self.converged else 1e300)
+        """The number of updates; those that are not separated, or whose mean errs, come first."""
+        return self.updates + (1e150 if self.mistakes else 0.0) + (0.0 if self.converged else 1e300)
 
     @property
     def claim(self) -> str:
         """What the passes have proven."""
+        if self.converged and self.mistakes:
+            return (
+                f"the last weights have all {self.rows} training rows on their right side, but "
+                f"not their mean, which is the answer: {self.mistakes} are on the wrong one"
+            )
         if self.converged:
             return f"every one of {self.rows} training rows is on its right side"
         if self.status == Status.RECURRING:

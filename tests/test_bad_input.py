@@ -3,22 +3,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from maxmargin import SVC, SVR, NuSVC, NuSVR, OneClassSVM
-from maxmargin.kernels import RBF, FunctionKernel, Linear, Polynomial, Precomputed, Sigmoid
+from maxmargin.kernels import RBF, FunctionKernel, Polynomial, Precomputed, Sigmoid
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(20, 3))
 y = np.arange(20) % 2
 ALL = [SVC, NuSVC, SVR, NuSVR, OneClassSVM]
 CLASSIFIERS = [SVC, NuSVC]
-
-
-def with_value(value):
-    bad = X.copy()
-    bad[3, 1] = value
-    return bad
 
 
 @pytest.mark.parametrize("machine", CLASSIFIERS)
@@ -45,22 +39,6 @@ def test_a_class_whose_weights_are_all_zero(machine):
 @pytest.mark.parametrize(
     ("machine", "message"),
     [
-        (SVC(C=0.0), "'C' parameter of SVC must be"),
-        (SVC(C=-1.0), "'C' parameter of SVC must be"),
-        (SVR(epsilon=-0.1), "'epsilon' parameter"),
-        (NuSVC(nu=0.0), "'nu' parameter"),
-        (NuSVR(nu=1.5), "'nu' parameter"),
-        (SVC(tol=0.0), "'tol' parameter"),
-        (SVC(gamma=-1.0), "'gamma' parameter"),
-        (SVC(gamma="wide"), "'gamma' parameter"),
-        (SVC(kernel="gaussian"), "'kernel' parameter"),
-        (SVC(kernel=3), "'kernel' parameter"),
-        (SVC(degree=2.5, kernel="poly"), "'degree' parameter"),
-        (SVC(cache_size=0), "'cache_size' parameter"),
-        (SVC(cache_size="much"), "'cache_size' parameter"),
-        (SVC(max_iter=-2), "'max_iter' parameter"),
-        (SVC(time_limit=0.0), "'time_limit' parameter"),
-        (SVC(lam=0.0), "'lam' parameter"),
         (SVC(lam=0.1, C=2.0), "Give C or lam, not both"),
         (SVR(lam=0.1, C=2.0), "Give C or lam, not both"),
         (SVC(kernel=RBF(), gamma=0.1), "gamma cannot be set beside the kernel object"),
@@ -117,45 +95,13 @@ def test_precomputed_matrices(machine):
         machine(kernel=2 * Precomputed()).fit(sp.csr_matrix(K), y)
     with pytest.raises(ValueError, match="not symmetric"):
         machine(kernel="precomputed").fit(K + np.triu(np.ones_like(K)), y)
-    model = machine(kernel="precomputed").fit(K, y)
-    with pytest.raises(ValueError, match="X has 19 features, but"):
-        model.predict(K[:, :19])
 
 
 @pytest.mark.parametrize("machine", ALL)
-def test_predicting(machine):
-    with pytest.raises(NotFittedError):
-        machine().predict(X)
+def test_coefficients_need_the_linear_kernel(machine):
     model = machine().fit(X, y)
-    with pytest.raises(ValueError, match="X has 2 features, but"):
-        model.predict(X[:, :2])
-    with pytest.raises(ValueError, match="NaN"):
-        model.predict(with_value(np.nan))
     with pytest.raises(AttributeError, match="linear kernel"):
         _ = model.coef_
-
-
-@pytest.mark.parametrize("machine", ALL)
-@pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
-def test_nothing_a_caller_passed_is_modified(machine, container, random):
-    points, labels, weight = container(X.copy()), y.copy(), random.uniform(1, 2, size=20)
-    if sp.issparse(points):
-        points.indices[:3] = points.indices[:3][::-1].copy()  # unsorted on purpose
-        points.data[:3] = points.data[:3][::-1].copy()
-        points.has_sorted_indices = points.has_canonical_format = False
-        before = points.data.copy(), points.indices.copy()
-    kernel = RBF() + Linear().on([0, 1])
-    machine(kernel=kernel).fit(points, labels, sample_weight=weight).predict(points)
-    assert kernel == RBF() + Linear().on([0, 1])
-    np.testing.assert_array_equal(labels, y)
-    if sp.issparse(points):
-        np.testing.assert_array_equal(points.data, before[0])
-        np.testing.assert_array_equal(points.indices, before[1])
-    else:
-        np.testing.assert_array_equal(points, X)
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    machine().fit(frozen, y).predict(frozen)
 
 
 @pytest.mark.parametrize(

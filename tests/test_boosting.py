@@ -410,20 +410,6 @@ def test_the_first_round_is_made_whoever_stops(make, heard):
     assert pressed.score(CANCER, MALIGNANT) > 0.85
 
 
-def test_ctrl_c_leaves_a_model(heard):
-    X, y = make_classification(2000, 20, flip_y=0.3, random_state=0)
-
-    def press(progress):
-        if progress.steps > 2:
-            signal.raise_signal(signal.SIGINT)
-
-    model = AdaBoostClassifier(n_estimators=10**6, store_distributions=False, callback=press)
-    with pytest.warns(ConvergenceWarning, match="Ctrl-C"), pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert model.status_ is Status.INTERRUPTED
-    assert model.score(X, y) > 0.6
-
-
 def test_threads_change_nothing():
     X, y = make_classification(70_000, 16, random_state=0)
     one, two = (AdaBoostClassifier(n_estimators=20, n_jobs=n).fit(X, y) for n in (1, 2))

@@ -26,13 +26,7 @@ RANDOM = np.random.default_rng(6)
 X = RANDOM.normal(size=(90, 3))
 y = np.where(X[:, 0] + 0.5 * RANDOM.normal(size=90) > 0, 1, 0)
 target = np.sin(2 * X[:, 0]) + 0.2 * RANDOM.normal(size=90)
-weight = RANDOM.uniform(0.3, 2.0, size=90)
 sign = np.where(y == 1, 1.0, -1.0)
-
-
-def test_smo_meets_its_contract():
-    evaluations = check_solver(SMO())
-    assert len(evaluations) > 70
 
 
 def squared_norm(model):
@@ -40,66 +34,9 @@ def squared_norm(model):
     return beta @ model.kernel_(model.support_vectors_) @ beta
 
 
-def objective_c_svc(model):
-    slack = np.maximum(0, 1 - sign * model.decision_function(X))
-    return squared_norm(model) / 2 + model.C * weight @ slack
-
-
-def objective_svr(model):
-    slack = np.maximum(0, np.abs(model.predict(X) - target) - model.epsilon)
-    return squared_norm(model) / 2 + model.C * weight @ slack
-
-
-def objective_nu_svr(model):
-    excess = np.maximum(0, np.abs(model.predict(X) - target) - model.epsilon_)
-    C = model.C * weight
-    return squared_norm(model) / 2 + model.nu * C.sum() * model.epsilon_ + C @ excess
-
-
-def objective_one_class(model):
-    rho = model.offset_[0]
-    slack = np.maximum(0, rho - model.score_samples(X))
-    return squared_norm(model) / 2 - model.nu * weight.sum() * rho + weight @ slack
-
-
-def objective_nu_svc(model):
-    # in the units of the nu problem: everything times rho, which the coefficients' sum tells
-    rho = model.nu * weight.sum() / np.abs(model.dual_coef_).sum()
-    slack = np.maximum(0, rho - sign * rho * model.decision_function(X))
-    loss = weight @ slack - model.nu * weight.sum() * rho
-    return rho**2 * squared_norm(model) / 2 + loss
-
-
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize(
-    ("model", "objective"),
-    [
-        (SVC(C=3.0), objective_c_svc),
-        (SVR(C=3.0), objective_svr),
-        (NuSVC(nu=0.5), objective_nu_svc),
-        (NuSVR(C=3.0, nu=0.3), objective_nu_svr),
-        (OneClassSVM(nu=0.2), objective_one_class),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-@pytest.mark.parametrize("limit", [-1, 20])
-@pytest.mark.filterwarnings("ignore:Solver terminated early")
-def test_primal_is_the_objective_of_the_machine_that_is_returned(model, objective, bias, limit):
-    """Also far from the optimum, where a certificate copied from a solver would show."""
-    if not bias and isinstance(model, OneClassSVM):
-        pytest.skip("its offset is no bias")
-    model.set_params(max_iter=limit, **({} if bias else {"fit_intercept": False}))
-    model.fit(X, target if isinstance(model, SVR | NuSVR) else y, sample_weight=weight)
-    certificate = model.certificate_
-    assert certificate.primal == pytest.approx(objective(model), rel=1e-8)
-    assert certificate.gap == pytest.approx(certificate.primal - certificate.dual, abs=1e-12)
-    assert certificate.relative_gap == pytest.approx(
-        (certificate.gap + certificate.rounding)
-        / max(abs(certificate.primal), abs(certificate.dual))
-    )
-    assert certificate.converged == (certificate.kkt_violation <= model.tol)
-    if limit < 0:
-        assert certificate.relative_gap < 1e-3
+def test_smo_meets_its_contract():
+    evaluations = check_solver(SMO())
+    assert len(evaluations) > 70
 
 
 @pytest.mark.parametrize("limit", [5, 20])
@@ -114,16 +51,6 @@ def test_the_violation_is_that_of_the_kkt_conditions(limit):
     expected = score[rise].max() - score[fall].min()
     assert expected > 0.1
     assert model.certificate_.kkt_violation == pytest.approx(expected, rel=1e-9)
-
-
-def test_several_classes_have_the_worst_and_each():
-    points, labels = load_iris(return_X_y=True)
-    certificate = SVC(C=10).fit(points, labels).certificate_
-    assert len(certificate.parts) == 3
-    assert certificate.kkt_violation == max(part.kkt_violation for part in certificate.parts)
-    assert certificate.relative_gap == max(part.relative_gap for part in certificate.parts)
-    assert certificate.infeasibility == max(part.infeasibility for part in certificate.parts)
-    assert "worst of 3 machines, 3 converged" in str(certificate)
 
 
 @pytest.mark.filterwarnings("ignore:Solver terminated early")
@@ -174,14 +101,6 @@ def test_claims_of_kernels_that_prove_nothing(random):
     assert large.definiteness is Definiteness.UNKNOWN
     assert "if the kernel is positive semidefinite" in large.claim
     assert SVC(kernel=Linear()).fit(X, y).certificate_.claim.startswith("optimal to")
-
-
-def test_readable_form():
-    certificate = SVC().fit(X, y).certificate_
-    for word in ("converged", "primal", "dual", "gap", "KKT violation", "infeasibility"):
-        assert word in repr(certificate)
-    for number in (certificate.primal, certificate.dual):
-        assert f"{number:.6g}"[:6] in repr(certificate)
 
 
 def test_a_small_store_gives_the_same_machine(random):

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from sklearn.datasets import load_iris
 
 import maxmargin
-from maxmargin.estimators.base import Estimator
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -179,17 +178,6 @@ def test_bytes_moved_are_those_of_all_that_is_inside():
     forest = maxmargin.ExtraTreesClassifier(n_estimators=3).fit(X, names)
     nodes = sum(tree.tree_.nodes.tests.nbytes for tree in forest.estimators_)
     assert nodes < size_of([forest, forest]) < 100 * nodes
-
-
-def test_every_estimator_takes_collections():
-    """Each of them is fitted on a collection, and answers to one."""
-    made = [getattr(maxmargin, name) for name in maxmargin.__all__]
-    classes = [c for c in made if isinstance(c, type) and issubclass(c, Estimator)]
-    assert len(classes) > 25
-    for estimator in classes:
-        for name in ("fit", "predict", "transform", "score"):
-            if hasattr(estimator, name):
-                assert hasattr(getattr(estimator, name), "_takes_collections"), (estimator, name)
 
 
 @pytest.mark.slow

@@ -41,7 +41,6 @@ from maxmargin.kernels import (  # noqa: E402
     LocalAlignment,
     Polynomial,
     Precomputed,
-    Spectrum,
     Validity,
     WeightedDegree,
 )
@@ -327,13 +326,6 @@ def test_gathered(iris, kind):
     here, there = KernelPCA(2, kernel="rbf").fit(table), KernelPCA(2, kernel="rbf").fit(rows)
     found, wanted = computed(there.transform(rows)), here.transform(table)
     np.testing.assert_allclose(np.abs(found), np.abs(wanted), atol=1e-8)
-
-
-def test_gathered_sequences():
-    strings, y = ["ACGT", "ACGA", "TTTT", "GGGG", "GATA"] * 30, np.arange(150.0) % 7
-    there = KernelRidge(kernel=Spectrum(2)).fit(cut(strings), cut(y))
-    here = KernelRidge(kernel=Spectrum(2)).fit(strings, y)
-    np.testing.assert_allclose(there.dual_coef_, here.dual_coef_)
 
 
 def test_gathered_partitions_have_to_go_together(iris):

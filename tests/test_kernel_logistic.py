@@ -1,8 +1,5 @@
 """Kernel logistic regression: its optimum, what certificates promise, nasty data, manners."""
 
-import signal
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,7 +11,6 @@ from sklearn.linear_model import LogisticRegression as Reference
 from maxmargin import SVC, Gram, KernelLogisticRegression, LogisticRegression, Trace
 from maxmargin.kernels import RBF, Spectrum
 from maxmargin.multiclass import OneVsRest
-from maxmargin.progress import Monitor
 from maxmargin.solvers import KernelNewton, select_solver
 from maxmargin.solvers.logistic.likelihood import Likelihood
 from maxmargin.solvers.logistic.problem import LogisticProblem
@@ -265,50 +261,6 @@ def test_warm_start():
     assert model.fit(X3, Y3).certificate_.converged  # of another shape: from zero
 
 
-@pytest.fixture
-def all_reports(monkeypatch):
-    """Listeners hear of every look at a run, not only of some a second."""
-    monkeypatch.setattr(Monitor, "due", lambda monitor: bool(monitor.listeners))
-
-
-@pytest.mark.usefixtures("all_reports")
-@pytest.mark.parametrize("data", DATA)
-def test_stopped_early_it_is_a_model(data):
-    X, y = DATA[data]
-    options = {"C": 100.0, "gamma": 0.1, "tol": 1e-10}
-    steps = KernelLogisticRegression(max_iter=2, **options)
-    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        steps.fit(X, y)
-    assert steps.certificate_.status == "max_iter"
-    assert steps.n_iter_ == 2
-    short = KernelLogisticRegression(time_limit=1e-9, **options)
-    with pytest.warns(ConvergenceWarning, match="time_limit"):
-        short.fit(X, y)
-    stopped = KernelLogisticRegression(callback=lambda progress: True, **options)
-    with pytest.warns(ConvergenceWarning, match="stopped early"):
-        stopped.fit(X, y)
-    best = KernelLogisticRegression(**options).fit(X, y).certificate_.primal
-    for model in (steps, short, stopped):
-        certificate = model.certificate_
-        assert certificate.dual <= best <= certificate.primal
-        assert model.fit_status_ == 1
-        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-
-
-@pytest.mark.usefixtures("all_reports", "heard")
-def test_interrupted_it_is_a_model():
-    def press(progress):
-        signal.raise_signal(signal.SIGINT)
-
-    model = KernelLogisticRegression(100.0, callback=press)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X2, Y2)
-    assert model.certificate_.status == "interrupted"
-    assert model.predict(X2).shape == Y2.shape
-
-
 def test_seen_at_work(capsys):
     trace = Trace()
     model = KernelLogisticRegression(gamma=0.1, callback=trace, verbose=True).fit(X2, Y2)
@@ -317,11 +269,6 @@ def test_seen_at_work(capsys):
     assert objective[-1] < objective[0]
     assert (dual <= objective.min() * (1 + 1e-9)).all()
     assert "converged" in "".join(capsys.readouterr())
-
-
-def test_threads_change_nothing():
-    one, two = (KernelLogisticRegression(n_jobs=jobs, tol=1e-9).fit(X2, Y2) for jobs in (1, 2))
-    np.testing.assert_allclose(one.dual_coef_, two.dual_coef_, atol=1e-6)
 
 
 def test_which_method():

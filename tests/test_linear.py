@@ -558,21 +558,6 @@ def test_logistic_regression_warns_where_scikit_learn_does():
 # -- weights, labels, three forms -----------------------------------------------------------------
 
 
-@machines
-@pytest.mark.parametrize("form", [{}, {"lam": 0.02}])
-def test_a_weight_of_two_is_a_row_twice_and_zero_is_no_row(machine, y, form, random):
-    count = random.integers(0, 3, size=N)
-    repeated = np.repeat(np.arange(N), count)
-    machine = clone(machine).set_params(tol=1e-9, **form)
-    weighted = clone(machine).fit(X, y, count)
-    written = clone(machine).fit(X[repeated], y[repeated])
-    np.testing.assert_allclose(weighted.coef_, written.coef_, atol=1e-5)
-    np.testing.assert_allclose(weighted.intercept_, written.intercept_, atol=1e-5)
-    np.testing.assert_allclose(weighted.C_, written.C_)
-    once, twice = totals(weighted.certificate_)[0], totals(written.certificate_)[0]
-    assert once == pytest.approx(twice, rel=2e-9)
-
-
 def test_class_weights_are_weights():
     for machine in (LinearSVC(loss="hinge"), LinearSVC(), LogisticRegression()):
         by_class = clone(machine).set_params(class_weight={-1: 3.0, 1: 0.5}, tol=1e-9).fit(X, TWO)
@@ -647,17 +632,6 @@ def test_balanced_classes_weigh_the_same_with_their_rows_weights(random):
         balanced = clone(machine).set_params(class_weight="balanced").fit(X, THREE, weight)
         written = clone(machine).set_params(class_weight=by_class).fit(X, THREE, weight)
         np.testing.assert_allclose(balanced.coef_, written.coef_)
-
-
-@pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [3, 7], ["a", "b", "c"]])
-def test_labels_of_any_type(labels):
-    y = np.array(labels)[THREE % len(labels)]
-    for machine in (LinearSVC(), LinearSVC(loss="hinge"), LogisticRegression()):
-        model = machine.fit(X, y)
-        assert model.classes_.tolist() == labels
-        assert model.predict(X).dtype == y.dtype
-        plain = clone(machine).fit(X, THREE % len(labels))
-        np.testing.assert_array_equal(model.coef_, plain.coef_)
 
 
 @machines
@@ -1085,14 +1059,6 @@ def test_the_bar_shows_the_work_and_its_end(machine, y, eager, capsys):
     assert "converged: optimal to a relative gap" in shown.out + shown.err
 
 
-def test_an_error_in_a_callback_is_not_swallowed(eager):
-    def broken(progress):
-        raise RuntimeError("mine")
-
-    with pytest.raises(RuntimeError, match="mine"):
-        LinearSVC(callback=broken).fit(X, TWO)
-
-
 @solvers
 def test_a_warm_start_goes_on(machine, y):
     if machine.solver == "sgd":
@@ -1122,13 +1088,6 @@ def test_fitted_machines_travel_and_threads_do_not_matter(machine, y):
     np.testing.assert_array_equal(travelled.predict(X), fits[0].predict(X))
     assert str(travelled.certificate_) == str(fits[0].certificate_)
     assert not hasattr(clone(fits[0]), "coef_")
-
-
-def test_the_certificate_of_several_machines_is_that_of_the_worst():
-    certificate = LinearSVC().fit(X, THREE).certificate_
-    assert len(certificate.parts) == 3
-    assert certificate.relative_gap == max(part.relative_gap for part in certificate.parts)
-    assert "worst of 3 machines, 3 converged" in str(certificate)
 
 
 # -- streams --------------------------------------------------------------------------------------

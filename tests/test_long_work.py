@@ -100,14 +100,6 @@ def test_a_batch_of_small_problems_can_be_stopped(monkeypatch):
         SVC(time_limit=1e-9).fit(X[:90], labels)
 
 
-def test_an_error_in_a_callback_is_not_swallowed():
-    def broken(progress):
-        raise RuntimeError("mine")
-
-    with pytest.raises(RuntimeError, match="mine"):
-        SVC(**SLOW, callback=broken).fit(X, y)
-
-
 def test_the_time_limit_is_kept():
     began = time.monotonic()
     with pytest.warns(ConvergenceWarning, match=r"time_limit=0.2 s"):

@@ -13,7 +13,6 @@ from maxmargin import SVC, SVR, LinearSVC, NuSVC, NuSVR, OneClassSVM, Perceptron
 from maxmargin.kernels import RBF, Linear, Polynomial
 
 X, y = load_iris(return_X_y=True)
-MACHINES = [SVC(kernel=RBF(0.5) + Linear()), NuSVC(nu=0.2), SVR(), NuSVR(), OneClassSVM(nu=0.2)]
 
 
 def test_grid_search_reaches_into_kernels():

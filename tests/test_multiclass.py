@@ -232,36 +232,6 @@ def test_manners():
 # -- labels ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        np.array(["pear", "apple", "a fig"]),
-        np.array(["pear", "apple", "a fig"], dtype=object),
-        np.array([7, -3, 2]),
-        np.array([2.0, -1.0, 0.0]),
-    ],
-    ids=["strings", "objects", "integers", "floats"],
-)
-@pytest.mark.parametrize(
-    "model",
-    [
-        SVC(multiclass="ovr"),
-        SVC(multiclass=Ladder, class_weight="balanced"),
-        SVC(decision_function_shape="ovo"),
-        LinearSVC(class_weight="balanced"),
-        Perceptron(),
-    ],
-)
-def test_labels_of_any_type_and_order(model, names):
-    X, y = data(load_wine)
-    order = np.argsort(np.argsort(names))  # place of each name among the classes
-    plain = clone(model).fit(X, order[y])
-    named = clone(model).fit(X, names[y])
-    assert named.classes_.tolist() == sorted(names)
-    np.testing.assert_array_equal(named.classes_[plain.predict(X)], named.predict(X))
-    np.testing.assert_array_equal(plain.decision_function(X), named.decision_function(X))
-
-
 @pytest.mark.parametrize("model", [LinearSVC(lam=0.1), Perceptron()])
 def test_classes_of_a_stream(model):
     X, y = data(load_iris)

@@ -1,6 +1,5 @@
 """Ridge regression: the lecture's formulas, scikit-learn's machines, what certificates promise."""
 
-import signal
 import warnings
 from fractions import Fraction
 
@@ -268,32 +267,6 @@ def test_a_stopped_factorisation_is_exact_for_its_rows():
     assert model.certificate_.status == "interrupted"
     true = WAVES - model.predict(MANY) - 0.1 * model.dual_coef_
     assert model.certificate_.gap == pytest.approx(true @ true / 2, rel=1e-6)
-
-
-@pytest.mark.parametrize("options", [{"solver": "cg"}, {"solver": "cholesky"}], ids=str)
-def test_a_time_limit_leaves_a_model(options):
-    with pytest.warns(ConvergenceWarning, match="time_limit=1e-09"):
-        model = KernelRidge(0.1, kernel="rbf", time_limit=1e-9, **options).fit(MANY, WAVES)
-    assert model.certificate_.status == "time_limit"
-    assert np.isfinite(model.predict(MANY[:5])).all()
-
-
-@pytest.mark.usefixtures("all_reports", "heard")
-def test_ctrl_c_leaves_a_model_and_is_raised():
-    sent = []
-
-    def interrupt(progress):
-        if progress.steps >= 1 and not sent:
-            sent.append(progress.steps)
-            signal.raise_signal(signal.SIGINT)
-
-    model = machine(1e-4, solver=PreconditionedCG(rank=5), callback=interrupt, tol=1e-12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, y)
-    assert model.certificate_.status == "interrupted"
-    assert np.isfinite(model.predict(X)).all()
 
 
 def test_a_trace_has_every_step():

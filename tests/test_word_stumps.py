@@ -1,9 +1,5 @@
 """Boosted words: AdaBoost.MH as the paper has it, on documents, counts and labels of every form."""
 
-import os
-import pickle
-import signal
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -398,15 +394,6 @@ def test_the_first_round_is_made_whoever_stops():
     assert WordStumpBooster(1, time_limit=1e-9).fit(X, Y).status_ == "completed"
 
 
-def test_ctrl_c_leaves_a_model(heard):
-    X, Y = counts()
-    model = WordStumpBooster(10**6, callback=lambda progress: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.warns(ConvergenceWarning, match="Ctrl-C"), pytest.raises(KeyboardInterrupt):
-        model.fit(X, Y)
-    assert model.status_ == "interrupted"
-    assert np.isfinite(model.decision_function(X)).all()
-
-
 def test_where_words_say_no_more():
     """A perfect word, words that are everywhere, and words that say nothing end in a sentence."""
     X = np.ones((6, 3))
@@ -552,14 +539,6 @@ def test_a_booster_for_each_label():
     assert cross_val_predict(WordStumpBooster(5), DOCUMENTS, y, cv=2).shape == (8,)
     search = GridSearchCV(WordStumpBooster(5), {"ngram_range": [(1, 1), (1, 2)]}, cv=2)
     assert search.fit(3 * DOCUMENTS, 3 * y).best_score_ > 0.9
-
-
-def test_it_can_be_kept_and_shown():
-    model = WordStumpBooster(5).fit(DOCUMENTS, TOPICS)
-    again = pickle.loads(pickle.dumps(model))
-    assert (again.decision_function(NEW) == model.decision_function(NEW)).all()
-    assert "WordStumpBooster" in model._repr_html_()
-    assert model.n_iter_ == 5
 
 
 def test_weights_of_documents_follow_the_formula():

@@ -129,6 +129,7 @@ def _look(number: int, X: Any, y: Any, weight: Any) -> Summary:
             names=None if names is None else tuple(names),
             weight=float(n if weight is None else np.sum(np.asarray(weight, dtype=np.float64))),
             outputs=outputs,
+            has_columns=len(getattr(X, "shape", ())) > 1,
         )
 
 

@@ -68,6 +68,7 @@ class Summary:
     weights: np.ndarray | None = None
     outputs: tuple[int, ...] = ()  # shape of a target
     extra: Any = None
+    has_columns: bool = True  # not of sequences
 
 
 def shell_of(machine: Any) -> Any:
@@ -182,6 +183,7 @@ def summarised(block: Block, classes: bool, extra: Callable | None = None) -> Su
             weights=weights,
             outputs=outputs,
             extra=None if extra is None or not block.n else extra(block),
+            has_columns=len(shape) > 1,
         )
 
 
@@ -259,8 +261,10 @@ class Partitions:
         """Refuse partitions that do not go together; tells the machine what their columns are."""
         self.refuse_unlike()
         first = self.summaries[0]
-        machine.n_features_in_ = first.width
-        vars(machine).pop("feature_names_in_", None)
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(machine).pop(name, None)
+        if first.has_columns:
+            machine.n_features_in_ = first.width
         if first.names is not None:
             machine.feature_names_in_ = np.asarray(first.names, dtype=object)
 

@@ -405,12 +405,16 @@ def _largest(
 
 def _judged(fitted: Any, X: Any, y: Any) -> dict[str, Any]:
     """Score of the data, and those furthest from right."""
-    y, rows = np.asarray(y), np.arange(_num_samples(X))
-    score = float(fitted.score(X, y))
+    rows, score = np.arange(_num_samples(X)), float(fitted.score(X, y))
+    predicted = fitted.predict(X)
     if is_regressor(fitted):
-        off = np.abs(np.asarray(fitted.predict(X)) - y).reshape(len(rows), -1).max(axis=1)
+        off = np.abs(np.asarray(predicted) - np.asarray(y)).reshape(len(rows), -1).max(axis=1)
         return {"score": score, "scored": "(R^2)", "mistakes": _largest(off, rows, {})}
-    wrong = np.asarray(fitted.predict(X)) != y
+    if isinstance(predicted, list):  # several labels for each row
+        wrong = np.array([set(a) != set(b) for a, b in zip(predicted, y, strict=True)])
+    else:
+        y = np.asarray(y)
+        wrong = (np.asarray(predicted) != y).reshape(len(rows), -1).any(axis=1)
     size = wrong.astype(float)
     if hasattr(fitted, "decision_function"):
         values = np.asarray(fitted.decision_function(X))

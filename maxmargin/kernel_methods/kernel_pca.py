@@ -354,7 +354,7 @@ class KernelPCA(
         -------
         components : array of shape (n_samples, n_components)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "eigenvalues_")
         values = self._expansion_at(X, self._expansion) - self._offset
         return values.astype(self._dtype, copy=False)
 
@@ -410,7 +410,7 @@ class KernelPCA(
         points : array of shape (n_samples, n_features)
             As ``fit_inverse_transform`` says. There need be none with just these components.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "eigenvalues_")
         if not self.fit_inverse_transform:
             raise NotFittedError(
                 "The fit_inverse_transform parameter was not set to True when instantiating and "

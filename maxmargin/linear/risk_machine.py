@@ -318,8 +318,9 @@ class RiskMachine(LinearMachine):
             choice = select_solver(risk)
         others = "It solves duals of kernel machines: use SVC or SVR with kernel='linear' for it."
         dual = isinstance(choice.method, DualMethod)
-        refused = others if dual else choice.method.accepts(risk)
-        refused = refusal_elsewhere(choice.method, risk) or refused
+        refused = refusal_elsewhere(choice.method, risk)
+        if refused is None:
+            refused = others if dual else choice.method.accepts(risk)
         if isinstance(risk, DirectRisk) and not dual and refused is not None:
             refused = "All classes in one problem are solved by solver='auto' or 'class_descent'."
         if refused is not None:

@@ -75,7 +75,10 @@ class FeatureCertificate(RiskCertificate):
 
     def numbers(self) -> dict[str, str]:
         """Both objectives, their gap and the kernel's error."""
-        return {**super().numbers(), "kernel error": f"{self.approximation_error:.3g} (relative)"}
+        error = f"{self.approximation_error:.3g} (relative)"
+        if np.isnan(self.approximation_error):
+            error = "not measured: no row was left"
+        return {**super().numbers(), "kernel error": error}
 
 
 class Posed(NamedTuple):

@@ -166,6 +166,10 @@ _PRIOR = "predicts from its prior before it is fitted, as in scikit-learn"
 _INTERVAL = "the hinge leaves an interval of intercepts, all of them optimal"
 _AXES = "y with three axes ends in Python's own words: unhashable type"
 _WRAPPED = "weights are judged by the wrapped estimator: GaussianNB takes negative ones"
+_MATRIX = "a given matrix has a column for every row, which partitions of rows do not have"
+_SOLVER = "the solver visits single rows, or all at once: refused where they lie in partitions"
+_CARRIED = "on Dask the rows are drawn partition by partition, or the order is refused"
+_BOUND = "norm_bound is refused for partitions of rows"
 _LEFT_OUT = "to leave out a row is to leave out all of its weight"
 
 
@@ -194,13 +198,13 @@ def _kernel_svms() -> Iterator[Instance]:
     own = _no_weights(_SCALE)
     votes = {"predict_agrees_with_decision_function": _VOTES}
     renamed = {**votes, "names_of_classes_are_nothing": _VOTES}
+    matrix = {"dask_equals_memory": _MATRIX}
     folds = {"order_of_rows_is_nothing": _FOLDS}
     yield Instance("SVC", SVC(), cannot=own | renamed, exact=tight)
     yield Instance("SVC-ties", SVC(break_ties=True), cannot=own, exact=tight)
     yield Instance("SVC-gamma", SVC(gamma=0.5), exact=tight)
-    yield Instance(
-        "SVC-precomputed", SVC(kernel="precomputed"), "gram", cannot=renamed, exact=tight
-    )
+    given = SVC(kernel="precomputed")
+    yield Instance("SVC-precomputed", given, "gram", cannot=renamed | matrix, exact=tight)
     yield Instance("SVC-sum", SVC(kernel=RBF(gamma=0.5) + Linear()), cannot=votes, exact=tight)
     yield Instance("SVC-sequences", SVC(kernel=Spectrum(3)), "sequences", exact=tight)
     platt = {"predict_agrees_with_probabilities": _PLATT} | own | renamed | folds
@@ -208,7 +212,8 @@ def _kernel_svms() -> Iterator[Instance]:
     consistent = SVC(probability="consistent", random_state=0, multiclass="ovr")
     yield Instance("SVC-consistent", consistent, cannot=own | folds, exact=tight)
     yield Instance("SVC-lam", SVC(lam=0.01), cannot=own | votes, exact=tight)
-    yield Instance("SVC-norm", SVC(norm_bound=1.0, tol=1e-9), cannot=own | renamed)
+    bounded = own | renamed | {"dask_equals_memory": _BOUND}
+    yield Instance("SVC-norm", SVC(norm_bound=1.0, tol=1e-9), cannot=bounded)
     yield Instance("SVC-origin", SVC(fit_intercept=False), cannot=own | renamed, exact=tight)
     yield Instance("SVC-ovr", SVC(gamma=0.5, multiclass="ovr"), exact=tight)
     yield Instance("SVC-dag", SVC(gamma=0.5, multiclass="dag"), exact=tight)
@@ -226,11 +231,13 @@ def _kernel_svms() -> Iterator[Instance]:
     yield Instance("SVR", SVR(), target="number", cannot=own, exact=tight)
     yield Instance("SVR-gamma", SVR(gamma=0.5), target="number", exact=tight)
     yield Instance("SVR-columns", SVR(gamma=0.5), target="numbers", exact=tight)
-    yield Instance("SVR-precomputed", SVR(kernel=2 * Precomputed()), "gram", "number", exact=tight)
+    given = SVR(kernel=2 * Precomputed())
+    yield Instance("SVR-precomputed", given, "gram", "number", cannot=matrix, exact=tight)
     yield Instance("SVR-origin", SVR(fit_intercept=False), target="number", cannot=own, exact=tight)
     nystroem = SVR(kernel=Linear() + 1, tol=1e-9, approximation=landmarks)
     yield Instance("SVR-nystroem", nystroem, target="number")
     yield Instance("NuSVR", NuSVR(), target="number", cannot=own, exact=tight)
+    yield Instance("NuSVR-origin", NuSVR(fit_intercept=False), target="number", cannot=own)
     yield Instance("NuSVR-gamma", NuSVR(gamma=0.5, tol=1e-10), target="number")
     outliers = own | dict.fromkeys(_WEIGHT_CHECKS, _BOUNDARY)
     yield Instance("OneClassSVM", OneClassSVM(), target=None, cannot=outliers, exact=tight)
@@ -251,11 +258,12 @@ def _linear() -> Iterator[Instance]:
     shuffled = _no_weights(_ORDER)
     separable = dict.fromkeys(_WEIGHT_CHECKS, _SEPARABLE)
     visits = {"order_of_rows_is_nothing": _VISITS}
+    apart = {"dask_equals_memory": _SOLVER}
     yield Instance("LinearSVC", LinearSVC(tol=1e-10))
     yield Instance("LinearSVC-hinge", LinearSVC(loss="hinge", tol=1e-10, lam=0.01))
     yield Instance("LinearSVC-l1", LinearSVC(penalty="l1", tol=1e-10))
     descent = LinearSVC(solver="dual_descent", random_state=0)
-    yield Instance("LinearSVC-dual", descent, cannot=shuffled | visits)
+    yield Instance("LinearSVC-dual", descent, cannot=shuffled | visits | apart)
     yield Instance("LinearSVC-scaled", LinearSVC(intercept_scaling=1.0, tol=1e-10))
     bounded = LinearSVC(loss="hinge", norm_bound=0.3, tol=1e-10)
     yield Instance("LinearSVC-norm", bounded, cannot={"weight_is_repetition": _INTERVAL})
@@ -272,9 +280,9 @@ def _linear() -> Iterator[Instance]:
     yield Instance("LogisticRegression-free", free, cannot=separable)
     yield Instance("LogisticRegression-ecoc", LogisticRegression(multiclass="ecoc", tol=1e-12))
     slow = LogisticRegression(solver="gradient_descent", tol=1e-10, max_iter=1000)
-    yield Instance("LogisticRegression-descent", slow)
+    yield Instance("LogisticRegression-descent", slow, cannot=apart)
     stochastic = LogisticRegression(solver="sgd", C=np.inf, random_state=0)
-    yield Instance("LogisticRegression-sgd", stochastic, cannot=shuffled | visits)
+    yield Instance("LogisticRegression-sgd", stochastic, cannot=shuffled | visits | apart)
     yield Instance("LinearRegression", LinearRegression(), target="number")
     yield Instance("LinearRegression-columns", LinearRegression(), target="numbers")
     origin = LinearRegression(fit_intercept=False)
@@ -288,7 +296,7 @@ def _linear() -> Iterator[Instance]:
     constant = LinearRegression(solver="gradient_descent", step_size="constant", units="data")
     yield Instance("LinearRegression-constant", constant, target="number")
     stochastic = LinearRegression(solver="sgd", random_state=0)
-    drawn = shuffled | visits
+    drawn = shuffled | visits | apart
     yield Instance("LinearRegression-sgd", stochastic, target="number", cannot=drawn)
     yield Instance("LeastSquaresClassifier", LeastSquaresClassifier())
     local = {"names_of_classes_are_nothing": _LOCAL}
@@ -298,19 +306,20 @@ def _linear() -> Iterator[Instance]:
     descent = MCEClassifier(solver="gradient_descent", n_restarts=1, random_state=0)
     yield Instance("MCEClassifier-descent", descent, exact={"alpha": 0.01})
     stochastic = MCEClassifier(solver="sgd", n_restarts=1, random_state=0)
-    yield Instance("MCEClassifier-sgd", stochastic, cannot=shuffled | visits)
+    yield Instance("MCEClassifier-sgd", stochastic, cannot=shuffled | visits | apart)
     steps = _no_weights(_STEP) | visits
-    named = steps | {"names_of_classes_are_nothing": _VISITS}
+    named = steps | {"names_of_classes_are_nothing": _VISITS, "dask_equals_memory": _CARRIED}
     yield Instance("Perceptron", Perceptron(), cannot=named)
     pocket = named | {"check_class_weight_classifiers": _LUCK}
     yield Instance("Perceptron-pocket", Perceptron(variant="pocket"), cannot=pocket)
+    yield Instance("Perceptron-averaged", Perceptron(variant="averaged"), cannot=named)
     drawn = Perceptron(order="random", penalty="l2")
     yield Instance("Perceptron-random", drawn, cannot=named)
     yield Instance("Perceptron-rbf", Perceptron(kernel="rbf", order="cyclic"), cannot=steps)
     yield Instance("Perceptron-gram", Perceptron(kernel="precomputed"), "gram", cannot=steps)
     yield Instance("Ridge", Ridge(), target="number")
     yield Instance("Ridge-columns", Ridge(), target="numbers")
-    yield Instance("Ridge-dual", Ridge(solver="dual"), target="number")
+    yield Instance("Ridge-dual", Ridge(solver="dual"), target="number", cannot=apart)
     yield Instance("Ridge-cg", Ridge(solver="cg", tol=1e-12), target="number")
 
 
@@ -341,7 +350,12 @@ def _kernel_methods() -> Iterator[Instance]:
     left_out = dict.fromkeys(_WEIGHT_CHECKS, _LEFT_OUT)
     yield Instance("KernelRidgeCV", KernelRidgeCV(), target="number", cannot=left_out)
     yield Instance("KernelRidgeCV-rbf", KernelRidgeCV(kernel=RBF(0.5)), target="number")
-    prior = {"clone_is_not_fitted": _PRIOR}
+    unfitted = (
+        "clone_is_not_fitted",
+        "calls_before_a_fit_are_refused_by_name",
+        "html_shows_the_estimator_and_its_answer",
+    )
+    prior = dict.fromkeys(unfitted, _PRIOR)
     process = GaussianProcessRegressor(alpha=0.1)
     yield Instance("GaussianProcessRegressor", process, target="number", cannot=prior)
     noisy = GaussianProcessRegressor(

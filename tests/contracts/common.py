@@ -63,6 +63,8 @@ def numbers_of(model, X):
     for method in ("decision_function", "predict_proba", "transform", "score_samples"):
         try:
             found[method] = np.asarray(getattr(model, method)(X), dtype=float)
+        except NotFittedError:
+            raise
         except (AttributeError, NotImplementedError):
             continue
     if hasattr(model, "predict") and not is_classifier(model) and not is_outlier_detector(model):

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.utils import get_tags
 
-from contracts.common import applies, assert_same, fit, has, quietly, takes_weights
+from contracts.common import applies, assert_same, fit, has, numbers_of, quietly, takes_weights
 
 
 def decides(instance):
@@ -111,8 +111,15 @@ def test_labels_keep_their_type(instance):
     sample = instance.sample()
     several = get_tags(instance.estimator).classifier_tags.multi_class
     index = np.unique(sample.y, return_inverse=True)[1]
-    names = np.array(["no", "yes", "perhaps"])[index if several else (index > 0).astype(int)]
-    for labels in (index > 0, names.astype(object), *((index.astype(np.int8),) * several)):
-        model = fit(instance.make(), sample._replace(y=labels))
-        assert model.classes_.dtype == labels.dtype
-        assert model.predict(sample.new).dtype == labels.dtype
+    index = index if several else (index > 0).astype(int)
+    plain = fit(instance.make_exact(), sample._replace(y=index))
+    words = np.array(["a fig", "b", "pear"])
+    kinds = [words, words.astype(object), np.array([-3, 2, 7], np.int8), np.array([-1.0, 0.0, 2.0])]
+    for classes in (*kinds, *([np.array([False, True])] * (not several))):
+        labels = classes[index]
+        model = fit(instance.make_exact(), sample._replace(y=labels))
+        assert model.classes_.tolist() == sorted(set(labels))
+        assert model.classes_.dtype == model.predict(sample.new).dtype == labels.dtype
+        found = numbers_of(model, sample.new)
+        for method, values in numbers_of(plain, sample.new).items():
+            np.testing.assert_array_equal(found[method], values)

@@ -3,14 +3,19 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pytest
 import scipy.sparse as sp
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils import get_tags
 
 from contracts.common import applies, fit, of_numbers, quietly, takes_weights
 from contracts.test_containers import takes_sparse
+from maxmargin import Gram, is_separable
+from maxmargin.bounds import mistake_bound
+from maxmargin.kernels import RBF, Linear
 
 HUGE = 10**400
+OUT_OF_REACH = 1e308, 1e-320  # of products in float64
 
 
 def refusal(call, *arguments, **options):
@@ -100,6 +105,24 @@ def test_corrupt_sparse_matrices_are_refused(instance):
             assert "is broken" in str(refusal(instance.make().partial_fit, S, sample.y, **classes))
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda S, y: RBF(1.0)(S),
+        lambda S, y: RBF(1.0)(np.ones((3, 4)), S),
+        lambda S, y: Linear().diag(S),
+        lambda S, y: Gram.of(S, RBF(1.0)),
+        lambda S, y: mistake_bound(S, y, w=np.ones(4), b=0.0),
+        lambda S, y: is_separable(S, y),
+    ],
+    ids=["kernel", "right side", "diagonal", "Gram", "bound", "separability"],
+)
+def test_corrupt_sparse_matrices_are_refused_beside_the_estimators(use):
+    X = np.random.default_rng(0).normal(size=(20, 4))
+    for name, S in corrupt(X):
+        assert "is broken" in str(refusal(use, S, np.arange(20) % 2)), name
+
+
 @applies(lambda instance: instance.target in ("classes", "two classes", "number"))
 def test_targets_that_are_none_are_refused(instance):
     sample = instance.sample()
@@ -135,6 +158,10 @@ def test_weights_that_are_none_are_refused(instance):
         "two axes": np.column_stack([ones, ones]),
         "words": ones.astype(str).astype(object) + "a",
         "complex": ones + 1j,
+        "1e308": np.where(at, 1e308, 1.0),
+        "1e-320": np.where(at, 1e-320, 1.0),
+        "all 1e308": 1e308 * ones,
+        "all 1e-320": 1e-320 * ones,
     }
 
     def weighted(weights):
@@ -154,7 +181,7 @@ def real_parameters(instance):
 def test_parameters_that_float64_cannot_hold_are_refused(instance):
     sample = instance.sample()
     for name in real_parameters(instance):
-        for number in (HUGE, -HUGE, np.nan, "word"):
+        for number in (HUGE, -HUGE, np.nan, "word", *OUT_OF_REACH):
             sentence = refusal(instance.make(**{name: number}).fit, sample.X, sample.y)
             assert name in str(sentence), f"{name}={str(number)[:9]}"
 
@@ -175,6 +202,8 @@ def test_extreme_numbers_never_end_in_nan(instance):
         "one row": (X[:1], one),
         "one label": (X, few),
     }
+    if is_regressor(instance.estimator):
+        cases |= {f"targets of {size}": (X, size * (y + 1.0)) for size in (1e300, 1e160)}
     for name, (points, labels) in cases.items():
         model = instance.make()
         sentence = refusal(model.fit, points, labels)
@@ -190,3 +219,11 @@ def test_extreme_numbers_never_end_in_nan(instance):
             raise
         if np.asarray(answers).dtype.kind == "f":
             assert np.isfinite(answers).all(), name
+
+
+@applies(lambda instance: "class_weight" in instance.estimator.get_params(deep=False))
+def test_class_weights_that_are_none_are_refused(instance):
+    sample = instance.sample()
+    for weight in (HUGE, np.inf, np.nan, -1.0, *OUT_OF_REACH):
+        model = instance.make(class_weight={sample.y[0]: weight})
+        assert "class_weight" in str(refusal(model.fit, sample.X, sample.y)), str(weight)[:9]

@@ -122,6 +122,27 @@ def test_verbose_says_something(instance, capsys):
     assert said.out + said.err == ""
 
 
+@applies(takes("callback"))
+@pytest.mark.usefixtures("reports_at_once", "heard")
+def test_ctrl_c_in_a_report_leaves_a_marked_model(instance):
+    sample, seen = instance.sample(), []
+    plain = fit(instance.make(), sample)
+
+    def press(progress):
+        seen.append(progress)
+        if len(seen) == 1:  # a second one would not be caught
+            signal.raise_signal(signal.SIGINT)
+
+    model = instance.make(callback=press)
+    try:
+        fit(model, sample)
+    except KeyboardInterrupt:
+        assert seen
+        assert not is_usable(model, sample.new) or ended(model) in ("interrupted", ended(plain))
+    else:
+        assert not seen
+
+
 def test_ctrl_c_raises_and_leaves_a_model_or_none(instance, heard):
     sample = instance.sample()
     # with several threads the number of calls in this one hangs on how long it waits for the others

@@ -10,6 +10,8 @@ Schapire, Machine Learning 37, 1999.
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from maxmargin.backends.compiled import njit
@@ -91,6 +93,13 @@ class KernelState(PerceptronState):
     def snapshot(self) -> np.ndarray:
         """Values at all rows, and the bias."""
         return np.concatenate((self.values, self.totals["bias"]))
+
+    def at(self, weights: Weights) -> KernelState:
+        """Return a copy with another combination of the rows, and its values at all of them."""
+        other = cast(KernelState, super().at(weights))
+        signed = np.copysign(weights.dual, self.examples["signed_step"])
+        other.values = self.gram.matvec(self.start + signed)
+        return other
 
     def last(self) -> Weights:
         """Return the combination as it is."""

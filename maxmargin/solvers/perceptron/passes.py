@@ -174,11 +174,14 @@ class PerceptronRun(Run):
         return replace(super().progress(watch), words=f"pass {self.begun}, {self.words}")
 
     def solution(self, status: Status) -> Outcome:
-        """Return the weights to keep, of which nobody may know yet that they separate."""
-        state, mistakes = self.state, self.mistakes
-        if not mistakes:
-            status = Status.SEPARATED
+        """Return the weights to keep, and count their mistakes."""
+        state, rows = self.state, self.rows
         weights = self._better()[1] if state.pocket else state.found()
+        mistakes = last = self.mistakes
+        if state.pocket or state.averaged:
+            mistakes = int(np.count_nonzero(state.at(weights).wrong(rows)))
+        if not (mistakes and last):
+            status = Status.SEPARATED
         length = self.cycle_length
         return Outcome(weights, status, self.begun, state.n_updates, length, mistakes)
 

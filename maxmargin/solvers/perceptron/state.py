@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -228,6 +229,13 @@ class PerceptronState(ABC):
         """Return the mean of the weights over the rows looked at."""
         return Weights(None, self._mean_bias(), self._mean(self.dual, self.dual_sum))
 
+    def at(self, weights: Weights) -> PerceptronState:
+        """Return a copy with other weights, to compute margins with."""
+        other = copy(self)
+        other.totals = self.totals.copy()
+        other.totals["bias"], other.totals["scale"] = weights.intercept, 1.0
+        return other
+
     def found(self) -> Weights:
         """Return the weights to keep: the last ones, or their mean."""
         return self.mean() if self.averaged else self.last()
@@ -327,6 +335,12 @@ class LinearState(PerceptronState):
     def mean(self) -> Weights:
         """Return the mean of the weights, which no penalty has scaled."""
         return super().mean()._replace(coef=self._mean(self.w, self.w_sum))
+
+    def at(self, weights: Weights) -> LinearState:
+        """Return a copy with other weights."""
+        other = cast(LinearState, super().at(weights))
+        other.w = np.asarray(weights.coef)
+        return other
 
     def penalty(self) -> float:
         """Return the penalty of the weights."""
