@@ -123,8 +123,10 @@ class HostGram(Gram):
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
         rows = np.asarray(rows, dtype=np.int64)
-        out = np.empty((len(rows), self.n))
         known = self.store.slot[rows] >= 0
+        if not known.any():
+            return self._computed(rows)
+        out = np.empty((len(rows), self.n))
         out[known] = self.store.data[self.store.slot[rows[known]]]
         if not known.all():
             out[~known] = self._computed(rows[~known])

@@ -337,6 +337,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         advice = certificate.status.advice_for("risk").format(
             max_iter=self.max_iter, time_limit=self.time_limit or 0.0
         )
+        if not self.dual_coef_.any():
+            advice += " No step was completed: all rows have the same probabilities."
         warn(f"{advice} The relative gap is {certificate.relative_gap:.2g}. See certificate_.")
 
     # -- answers -------------------------------------------------------------------------------
