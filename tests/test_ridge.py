@@ -269,7 +269,7 @@ def test_a_time_limit_leaves_a_model(options):
 
 
 def test_a_stopped_matrix_ends_within_its_panel():
-    """Writing the first panel's mirror image touches all memory of the matrix for the first time."""
+    """The mirror image of the first panel touches all memory of the matrix, for seconds."""
     points = Operand.prepare(RBF(0.1).lower(), Views.of(MANY))
     asked = []
     workers = Workers(1, lambda: asked.append(0) or len(asked) > 2)

@@ -82,7 +82,7 @@ class HostGram(Gram):
         paired = points.n <= _PAIRED_ONCE and 16 * points.n**2 <= memory
         if at_once and program.calls_python and called:
             program, points = _evaluated(kernel, program, points)
-        elif at_once and workers and program.pairs_strings and paired:
+        elif workers and program.pairs_strings and paired:
             values, rounding = np.empty((points.n, points.n)), points.rounding(program)
             cpu.kernel_square(program, points, None, values, workers())
             program, points = _given(kernel, values)
