@@ -343,3 +343,13 @@ def test_which_method():
         likelihood = Likelihood(np.arange(n) % 2, 2, np.ones(n))
         problem = LogisticProblem(Gram.of(np.ones((n, 1)), RBF(1.0)), likelihood)
         assert select_solver(problem).method.factorised == factorised
+
+
+def test_probabilities_sum_to_one_for_large_values():
+    """Values of 1e4 left the sums 5e-12 away from one."""
+    X = np.array([[-1.0], [0.0], [1.0]])
+    for model in (KernelLogisticRegression(kernel="linear"), LogisticRegression()):
+        model.fit(X, [0, 1, 2])
+        p = model.predict_proba(X * 1e6)
+        assert np.abs(p.sum(axis=1) - 1.0).max() < 1e-15 * 8
+        assert (model.predict_log_proba(X * 1e6) <= 0.0).all()

@@ -407,6 +407,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             values = np.column_stack([np.zeros(len(values)), values])
         elif self.scheme_ is not None:
             return np.log(self.scheme_.probabilities(expit(values)))
+        values = values - values.max(axis=1, keepdims=True)  # large ones have no digits to spare
         return values - np.logaddexp.reduce(values, axis=1)[:, None]
 
     score = takes_tensors(ClassifierMixin.score)
