@@ -131,7 +131,9 @@ class FeatureMap(
         if getattr(X, "dtype", None) == np.float32:
             with np.errstate(over="ignore"):  # refused below
                 features = features.astype(np.float32)
-        if not np.isfinite(features.sum(dtype=np.float64)) and not np.isfinite(features).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = features.sum()
+        if not np.isfinite(total) and not np.isfinite(features).all():
             raise ValueError(
                 f"The features of these rows are infinite or nan in {features.dtype}: X is too "
                 "large for the kernel. Scale it, as with sklearn.preprocessing.StandardScaler."
