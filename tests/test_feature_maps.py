@@ -1,5 +1,7 @@
 """Feature maps: products of features are the kernel, exactly or as nearly as is said."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -214,3 +216,14 @@ def test_pivots_among_many_rows_are_drawn_from_some(monkeypatch):
     np.testing.assert_array_equal(landmarks.components_, digits[landmarks.component_indices_])
     assert landmarks.component_indices_.max() > 100
     assert landmarks.approximation_error_ < 0.3
+
+
+def test_features_beyond_float32_are_refused():
+    X = np.random.default_rng(0).normal(size=(20, 3)) * 1e7
+    kernel = Polynomial(degree=4, coef0=100.0) ** 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = Nystroem(kernel, n_components=5).fit(X.astype(np.float32))
+    assert np.isfinite(model.transform(X)).all()
+    with pytest.raises(ValueError, match="infinite or nan in float32"):
+        model.transform(X.astype(np.float32))

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from maxmargin import Gram, KernelPCA
 from maxmargin.kernel_methods import preimages
-from maxmargin.kernels import RBF, FunctionKernel, Linear, Spectrum
+from maxmargin.kernels import RBF, FunctionKernel, Linear, Precomputed, Spectrum
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.products import GramProducts
@@ -356,3 +356,20 @@ def test_centred_products(kept):
     np.testing.assert_allclose(products.rows(np.array([3, 7])), K[[3, 7]], atol=1e-10)
     plain = GramProducts(Gram.of(X, Linear()), kept)
     np.testing.assert_allclose(plain @ V, X @ (X.T @ V), atol=1e-10)
+
+
+def test_angles_do_not_take_a_ritz_value_for_the_next_eigenvalue():
+    """After two passes the second Ritz value is far below the second eigenvalue."""
+    random = np.random.default_rng(0)
+    Q = np.linalg.qr(random.normal(size=(40, 40)))[0]
+    Q = np.linalg.qr(np.hstack([np.ones((40, 1)), Q[:, :39]]))[0][:, 1:]  # centred already
+    values = np.concatenate([[1.0, 0.9], np.full(37, 1e-3)])
+    gram = Gram.of((Q * values) @ Q.T, Precomputed())
+    problem = SpectralProblem(gram, 1)
+    products = problem.products()
+    v = np.sqrt(1 - 1e-4) * Q[:, :1] + 1e-2 * Q[:, 1:2]
+    theta = (v.T @ (products @ v)).ravel()
+    found = problem.certificate(
+        theta, v, products, "Lanczos", Status.CONVERGED, 1e-2, beyond=np.array([1e-3])
+    )
+    assert found.angles[0] >= 0.999e-2

@@ -27,8 +27,10 @@ from maxmargin import (
     Trace,
     check_valid,
 )
+from maxmargin.backends.cpu import Operand, kernel_square
 from maxmargin.backends.dense import BandReduction, BlockCholesky, NotPositiveError
-from maxmargin.backends.threads import Workers
+from maxmargin.backends.threads import StoppedError, Workers
+from maxmargin.backends.views import Views
 from maxmargin.kernels import RBF, FunctionKernel, Linear, Polynomial, Sigmoid
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
@@ -269,6 +271,31 @@ def test_a_stopped_factorisation_is_exact_for_its_rows():
     assert model.certificate_.gap == pytest.approx(true @ true / 2, rel=1e-6)
 
 
+@pytest.mark.parametrize("options", [{"solver": "cg"}, {"solver": "cholesky"}], ids=str)
+def test_a_time_limit_leaves_a_model(options):
+    with pytest.warns(ConvergenceWarning, match="time_limit=1e-09"):
+        model = KernelRidge(0.1, kernel="rbf", time_limit=1e-9, **options).fit(MANY, WAVES)
+    assert model.certificate_.status == "time_limit"
+    assert model.score(MANY, WAVES) > 0.9  # the exact solution of some rows, where it was zero
+    rows = np.flatnonzero(model.dual_coef_)
+    part = KernelRidge(0.1, kernel="rbf", gamma=model.kernel_.gamma).fit(MANY[rows], WAVES[rows])
+    assert f"{len(rows)} rows" in model.certificate_.solver
+    np.testing.assert_allclose(model.predict(MANY[:50]), part.predict(MANY[:50]), atol=1e-8)
+    true = WAVES - model.predict(MANY) - 0.1 * model.dual_coef_
+    assert model.certificate_.gap == pytest.approx(true @ true / 2, rel=1e-6)
+
+
+def test_a_stopped_matrix_ends_within_its_panel():
+    """The mirror image of the first panel touches all memory of the matrix, for seconds."""
+    points = Operand.prepare(RBF(0.1).lower(), Views.of(MANY))
+    asked = []
+    workers = Workers(1, lambda: asked.append(0) or len(asked) > 2)
+    out = np.full((len(MANY), len(MANY)), np.nan)
+    with pytest.raises(StoppedError):
+        kernel_square(RBF(0.1).lower(), points, None, out, workers)
+    assert 0 < np.isfinite(out[0]).sum() < len(MANY)
+
+
 def test_a_trace_has_every_step():
     trace = Trace()
     model = machine(solver=PreconditionedCG(rank=30), callback=trace, tol=1e-8).fit(X, y)
@@ -466,7 +493,8 @@ def test_both_forms_are_scikit_learns_ridge(solver, sparse, intercept):
 
 
 @pytest.mark.parametrize("solver", ["primal", "dual"])
-def test_bounds_of_a_stopped_linear_machine(solver):
+def test_bounds_of_a_stopped_linear_machine(solver, monkeypatch):
+    monkeypatch.setattr("maxmargin.solvers.ridge.problem._SUBSET", 1)  # of few unknowns
     with pytest.warns(ConvergenceWarning, match="time_limit"):
         early = Ridge(3.0, solver=solver, time_limit=1e-9).fit(X, y)
     some = Ridge(3.0, solver="cg", time_limit=1e-9)

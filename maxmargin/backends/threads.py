@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import cache, wraps
 from typing import Any, TypeVar
 
@@ -208,6 +210,30 @@ class StoppedError(Exception):
     """Someone wants the work to end; what was under way is not complete."""
 
 
+_stop_check: ContextVar[Callable[[], Any] | None] = ContextVar("stop check", default=None)
+
+
+@contextmanager
+def stopping(stopped: Callable[[], Any]) -> Iterator[None]:
+    """Let :func:`check_stop` raise once ``stopped`` is true, also in threads of :class:`Workers`.
+
+    It is for long computations that do not know the fit's time limit, such as those of
+    :class:`~maxmargin.backends.cpu.pairs.StringValues`.
+    """
+    token = _stop_check.set(stopped)
+    try:
+        yield
+    finally:
+        _stop_check.reset(token)
+
+
+def check_stop() -> None:
+    """Raise :class:`StoppedError` where the stop check around the caller is true."""
+    stopped = _stop_check.get()
+    if stopped is not None and stopped():
+        raise StoppedError
+
+
 class Workers:
     """So many threads; with one of them, the caller's own.
 
@@ -235,7 +261,7 @@ class Workers:
         if self.count == 1 or len(items) < 2 or _one_thread.works():
             return list(map(work, items))
         own = len(items) <= self.count  # then the caller takes one: a thread less to wake
-        futures = [_pool(self.count).submit(work, item) for item in items[own:]]
+        futures = [_pool(self.count).submit(copy_context().run, work, item) for item in items[own:]]
         try:
             results = [work(item) for item in items[:own]]
             _wait_for(futures)

@@ -6,6 +6,7 @@ coefficients come from.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import wraps
 from numbers import Integral, Real
@@ -18,7 +19,7 @@ from sklearn.utils.validation import _num_samples
 
 from maxmargin import memory
 from maxmargin.backends.device import DeviceError, Placement, place
-from maxmargin.backends.threads import Workers
+from maxmargin.backends.threads import StoppedError, Workers, stopping
 from maxmargin.backends.views import Views
 from maxmargin.estimators.base import SHARED_FROM, Estimator
 from maxmargin.estimators.expansion import KernelExpansion, expansion_of
@@ -111,7 +112,22 @@ class KernelEstimator(Estimator):
         return as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
 
     def _gram(self, X: Any, kernel: Kernel) -> Gram:
-        """Gram matrix of the training data; sets ``kernel_``, resolved, and ``device_``."""
+        """Return the Gram matrix of the training data; sets ``kernel_`` and ``device_``."""
+        started, limit = time.monotonic(), self.time_limit
+        try:
+            with stopping(lambda: limit is not None and time.monotonic() - started > limit):
+                gram = self._prepared_gram(X, kernel)
+        except StoppedError:
+            raise TimeoutError(
+                f"time_limit={limit:g} s was over before {kernel!r} had its values between all "
+                f"{_num_samples(X)} sequences, so there is no model: raise time_limit, take fewer "
+                "or shorter sequences, or compute the matrix once, for kernel='precomputed'."
+            ) from None
+        gram.seconds = time.monotonic() - started
+        return gram
+
+    def _prepared_gram(self, X: Any, kernel: Kernel) -> Gram:
+        """Resolve the kernel, choose the device, and prepare the matrix."""
         views, n = Views(X), _num_samples(X)
         kernel = kernel.resolve(views, vars(self).get("feature_names_in_"))
         self.device_ = self._placed(kernel, X, n)

@@ -128,10 +128,14 @@ class FeatureMap(
         check_is_fitted(self)
         X = self._validated_points(X, self.kernel_)
         features = self._mapped(X)
-        if not np.isfinite(features.sum()) and not np.isfinite(features).all():
+        if getattr(X, "dtype", None) == np.float32:
+            with np.errstate(over="ignore"):  # refused below
+                features = features.astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = features.sum()
+        if not np.isfinite(total) and not np.isfinite(features).all():
             raise ValueError(
-                "The features of these rows are infinite or nan: X is too large for the kernel. "
-                "Scale it, as with sklearn.preprocessing.StandardScaler."
+                f"The features of these rows are infinite or nan in {features.dtype}: X is too "
+                "large for the kernel. Scale it, as with sklearn.preprocessing.StandardScaler."
             )
-        single = getattr(X, "dtype", None) == np.float32
-        return features.astype(np.float32) if single else features
+        return features

@@ -74,6 +74,7 @@ class Gram(ABC):
     """
 
     on_device = False  # whether a GPU has the matrix
+    seconds = 0.0  # that its values took at the start; a fit's time limit counts them
 
     def __init__(self, kernel: Kernel, program: Program, n: int, memory: int) -> None:
         self.kernel, self.program, self.n, self.memory = kernel, program, n, memory
@@ -116,8 +117,8 @@ class Gram(ABC):
         """As :meth:`of`, for a resolved kernel; X are data or :class:`Views` of them.
 
         ``at_once`` lets a Python function compute the whole matrix of up to 2,000 points in one
-        call, and the workers, who are asked for there, that of functions of two strings, each value
-        once. Who must hear the clock meanwhile does without.
+        call, which no time limit can interrupt. With ``workers``, a function of two strings gets
+        its whole matrix here, too; :func:`~maxmargin.backends.threads.stopping` interrupts that.
         """
         from maxmargin.gram.host import HostGram  # a kind of this one
 

@@ -82,7 +82,7 @@ class HostGram(Gram):
         paired = points.n <= _PAIRED_ONCE and 16 * points.n**2 <= memory
         if at_once and program.calls_python and called:
             program, points = _evaluated(kernel, program, points)
-        elif at_once and workers and program.pairs_strings and paired:
+        elif workers and program.pairs_strings and paired:
             values, rounding = np.empty((points.n, points.n)), points.rounding(program)
             cpu.kernel_square(program, points, None, values, workers())
             program, points = _given(kernel, values)
@@ -123,8 +123,10 @@ class HostGram(Gram):
     def rows(self, rows: Any) -> np.ndarray:
         """Rows of the matrix, shape (q, n)."""
         rows = np.asarray(rows, dtype=np.int64)
-        out = np.empty((len(rows), self.n))
         known = self.store.slot[rows] >= 0
+        if not known.any():
+            return self._computed(rows)
+        out = np.empty((len(rows), self.n))
         out[known] = self.store.data[self.store.slot[rows[known]]]
         if not known.all():
             out[~known] = self._computed(rows[~known])

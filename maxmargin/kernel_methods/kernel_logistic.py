@@ -337,6 +337,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         advice = certificate.status.advice_for("risk").format(
             max_iter=self.max_iter, time_limit=self.time_limit or 0.0
         )
+        if not self.dual_coef_.any():
+            advice += " No step was completed: all rows have the same probabilities."
         warn(f"{advice} The relative gap is {certificate.relative_gap:.2g}. See certificate_.")
 
     # -- answers -------------------------------------------------------------------------------
@@ -405,6 +407,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             values = np.column_stack([np.zeros(len(values)), values])
         elif self.scheme_ is not None:
             return np.log(self.scheme_.probabilities(expit(values)))
+        values = values - values.max(axis=1, keepdims=True)  # large ones have no digits to spare
         return values - np.logaddexp.reduce(values, axis=1)[:, None]
 
     score = takes_tensors(ClassifierMixin.score)

@@ -120,8 +120,9 @@ class KernelRidge(RidgeMachine):
     Notes
     -----
     After Ctrl-C, a time limit or a callback that says stop, ``"cholesky"`` leaves the exact
-    solution for the rows that it has factorised, ``"cg"`` the best point so far; the certificate is
-    that of all rows, and says how far that is from the answer.
+    solution for the rows that it has factorised, ``"cg"`` the best point so far, and both that of
+    up to 256 rows where the first step is not done; the certificate is that of all rows, and says
+    how far that is from the answer.
 
     Examples
     --------

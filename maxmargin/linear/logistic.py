@@ -405,4 +405,5 @@ class LogisticRegression(RiskClassifier):
                 return np.log(self.predict_proba(X))
         if values.shape[1] == 1:
             values = np.column_stack([np.zeros(len(values)), values])
+        values = values - values.max(axis=1, keepdims=True)  # large ones have no digits to spare
         return values - np.logaddexp.reduce(values, axis=1)[:, None]

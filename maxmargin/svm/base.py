@@ -107,6 +107,7 @@ class KernelMachine(KernelEstimator):
         """
         monitor, workers = solver.monitor, self._workers()
         monitor.problems = len(problems)
+        monitor.started -= gram.seconds
         checkpoint = None
         if self.checkpoint is not None:
             if self.norm_bound is not None:

@@ -124,8 +124,9 @@ def _kernel(data: Data, fitted: Any, claims: Claims) -> None:
         top = np.abs(np.diag(K) * s).max(initial=0.0) * len(K) / alpha
         room = LONG_EPS * 100 * (1 + top) * (value(best) + size**2)
         _compare(part, value(a), value(best), _size(root * f), length, size, room, claims)
-        rounded = _size(difference / root)
-        claims.at_most("coefficients", rounded, part.coefficient_error, room / alpha + room)
+        claims.at_most(
+            "coefficients", _size(difference), part.coefficient_error, room / alpha + room
+        )
 
 
 def _linear(data: Data, fitted: Ridge, claims: Claims) -> None:

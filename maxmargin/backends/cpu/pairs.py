@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.backends.strings import StringFunction, Strings
+from maxmargin.backends.threads import check_stop
 
 _CALL_TIME = 1e7  # nanoseconds that one call should take
 
@@ -46,7 +47,11 @@ class StringValues:
     def diagonal(self) -> np.ndarray:
         step = max(int(_CALL_TIME / self.entry_time), 1)
         parts = [self.index[first : first + step] for first in range(0, self.n, step)]
-        return np.concatenate([self.function.diagonal(self.strings, part) for part in parts])
+        values = []
+        for part in parts:
+            check_stop()
+            values.append(self.function.diagonal(self.strings, part))
+        return np.concatenate(values)
 
     def panel(self, rows: np.ndarray) -> tuple[Strings, np.ndarray]:
         return self.strings, self.index[rows]
@@ -64,6 +69,7 @@ class StringValues:
         for first in range(0, len(rows), some_rows):
             part = rows[first : first + some_rows]
             for begin in range(0, len(columns), some):
+                check_stop()
                 chosen = columns[begin : begin + some]
                 block = values[: len(part), : len(chosen)]
                 self.function.values(left, part, self.strings, chosen, block)

@@ -63,6 +63,7 @@ def kernel_square(
         ((_, panels),) = _panels(chosen, order[part])
         span = (first, chosen.n)
         for start, stop, values in _values(program, chosen, order[part], panels, chosen, span):
+            workers.check()  # the first panel touches all memory of ``out``, which takes seconds
             out[part, start:stop] = values
             beyond = max(start, part.stop)  # of the panel's own square
             if beyond < stop:

@@ -143,6 +143,9 @@ class LogisticProblem:
             if np.abs(left).max() <= _LEVEL * np.abs(beta).sum():
                 break
             step = solved(likelihood.curvature(KA + b).total(), left)
+            if left @ step <= _EPS * abs(value):  # the loss would only show its rounding
+                b = b + step
+                break
             length = 1.0
             while (after := likelihood.loss(KA + b + length * step)) > value and length > _EPS:
                 length *= 0.5

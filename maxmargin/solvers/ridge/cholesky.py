@@ -31,7 +31,8 @@ _EXACT = 1e-10  # relative residual: so much a factor in float32 has to reach
 class Cholesky(Method[RidgeSystem, RidgeSolution]):
     """Cholesky's factorisation of the system's matrix; a step is a block of columns.
 
-    Stopped, it has the exact solution for the unknowns that it has come to.
+    Stopped, it has the exact solution for the unknowns that are factorised, or for a small subset
+    of them where the first block of columns is not done yet.
 
     Examples
     --------
@@ -130,9 +131,8 @@ class CholeskyRun(Run):
     def _corrected(self, seen: int) -> tuple[np.ndarray, np.ndarray]:
         """Solve for the rows that are done; returns b and its residual."""
         problem, factor = self.problem, self.factor
+        assert factor is not None
         b, residual = np.zeros_like(problem.right), problem.right
-        if factor is None or not seen:
-            return b, residual
         for _ in range(1 + _CORRECTIONS):
             after = b.copy()
             after[:seen] += factor.solve(residual[:seen])
@@ -145,7 +145,10 @@ class CholeskyRun(Run):
     def solution(self, status: Status) -> RidgeSolution:
         """Return the solution for the rows that are done, corrected from its residual."""
         problem, seen = self.problem, self._seen()
-        b, residual = self.answer or self._corrected(seen)
+        if not seen:
+            b, residual, seen = problem.subset_solution()
+        else:
+            b, residual = self.answer or self._corrected(seen)
         words = "cholesky" if status is Status.CONVERGED else f"cholesky, of {seen} rows"
         return RidgeSolution(problem, b, residual, max(self.n_iter, 1), status, words)
 

@@ -78,7 +78,7 @@ class SpectralRun(Run):
         self.problem, self.watch = problem, watch
         self.workers = Workers(watch.workers.count, watch.stopped)
         self.values, self.vectors = np.zeros(0), np.zeros((problem.n, 0))
-        self.below: float | None = None  # the next eigenvalue
+        self.beyond = np.zeros(0)  # eigenvalues, or Ritz values, after those that were asked for
         self.residual = np.inf
 
     @property
@@ -111,7 +111,7 @@ class SpectralRun(Run):
             self.described,
             status,
             self.watch.tol,
-            self.below,
+            self.beyond,
             self.complete,
         )
         return SpectralSolution(values, vectors, self.products.means, self.n_iter, judged)
@@ -133,7 +133,7 @@ class DenseEigenRun(SpectralRun):
         if count < n:
             some = (n - count - 1, n - 1)
             values, vectors = eigh(matrix, overwrite_a=True, subset_by_index=some)
-            self.below = float(values[0])
+            self.beyond = values[:1]
         else:
             driver = "evd" if n > 1 else "evr"  # SciPy 1.13 fails on one row with evd
             values, vectors = eigh(matrix, overwrite_a=True, driver=driver)
@@ -233,7 +233,7 @@ class BlockLanczosRun(SpectralRun):
         R = image @ self.best - vectors * some
         count = min(self.problem.count, len(some))
         self.theta, self.values, self.vectors = some, values[:count], vectors[:, :count]
-        self.below = float(values[count]) if len(values) > count else None
+        self.beyond = values[count:]
         self.residual = float(np.linalg.norm(R[:, :count])) / (float(np.abs(values).max()) or 1.0)
         return R
 

@@ -22,6 +22,7 @@ Eigenvalue Problem, 1998, chapters 4, 10 and 11.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -182,29 +183,33 @@ class SpectralProblem:
         solver: str,
         status: Status,
         tol: float,
-        below: float | None = None,
+        beyond: Sequence[float] | np.ndarray = (),
         complete: bool = False,
     ) -> SpectralCertificate:
         """Judge eigenvalues, largest first, and their vectors, by a product with the matrix.
 
-        ``below`` is the next eigenvalue, where it is known; ``complete`` says that the method has
-        looked at all of them.
+        ``beyond`` are the values after these, largest first. They are eigenvalues where the method
+        is ``complete``. Otherwise they are Ritz values, each a lower bound on the eigenvalue in its
+        place; so the trace and the squares leave the less for the next eigenvalue.
         """
         R = products @ vectors - vectors * values
         residuals = np.linalg.norm(R, axis=0)
         largest = float(np.abs(values).max(initial=0.0)) or 1.0
         residual = float(np.linalg.norm(R)) / largest
         trace = float(products.diagonal.sum())
-        missing = max(trace - float(values.sum()), 0.0)
+        beyond = np.asarray(beyond, dtype=np.float64)
+        others = np.maximum(beyond[1:], 0.0)
+        missing = max(trace - float(values.sum()) - float(others.sum()), 0.0)
         rounding = self.gram.rounding + min(self.n, _SUMMED) + self.n / _SUMMED + 4.0
         rounding *= _EPS * float(np.abs(self.gram.diagonal).sum()) / largest
         if products.K is not None:
             size = float(np.linalg.norm(products.K))
-            squares = max(size**2 - float(values @ values), 0.0)  # known to 2 size |E|
+            squares = size**2 - float(values @ values) - float(others @ others)
+            squares = max(squares, 0.0)  # known to 2 size |E|
             missing = min(missing, (squares + 2.0 * size * rounding * largest) ** 0.5)
         if complete:
-            missing = 0.0 if below is None else max(below, 0.0)
-        following = missing if below is None else min(missing, below)
+            missing = max(float(beyond[:1].sum()), 0.0)
+        following = missing
         missing += rounding * largest
         if residual <= tol:
             status = Status.CONVERGED.beside(rounding, tol)
