@@ -172,7 +172,7 @@ class BestRun(RiskRun[AnyRisk]):
 
     def is_best(self) -> bool:
         """Return whether the gap is the smallest so far, and remember the iterate if it is."""
-        best = self.best is None or self.certificate.relative_gap < self.best[2].relative_gap
+        best = self.best is None or self.certificate.gap < self.best[2].gap
         if best:
             self.best = self.theta, self.s, self.certificate
         return best
