@@ -44,7 +44,10 @@ def test_more_claims_are_true(family):
         ("ridge", 100695),  # an objective of terms that cancel
         ("ivanov", 107367),  # zero weights lose nothing
         ("ivanov", 100586),  # sparse coefficients
+        ("ivanov", 202419),  # a float64 sum of losses is rounded
+        ("ivanov", 203914),  # rows of weight zero have no part in the median
         ("linear", 109517),  # l1: no weight but zero
+        ("linear", 300313),  # l1: wide, a large C; coordinates took more than a minute
         ("linear", 106699),  # l1: rows of such lengths that a model cannot be solved in float64
     ],
 )

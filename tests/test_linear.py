@@ -546,6 +546,40 @@ def test_an_l1_penalty_by_every_road(y, l1_ratio, monkeypatch):
         assert np.abs(model.coef_[best.coef_ == 0]).max() < 1e-3
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e4])
+@pytest.mark.parametrize(
+    "machine",
+    [LinearSVC(penalty="l1", C=4e4, tol=1e-8), LogisticRegression(l1_ratio=1.0, C=1e4)],
+    ids=["hinge", "logistic"],
+)
+def test_interior_points_take_over_where_coordinates_crawl(machine, offset, monkeypatch):
+    """Separable classes, more columns than rows, a large C: the hinge took 3 s, or for ever."""
+    random = np.random.default_rng(0)
+    data, y = random.normal(size=(21, 184)) * 10.0 ** random.uniform(-2, 2, 184), np.arange(21) % 2
+    called, start = [], maxmargin.solvers.risk.l1_descent.L1InteriorPoints
+    monkeypatch.setattr(
+        maxmargin.solvers.risk.l1_descent,
+        "L1InteriorPoints",
+        lambda risk: (called.append(risk), start(risk))[1],
+    )
+    model = machine.set_params(max_iter=100).fit(data + offset, y)
+    assert called
+    assert model.certificate_.converged
+    assert np.count_nonzero(model.coef_) <= 22  # of as many rows, an extreme point
+
+
+@pytest.mark.parametrize("seed", [69, 297])
+def test_the_dual_by_rows_with_costs_over_twelve_orders_of_magnitude(seed):
+    """One ended at a gap of 1 with an intercept of 1e16, one took 28,000 turns for 18 passes."""
+    random = np.random.default_rng(seed)
+    data = random.normal(size=(3, random.integers(1, 5)))
+    y, weight = [0, 1, random.integers(2)], 10.0 ** random.uniform(-6, 6, 3)
+    for C in (1.0, 1e3):
+        machine = LinearSVC(loss="hinge", dual=True, C=C, random_state=0)
+        assert machine.fit(data, y, sample_weight=weight).certificate_.converged
+        assert machine.n_iter_ < 1000
+
+
 def test_logistic_regression_warns_where_scikit_learn_does():
     with pytest.warns(UserWarning, match="penalty=None will ignore the C") as caught:
         ignored = LogisticRegression(penalty=None, C=2.0).fit(X, TWO)

@@ -301,7 +301,8 @@ class RiskMachine(LinearMachine):
             return solution
         primal = select_primal(risk).method
         watch.monitor.fit.chosen.append(Choice(primal, "row by row would have taken too long"))
-        finished = primal.solve(risk, replace(watch, spent=solution.n_iter), start=solution)
+        # from zero: where costs differ by many orders of magnitude the intercept is far off
+        finished = primal.solve(risk, replace(watch, spent=solution.n_iter))
         return replace(finished, n_iter=solution.n_iter + finished.n_iter)
 
     def _choice(self, risk: Any) -> Choice:

@@ -228,12 +228,14 @@ class _State:
     def look(self) -> None:
         """Look at all rows: the duality gap and the objective; choose whom to visit.
 
-        At the first one the intercept is put where it is best for the weights as they are.
+        At the first one, and where no row has moved, the intercept is put where it is best for the
+        weights as they are.
         """
         risk, seen = self.risk, self.weights()
         f = self.cache.values(risk, seen)
         limits = self.target, self.curvature, self.low, self.high, self.threshold, self.entropy
-        if risk.design.constant and not self.balanced:
+        # where no row has anything to gain, sweeps would move the intercept alone, by small steps
+        if risk.design.constant and not (self.balanced and len(self.order)):
             self.balanced = True
             shift = _balance(f, self._intercept(), self.penalty, *limits)
             self.bias[0] += shift

@@ -31,19 +31,22 @@ from maxmargin.risk import Risk, SoftmaxRisk
 from maxmargin.risk.base import LossModel
 from maxmargin.risk.regularised import RowModel
 from maxmargin.solution import Status
+from maxmargin.solvers.risk.l1_interior import L1InteriorPoints, interior_refusal
 from maxmargin.solvers.risk.newton import NewtonRun
-from maxmargin.solvers.risk.newton_steps import EXACT, NewtonSteps, model_step
-from maxmargin.solvers.risk.run import RiskMethod
+from maxmargin.solvers.risk.newton_steps import EXACT, FACES, NewtonSteps, model_step
+from maxmargin.solvers.risk.run import BestRun, RiskMethod
 
 _STALE = 30  # steps in a row without a fall of the gap; of 200 fits that converged one had 11
 _FALLS = 0.9  # of the gap, between the best of both objectives, that is a fall
 BY_MATRIX, _FEW = 1500, 1000  # weights up to which the model's matrix is made, of all or of some
 _MOST = 0.5  # share of the weights from which all of them are taken
+_SWITCH = 10  # steps after which interior points take over where they can
+_FEW_FACES = 5  # of a model, where interior points are better at what is left
 _ROUGH = 1e-3  # of what a model has gained, by its last sweep, at first
 _COLUMN_SWEEPS = 20  # of a model that has no matrix
 
 
-class L1DescentRun(NewtonRun):
+class L1DescentRun(NewtonRun, BestRun):
     """Newton's method by coordinates at work; a step is a model of all losses."""
 
     def steps(self) -> Generator[None, None, None]:
@@ -53,8 +56,11 @@ class L1DescentRun(NewtonRun):
         losses, stale, least = self.risk.losses(), 0, np.inf
         lowest, proved = np.inf, -np.inf
         newton = _L1Steps(self.risk, self.theta, self.cache, stopped=self.watch.stopped)
-        self.newton = newton
+        self.newton, switch = newton, -1
+        if interior_refusal(self.risk) is None:
+            switch, newton.faces = _SWITCH, _FEW_FACES
         while not self.certificate.converged:
+            self.is_best()
             certificate = self.certificate
             fallen = lowest / max(certificate.primal, np.finfo(np.float64).tiny) - 1.0
             lowest, proved = min(lowest, certificate.primal), max(proved, certificate.dual)
@@ -63,12 +69,29 @@ class L1DescentRun(NewtonRun):
             if stale > _STALE:
                 self.status = Status.STALLED
                 return
+            if self.n_iter == switch:
+                yield from self._by_interior_points()
+                if self.certificate.converged:
+                    return
+                newton.theta = self.theta
             newton.exact = float(np.clip(_ROUGH * fallen, EXACT, _ROUGH))
             newton.f = self.cache.values(self.risk, newton.theta)  # the certificate's: no drift
             newton.take(losses)
             self.n_iter += 1
             self.stand(newton.theta)
             yield
+
+    def _by_interior_points(self) -> Generator[None, None, None]:
+        """Take steps of the interior-point method, and the best of all iterates."""
+        for theta, s in L1InteriorPoints(self.risk).iterates():
+            self.n_iter += 1
+            self.stand(theta, s)
+            self.is_best()
+            if self.certificate.converged:
+                return
+            yield
+        assert self.best is not None  # from the steps before
+        self.stand(*self.best)
 
 
 @dataclass(frozen=True)
@@ -103,7 +126,7 @@ class _L1Steps(NewtonSteps):
     The model is solved until a sweep gains no more than an ``exact`` part of what all have.
     """
 
-    exact = EXACT
+    exact, faces = EXACT, FACES
     columns: _Columns | None = None  # made when they are needed
     taken: tuple[np.ndarray, Design] | None = None
 
@@ -124,7 +147,7 @@ class _L1Steps(NewtonSteps):
         step, penalised = np.zeros(width), risk.penalised[chosen]
         matrix = self._matrix(model, chosen)
         step[chosen] = model_step(
-            matrix, gradient[chosen], theta[chosen], penalised, risk.penalty, self.exact
+            matrix, gradient[chosen], theta[chosen], penalised, risk.penalty, self.exact, self.faces
         )
         return step
 

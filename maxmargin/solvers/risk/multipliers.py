@@ -22,12 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.certificate import RiskCertificate
 from maxmargin.losses import Shape
-from maxmargin.risk import L2, LinearSolution, Losses, RegularisedRisk, SoftmaxRisk
+from maxmargin.risk import L2, Losses, RegularisedRisk, SoftmaxRisk
 from maxmargin.solution import Status
 from maxmargin.solvers.risk.newton_steps import NewtonSteps
-from maxmargin.solvers.risk.run import RiskRun
+from maxmargin.solvers.risk.run import BestRun
 from maxmargin.solvers.risk.span import SystemMethod
 
 _CENTRES, _STEPS = 1000, 10  # centres in all, and steps for each at most
@@ -39,12 +38,11 @@ _ZONE = 4.0  # spreads over which a kink is rounded at first
 _MET = 0.1  # of the targets' own spread: no less counts as one
 
 
-class MultipliersRun(RiskRun[RegularisedRisk]):
+class MultipliersRun(BestRun[RegularisedRisk]):
     """The method of multipliers at work; a step is one of Newton's."""
 
     envelope: Losses | None = None
     newton: NewtonSteps
-    best: tuple[np.ndarray, np.ndarray | None, RiskCertificate] | None = None
 
     def steps(self) -> Generator[None, None, None]:
         """Newton's steps on the smooth losses, then the next centre."""
@@ -72,7 +70,7 @@ class MultipliersRun(RiskRun[RegularisedRisk]):
                 yield
             s = self.envelope.slopes(newton.f)
             self.stand(newton.theta, s)
-            stale = 0 if self._nearer() else stale + 1
+            stale = 0 if self.is_best() else stale + 1
             if self.certificate.converged:
                 return
             if stale > _STALE:
@@ -84,24 +82,11 @@ class MultipliersRun(RiskRun[RegularisedRisk]):
                 width /= _FACTOR
         self.status = Status.STALLED
 
-    def _nearer(self) -> bool:
-        """Whether the gap is the smallest so far; then it is remembered."""
-        nearer = self.best is None or self.certificate.relative_gap < self.best[2].relative_gap
-        if nearer:
-            self.best = self.theta, self.s, self.certificate
-        return nearer
-
     def dual_points(self, f: np.ndarray) -> list[np.ndarray]:
         """Slopes of the smooth losses."""
         if self.envelope is None:
             return super().dual_points(f)
         return [self.envelope.slopes(self.newton.f)]
-
-    def solution(self, status: Status) -> LinearSolution:
-        """Return the best weights so far."""
-        if self.best is not None and not self._nearer():
-            self.stand(*self.best)
-        return super().solution(status)
 
 
 @dataclass(frozen=True)

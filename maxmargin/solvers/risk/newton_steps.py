@@ -34,7 +34,7 @@ _NOTHING = 1e-20  # promise, over the objective, of a step whose matrix is round
 _FEW, _SAME = 0.5, 1e-12  # share of curvatures that may differ from the last, and by how much
 _ENOUGH, _HALVINGS = 1e-4, 40  # share of its promise that a halved step keeps, and how often
 _ROUNDINGS = 8  # of the objective, by which it may seem to rise
-_FACES, _INNER = 100, 200  # of a model with an l1 penalty: faces, and sweeps for each
+FACES, _INNER = 100, 200  # of a model with an l1 penalty: faces, and sweeps for each
 _TURNS = 3  # faces after each other, before coordinates are looked at again
 _WORK = 50_000_000  # products of these sweeps at most: a compiled call must not take long
 EXACT = 1e-13  # of what a model has gained, by its last sweep, at best
@@ -257,12 +257,14 @@ def model_step(
     penalised: np.ndarray,
     penalty: Penalty,
     exact: float = EXACT,
+    faces: int = FACES,
 ) -> np.ndarray:
     """Step to the minimum of ``gradient . d + d' matrix d / 2`` plus the penalty on ``theta + d``.
 
     Weights that are not ``penalised``, the intercepts, are solved for first: what is left are
     columns about their means, which coordinates can go along however far from zero the data are.
-    The last sweep gains no more than an ``exact`` part of what all have.
+    The last sweep gains no more than an ``exact`` part of what all have, unless so many ``faces``
+    do not suffice.
 
     Examples
     --------
@@ -275,7 +277,7 @@ def model_step(
     floor = _FLOOR * np.diag(matrix) + 1e-300
     held, free = np.flatnonzero(penalised), np.flatnonzero(penalised == 0)
     if not len(free):
-        return _by_faces(matrix, gradient, theta, penalty, floor, exact)
+        return _by_faces(matrix, gradient, theta, penalty, floor, exact, faces)
     across, corner = matrix[np.ix_(free, held)], matrix[np.ix_(free, free)]
     inverse = np.linalg.pinv(corner, rcond=_SINGULAR, hermitian=True)
     shift = inverse @ across
@@ -287,6 +289,7 @@ def model_step(
         penalty,
         floor[held],
         exact,
+        faces,
     )
     step[free] = -inverse @ (gradient[free] + across @ step[held])
     return step
@@ -299,6 +302,7 @@ def _by_faces(
     penalty: Penalty,
     floor: np.ndarray,
     exact: float,
+    faces: int,
 ) -> np.ndarray:
     """Step to the minimum of the model: by coordinates, and along faces where these crawl.
 
@@ -310,7 +314,7 @@ def _by_faces(
         matrix.flat[:: len(matrix) + 1] += l2
     step, slope, total = np.zeros(len(theta)), gradient + l2 * theta, 0.0
     sweeps = max(min(_INNER, _WORK // max(len(theta) ** 2, 1)), 1)
-    for _ in range(_FACES):
+    for _ in range(faces):
         gained, last = _by_coordinates(matrix, slope, theta, step, l1, floor, sweeps, total, exact)
         total += gained
         if last <= exact * total:

@@ -178,6 +178,25 @@ class RiskRun(Run, Generic[AnyRisk]):
             yield
 
 
+class BestRun(RiskRun[AnyRisk]):
+    """A run whose gap may grow again: its answer is the iterate with the smallest one."""
+
+    best: tuple[np.ndarray, np.ndarray | None, RiskCertificate] | None = None
+
+    def is_best(self) -> bool:
+        """Return whether the gap is the smallest so far, and remember the iterate if it is."""
+        best = self.best is None or self.certificate.gap < self.best[2].gap
+        if best:
+            self.best = self.theta, self.s, self.certificate
+        return best
+
+    def solution(self, status: Status) -> LinearSolution:
+        """Return the best weights so far."""
+        if self.best is not None and not self.is_best():
+            self.stand(*self.best)
+        return super().solution(status)
+
+
 class RowByRow(Run):
     """A run of steps on single rows, in passes: ``n_iter`` counts these, ``n_steps`` the rows.
 
