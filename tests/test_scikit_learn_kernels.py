@@ -18,7 +18,15 @@ from sklearn.gaussian_process.kernels import (
 )
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from maxmargin import SVC, GaussianProcessRegressor, Gram, KernelRidge
+from maxmargin import (
+    SVC,
+    ExplicitFeatures,
+    GaussianProcessRegressor,
+    Gram,
+    KernelRidge,
+    Nystroem,
+    RandomFourier,
+)
 from maxmargin.kernels import (
     GappedKmer,
     Mismatch,
@@ -165,3 +173,17 @@ def test_other_estimators_take_kernel_objects(kernel):
     ridge = KernelRidge(kernel=kernel, alpha=0.1).set_params(kernel__length_scale=0.7).fit(X, Y)
     assert kernel.length_scale == 0.7
     assert ridge.score(X, Y) > 0.5
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        ExplicitFeatures(DotProduct(0.5) ** 2),
+        Nystroem(Matern(nu=0.8), n_components=30, random_state=0),
+        RandomFourier(RBF(0.5), n_components=20_000, random_state=0),
+    ],
+    ids=lambda features: type(features).__name__,
+)
+def test_feature_maps_take_kernel_objects(features):
+    mapped = features.fit_transform(X)
+    np.testing.assert_allclose(mapped @ mapped.T, features.kernel(X), atol=0.05)

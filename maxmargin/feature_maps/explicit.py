@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.gaussian_process.kernels import Kernel as ScikitLearnKernel
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _num_samples
 
@@ -23,6 +24,7 @@ class ExplicitFeatures(FeatureMap):
     Parameters
     ----------
     kernel : Kernel
+        Of this package or of scikit-learn.
     cut : int, optional
         Degree after which the series of a Gaussian or an exponential ends.
 
@@ -41,7 +43,7 @@ class ExplicitFeatures(FeatureMap):
     """
 
     _parameter_constraints: dict = {
-        "kernel": [Kernel],
+        "kernel": [Kernel, ScikitLearnKernel],
         "cut": [Interval(Integral, 0, None, closed="left"), None],
     }
     cache_size: Any = "auto"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context
+from sklearn.gaussian_process.kernels import Kernel as ScikitLearnKernel
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
@@ -32,8 +33,8 @@ class RandomFourier(FeatureMap):
     Parameters
     ----------
     kernel : Kernel or "rbf", default="rbf"
-        RBF, Laplacian, their products and powers, times a constant; others go to
-        :class:`Nystroem`.
+        RBF, Laplacian, their products and powers, times a constant, also as a kernel object of
+        scikit-learn's; others go to :class:`Nystroem`.
     gamma : float, {"scale", "auto"} or None, default=None
         Of ``"rbf"``; None is ``1 / n_features``.
     n_components : int, default=100
@@ -61,7 +62,7 @@ class RandomFourier(FeatureMap):
 
     _parameter_constraints: dict = {
         **FeatureMap._parameter_constraints,
-        "kernel": [StrOptions({"rbf"}), Kernel],
+        "kernel": [StrOptions({"rbf"}), Kernel, ScikitLearnKernel],
     }
     cache_size: Any = "auto"
 
