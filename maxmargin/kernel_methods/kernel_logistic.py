@@ -50,7 +50,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     ----------
     C : float, default=1.0
         Weight of the likelihood against the norm.
-    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+    kernel : Kernel, name or callable, default="rbf"
         A kernel object of :mod:`maxmargin.kernels`, a name, or a function of two collections of
         points. An indefinite one is refused.
     degree : int, default=3

@@ -121,7 +121,7 @@ class Perceptron(StudiedPerceptron, KernelPerceptron, LinearClassifier):
         among the ones after each pass and all that had a longer run of right answers than any
         before in their pass; or the mean over all rows looked at. The latter two are for data
         that cannot be separated.
-    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or None
+    kernel : Kernel, name, callable or None
         The kernel perceptron: the same in the kernel's feature space. By default, None, the data
         are taken as they are. It takes no penalty.
     cache_size : "auto" or float, default="auto"

@@ -30,9 +30,10 @@ class OneClassSVM(OutlierMixin, SingleMachine):
 
     Parameters
     ----------
-    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
-        two collections of points that returns the matrix of its values.
+    kernel : Kernel, name or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels` or of scikit-learn, ``"precomputed"``, a name of
+        ``pairwise_kernels``, or a function of two collections of points that returns the matrix of
+        its values.
     degree : int, default=3
     gamma : {"scale", "auto"} or float, default="scale"
     coef0 : float, default=0.0

@@ -33,9 +33,10 @@ class SVC(KernelClassifier):
     C : float, default=1.0
         Cost of slack. With ``numpy.inf`` no slack is allowed, and data that cannot be separated
         raise :class:`~maxmargin.InseparableError` with a witness.
-    kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
-        A kernel object of :mod:`maxmargin.kernels`, one of scikit-learn's names, or a function of
-        two collections of points that returns the matrix of its values.
+    kernel : Kernel, name or callable, default="rbf"
+        A kernel object of :mod:`maxmargin.kernels` or of scikit-learn, ``"precomputed"``, a name of
+        ``pairwise_kernels``, or a function of two collections of points that returns the matrix of
+        its values.
     degree : int, default=3
     gamma : {"scale", "auto"} or float, default="scale"
     coef0 : float, default=0.0

@@ -68,7 +68,7 @@ class KernelMatrixDisplay(Display):
 
         Parameters
         ----------
-        kernel : Kernel, {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable
+        kernel : Kernel, name or callable
         X : array-like of shape (n_samples, n_features)
             What the kernel takes; for ``"precomputed"`` the matrix itself.
         y : array-like of shape (n_samples,), optional
