@@ -8,15 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_blobs
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import BaggingClassifier as TheirClassifier
 from sklearn.ensemble import BaggingRegressor as TheirRegressor
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -724,3 +726,56 @@ def test_members_judge_missing_values_and_one_class():
     model = BaggingClassifier(n_estimators=3).fit(X, np.ones(150))
     np.testing.assert_array_equal(model.predict_proba(X), np.ones((150, 1)))
     assert (len(model), model.n_classes_, len(list(model)), len(model[:2])) == (3, 1, 3, 2)
+
+
+class Listening(ClassifierMixin, BaseEstimator):
+    """A classifier that keeps the metadata it is given."""
+
+    def __init__(self, weights=True):
+        self.weights = weights
+
+    def fit(self, X, y, mark=None, flag=None):
+        self.classes_, self.rows_, self.mark_, self.flag_ = np.unique(y), X[:, 0], mark, flag
+        return self
+
+    def predict(self, X, shift=0):
+        return self.classes_[(X[:, 0].astype(int) + shift) % 2]
+
+
+class WeightedListening(Listening):
+    """The same with weights."""
+
+    def fit(self, X, y, sample_weight=None, mark=None, flag=None):
+        return super().fit(X, y, mark, flag)
+
+
+@pytest.mark.parametrize("learner", [Listening, WeightedListening])
+@pytest.mark.parametrize("bagging", [BaggingClassifier, BaggingRegressor])
+def test_metadata_are_routed_to_members(bagging, learner):
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    model = bagging(learner(), 3, random_state=0)
+    with pytest.raises(ValueError, match="enable_metadata_routing"):
+        model.fit(X, y, mark=X[:, 0])
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(UnsetMetadataPassedError):
+            clone(model).fit(X, y, mark=X[:, 0])
+        asking = learner().set_fit_request(mark=True, flag=True).set_predict_request(shift=True)
+        model = bagging(asking, 3, random_state=0).fit(X, y, mark=X[:, 0] * 2, flag="a")
+        for member in model.estimators_:
+            np.testing.assert_array_equal(member.mark_, 2 * member.rows_)
+            assert member.flag_ == "a"
+        assert (model.predict(X, shift=1) != model.predict(X)).all()
+        model.set_fit_request(sample_weight=True)
+        search = GridSearchCV(model, {"n_estimators": [1, 2]}, cv=2, scoring=lambda m, X, y: 1.0)
+        search.fit(X, y, sample_weight=np.ones(40), mark=X[:, 0] * 2)
+        member = search.best_estimator_.estimators_[0]
+        np.testing.assert_array_equal(member.mark_, 2 * member.rows_)
+
+
+def test_members_that_share_a_fit_take_metadata_apart():
+    X, y = np.arange(40.0)[:, None], np.arange(40) % 2
+    with config_context(enable_metadata_routing=True):
+        together = BaggingClassifier(SVC(), 2, random_state=0).fit(X, y)
+        assert "Gram matrix" in together.sharing_
+        with pytest.raises(TypeError, match="mark"):
+            BaggingClassifier(SVC(), 2).fit(X, y, mark=X[:, 0])

@@ -27,11 +27,13 @@ from maxmargin import (
     SVC,
     SVR,
     InseparableError,
+    KernelLogisticRegression,
     LeastSquaresClassifier,
     LinearSVC,
     LinearSVR,
     LogisticRegression,
     MCEClassifier,
+    NuSVC,
     Perceptron,
     Trace,
 )
@@ -1280,9 +1282,27 @@ def test_a_path_is_separate_fits_in_fewer_passes(machine, y, random):
     assert sum(np.max(model.n_iter_) for model in path) < passes
 
 
+@pytest.mark.parametrize("machine", [SVC(gamma=0.1, tol=1e-8), KernelLogisticRegression(gamma=0.1)])
+def test_a_path_of_kernel_machines(machine):
+    Cs, weight = [10.0, 0.1, 1.0], np.linspace(0.5, 1.5, len(X))
+    path = C_path(machine, X, TWO, Cs, weight)
+    passes = 0
+    for model, C in zip(path, Cs, strict=True):
+        alone = clone(machine).set_params(C=C).fit(X, TWO, sample_weight=weight)
+        assert model.get_params() == alone.get_params()
+        assert model.certificate_.converged
+        np.testing.assert_allclose(
+            model.decision_function(X), alone.decision_function(X), atol=1e-3
+        )
+        passes += np.max(alone.n_iter_)
+    assert sum(np.max(model.n_iter_) for model in path) < passes
+    assert not hasattr(machine, "dual_coef_")
+
+
 def test_a_path_checks_what_it_gets():
-    with pytest.raises(TypeError, match="got SVC"):
-        C_path(SVC(), X, TWO, [1.0])
+    for refused in (NuSVC(), SVC, "svc"):
+        with pytest.raises(TypeError, match="has the parameters C and warm_start"):
+            C_path(refused, X, TWO, [1.0])
     with pytest.raises(ValueError, match="'C' parameter"):
         C_path(LinearSVC(), X, TWO, [1.0, -1.0])
     with pytest.raises(ValueError, match="Give C or lam"):

@@ -449,14 +449,15 @@ def C_path(
 ) -> list[Any]:
     """Fit a machine for every C of a list, in less time than each on its own.
 
-    The data are checked once. From the lowest C to the highest, each fit begins where the one
-    before has ended; the answers are those of fits of their own, to ``tol``. The norms of ``coef_``
-    over ``lam_`` are the curve of all bounds on the norm (``norm_bound``) that have these answers.
+    From the lowest C to the highest, each fit begins where the one before has ended; the answers
+    are those of fits of their own, to ``tol``. A linear machine checks its data once, and the norms
+    of ``coef_`` over ``lam_`` are the curve of all bounds on the norm (``norm_bound``) that have
+    these answers.
 
     Parameters
     ----------
-    machine : LinearSVC, LinearSVR or LogisticRegression
-        Stays as it is.
+    machine : LinearSVC, LinearSVR, LogisticRegression, SVC, SVR, NuSVR or KernelLogisticRegression
+        With its parameters; it stays as it is. Others that have C and ``warm_start`` do as well.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     Cs : iterable of float
@@ -478,15 +479,18 @@ def C_path(
     >>> [(model.C, round(model.score(X, y), 2)) for model in machines]
     [(1.0, 0.97), (0.01, 0.87)]
     """
-    if not isinstance(machine, RiskMachine):
+    is_estimator = hasattr(machine, "get_params") and not isinstance(machine, type)
+    if not is_estimator or not {"C", "warm_start"} <= set(machine.get_params(deep=False)):
         raise TypeError(
-            "C_path goes along the costs of LinearSVC, LinearSVR and LogisticRegression; got "
-            f"{type(machine).__name__}. For kernel machines, maxmargin.selection searches C."
+            "C_path needs an estimator that has the parameters C and warm_start, such as "
+            f"LinearSVC(), SVC() or KernelLogisticRegression(), got {machine!r}."
         )
     costs = np.array([float(C) for C in Cs])
     if np.isinf(costs).any():
         raise ValueError("A path goes along finite costs: C=inf has no penalty to weigh against.")
     at: Any = clone(machine).set_params(warm_start=True)
+    if not isinstance(machine, RiskMachine):
+        return _path_of_fits(at, X, y, costs, sample_weight, machine.warm_start)
     for C in (costs.min(initial=1.0), costs.max(initial=1.0)):  # between the two, all are allowed
         at.set_params(C=float(C))._validate_params()
     at.C = 1.0
@@ -504,4 +508,18 @@ def C_path(
         fitted.warm_start = machine.warm_start
         if hasattr(fitted, "_answers"):
             fitted._answers = [kept(answer, machine.warm_start) for answer in fitted._answers]
+    return [found[k] for k in range(len(costs))]
+
+
+def _path_of_fits(
+    at: Any, X: Any, y: Any, costs: np.ndarray, sample_weight: Any, warm_start: bool
+) -> list[Any]:
+    """Fit an estimator that starts warm for each C, from the lowest to the highest."""
+    found: dict[int, Any] = {}
+    for k in np.argsort(costs, kind="stable").tolist():
+        at = copy.copy(at).set_params(C=float(costs[k]))
+        at.fit(X, y, sample_weight=sample_weight)
+        found[k] = at
+    for fitted in found.values():
+        fitted.set_params(warm_start=warm_start)
     return [found[k] for k in range(len(costs))]

@@ -11,7 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import check_consistent_length
+from sklearn.utils._metadata_requests import _raise_for_params, _routing_enabled
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from maxmargin.backends.threads import Workers, thread_count
@@ -77,9 +79,36 @@ class Bagging(HasMembers, MetaEstimatorMixin, Estimator):
     def _learner(self) -> Any:
         return self._default() if self.estimator is None else self.estimator
 
+    # -- metadata routing ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _asks(self) -> dict[str, str]:
+        """Methods of the ensemble, and which of the members' each of them calls."""
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what the ensemble takes itself (``sample_weight``), and what members may ask for.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        mapping = MethodMapping()
+        for caller, callee in {"fit": "fit", **self._asks()}.items():
+            mapping.add(caller=caller, callee=callee)
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self._learner(), method_mapping=mapping)
+
+    def _routed(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the metadata of a call that go on to the members."""
+        _raise_for_params(params, self, method)
+        if not params or not _routing_enabled():
+            return {}
+        callee = {"fit": "fit", **self._asks()}[method]
+        return process_routing(self, method, **params).estimator[callee]
+
     # -- fitting -------------------------------------------------------------------------------
 
-    def _fit_members(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _fit_members(self, X: Any, y: Any, sample_weight: Any, metadata: dict[str, Any]) -> None:
         """Fit the members that are missing, or as many of them as there is time for."""
         weight = None if sample_weight is None else self._validated_weight(sample_weight, X)
         self._warn_of_weights(weight)
@@ -88,7 +117,7 @@ class Bagging(HasMembers, MetaEstimatorMixin, Estimator):
         seeds = self._missing_seeds(_num_samples(X), weight)
         if len(seeds):
             how = self.estimator_, X, y, self._replicates, self._threads()
-            self._fit_seeds(lambda: Members(*how), seeds)
+            self._fit_seeds(lambda: Members(*how, metadata=metadata), seeds)
         if self.oob_score:
             self._keep_out_of_bag(*self._asked_out_of_bag(X), y)
 
@@ -237,7 +266,9 @@ class Bagging(HasMembers, MetaEstimatorMixin, Estimator):
 
     # -- answers -------------------------------------------------------------------------------
 
-    def _answers(self, X: Any, method: str, out_of_bag: bool = False) -> Any:
+    def _answers(
+        self, X: Any, method: str, out_of_bag: bool = False, metadata: dict[str, Any] | None = None
+    ) -> Any:
         """Yield each member with its answers at the rows of X and which rows these are.
 
         ``out_of_bag``: at the training rows that it was not fitted to.
@@ -248,7 +279,8 @@ class Bagging(HasMembers, MetaEstimatorMixin, Estimator):
             if out_of_bag:
                 counts = [self._replicates.counts(int(seed)) for seed in self._seeds[part]]
                 rows = [np.flatnonzero(own == 0) for own in counts]
-            answers = asked(machines, method, X, self._columns(part), self._threads(), rows)
+            columns, threads = self._columns(part), self._threads()
+            answers = asked(machines, method, X, columns, threads, rows, metadata)
             where: Any = [slice(None)] * len(machines) if rows is None else rows
             yield from zip(machines, answers, where, strict=True)
 

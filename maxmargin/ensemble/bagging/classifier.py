@@ -175,7 +175,7 @@ class BaggingClassifier(ClassifierMixin, Bagging):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @observed
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaggingClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Fit the members to replicates of the data.
 
         Parameters
@@ -186,15 +186,18 @@ class BaggingClassifier(ClassifierMixin, Bagging):
             Class labels of any type.
         sample_weight : array-like of shape (n_samples,), optional
             Rows are drawn in proportion to it; one of weight zero is never drawn.
+        **fit_params : dict
+            For the members, by metadata routing (``sklearn.set_config``).
 
         Returns
         -------
         self : object
         """
+        metadata = self._routed("fit", fit_params)
         X, y = self._checked(X, y)
         classes, index = read_labels(y, at_least=1)
         self._keep_classes(classes)
-        self._fit_members(X, self.classes_[index], sample_weight)
+        self._fit_members(X, self.classes_[index], sample_weight, metadata)
         return self
 
     def _keep_classes(self, classes: np.ndarray) -> None:
@@ -221,11 +224,18 @@ class BaggingClassifier(ClassifierMixin, Bagging):
         voted = self.classes_[np.argmax(shares[known], axis=1)]
         self.oob_score_ = score_out_of_bag(self.oob_score, accuracy_score, y[known], voted)
 
-    def _shares(self, X: Any, out_of_bag: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def _asks(self) -> dict[str, str]:
+        callee = "predict_proba" if self.voting == "soft" else "predict"
+        asks = dict.fromkeys(("predict", "predict_proba", "predict_log_proba"), callee)
+        return {**asks, "decision_function": "decision_function"}
+
+    def _shares(
+        self, X: Any, out_of_bag: bool = False, metadata: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Shares of votes or mean probabilities, (n, n_classes), and of how many members."""
         n, soft = _num_samples(X), self.voting == "soft"
         sums, asked = np.zeros((n, len(self.classes_))), np.zeros(n, dtype=np.int64)
-        answers = self._answers(X, "predict_proba" if soft else "predict", out_of_bag)
+        answers = self._answers(X, "predict_proba" if soft else "predict", out_of_bag, metadata)
         for machine, answer, rows in answers:
             where = np.arange(n)[rows]
             asked[where] += 1
@@ -239,29 +249,40 @@ class BaggingClassifier(ClassifierMixin, Bagging):
 
     @available_if(_can_vote)
     @takes_collections
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row of X that has most votes, shape (n_samples,)."""
-        shares = self.predict_proba(X)
+    def predict(self, X: Any, **params: Any) -> np.ndarray:
+        """Return the class of each row of X that has most votes, shape (n_samples,).
+
+        ``params`` go to the members by metadata routing.
+        """
+        shares = self._checked_shares(X, "predict", params)
         return self.classes_[np.argmax(shares, axis=1)]
 
     @available_if(_can_vote)
     @takes_collections
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Return shares of votes or mean probabilities, (n_samples, n_classes), by ``voting``."""
+    def predict_proba(self, X: Any, **params: Any) -> np.ndarray:
+        """Return shares of votes or mean probabilities, (n_samples, n_classes), by ``voting``.
+
+        ``params`` go to the members by metadata routing.
+        """
+        return self._checked_shares(X, "predict_proba", params)
+
+    def _checked_shares(self, X: Any, method: str, params: dict[str, Any]) -> np.ndarray:
         check_is_fitted(self)
-        return self._shares(self._checked(X))[0]
+        return self._shares(self._checked(X), metadata=self._routed(method, params))[0]
 
     @available_if(_can_vote)
     @takes_collections
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, **params: Any) -> np.ndarray:
         """Return the logarithm of :meth:`predict_proba`; minus infinity where no member votes."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self._checked_shares(X, "predict_log_proba", params))
 
     @available_if(_has_values)
     @takes_collections
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, **params: Any) -> np.ndarray:
         """Return the mean of the members' values, (n_samples,) or (n_samples, n_classes).
+
+        ``params`` go to the members by metadata routing.
 
         It need not agree with the votes. Members that have not seen every class have no values for
         it, and are refused.
@@ -273,7 +294,8 @@ class BaggingClassifier(ClassifierMixin, Bagging):
                 f"Member {short[0]} has not seen every class, so that its values cannot be "
                 "averaged with the others': use predict or predict_proba, which count votes."
             )
-        answers = self._answers(self._checked(X), "decision_function")
+        metadata = self._routed("decision_function", params)
+        answers = self._answers(self._checked(X), "decision_function", metadata=metadata)
         total: Any = 0.0
         for _, answer, _ in answers:
             total = total + answer

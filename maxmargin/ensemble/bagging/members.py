@@ -23,6 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.dummy import DummyClassifier
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
 
 from maxmargin.backends.threads import StoppedError, Workers, on_one_blas_thread
 from maxmargin.ensemble.bagging.replicates import Replicates
@@ -44,6 +45,9 @@ class Members:
         Threads that share the members. With one of them a member may have threads of its own.
     share : bool
         Whether to fit several replicates over what they have in common, where the estimator can.
+    metadata : dict, optional
+        Arguments of the estimator's ``fit`` by metadata routing; arrays with an entry for each row
+        are taken apart as the rows are.
 
     Attributes
     ----------
@@ -63,8 +67,9 @@ class Members:
         replicates: Replicates,
         workers: Workers,
         share: bool = True,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
-        self.estimator, self.X, self.y = estimator, X, y
+        self.estimator, self.X, self.y, self.metadata = estimator, X, y, metadata or {}
         self.replicates, self.workers = replicates, workers
         tags = tags_of(estimator)
         self.pairwise = bool(tags.input_tags.pairwise)
@@ -79,7 +84,7 @@ class Members:
                 "A precomputed kernel has rows and no features to draw from: use max_features=1.0 "
                 "and bootstrap_features=False."
             )
-        if share and self.whole and shares_fits(estimator):
+        if share and self.whole and not self.metadata and shares_fits(estimator):
             self.common = estimator._replicate_fits(X, y)
         if self.common is not None:
             self.sharing, self.why = "shared", self.common.why
@@ -178,14 +183,16 @@ class Members:
         if self._has_one_class(self.replicates.counts(seed)):
             return self._constant(rows, columns)
         if self.pairwise:  # rows of weight zero stay, as columns that others' values are for
-            machine.fit(self.X, self.y, sample_weight=self._as_weight(rows))
+            machine.fit(self.X, self.y, sample_weight=self._as_weight(rows), **self.metadata)
         elif self.weighs:
             counts = self._as_weight(rows)
             rows = np.flatnonzero(counts)
             own = taken(self.X, rows, columns)
-            machine.fit(own, _safe_indexing(self.y, rows), sample_weight=counts[rows])
+            more = _check_method_params(self.X, self.metadata, rows)
+            machine.fit(own, _safe_indexing(self.y, rows), sample_weight=counts[rows], **more)
         else:
-            machine.fit(taken(self.X, rows, columns), _safe_indexing(self.y, rows))
+            more = _check_method_params(self.X, self.metadata, rows)
+            machine.fit(taken(self.X, rows, columns), _safe_indexing(self.y, rows), **more)
         return machine  # fit may return anything, as in scikit-learn
 
     def _as_weight(self, rows: np.ndarray) -> np.ndarray:
@@ -238,6 +245,7 @@ def asked(
     columns: Sequence[np.ndarray | None],
     workers: Workers,
     rows: Sequence[np.ndarray] | None = None,
+    metadata: dict[str, Any] | None = None,
 ) -> list[np.ndarray]:
     """Answers of each machine's method at the rows of X, or at rows of its own.
 
@@ -246,7 +254,8 @@ def asked(
     """
     able = (getattr(machine, "_answers_of_all", None) for machine in machines)
     shared = next((one for one in able if one is not None), None)
-    if shared is not None and len(machines) > 1 and all(own is None for own in columns):
+    apart = len(machines) == 1 or metadata
+    if shared is not None and not apart and all(own is None for own in columns):
         answers = shared(machines, method, X, workers)
         if answers is not None:
             return (
@@ -257,7 +266,7 @@ def asked(
         own = None if rows is None else rows[k]
         if own is not None and not len(own):
             return np.empty((0,))
-        return getattr(machines[k], method)(taken(X, own, columns[k]))
+        return getattr(machines[k], method)(taken(X, own, columns[k]), **(metadata or {}))
 
     if workers.count == 1:
         return [ask(k) for k in range(len(machines))]

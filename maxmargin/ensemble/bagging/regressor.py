@@ -150,7 +150,7 @@ class BaggingRegressor(RegressorMixin, Bagging):
 
     @_fit_context(prefer_skip_nested_validation=False)
     @observed
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BaggingRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Any:
         """Fit the members to replicates of the data.
 
         Parameters
@@ -161,14 +161,17 @@ class BaggingRegressor(RegressorMixin, Bagging):
             Targets.
         sample_weight : array-like of shape (n_samples,), optional
             Rows are drawn in proportion to it; one of weight zero is never drawn.
+        **fit_params : dict
+            For the members, by metadata routing (``sklearn.set_config``).
 
         Returns
         -------
         self : object
         """
+        metadata = self._routed("fit", fit_params)
         X, y = self._checked(X, y, multi_output=True, y_numeric=True)
         y = np.asarray(y)
-        self._fit_members(X, y if is_table(y) else column(y), sample_weight)
+        self._fit_members(X, y if is_table(y) else column(y), sample_weight, metadata)
         return self
 
     def _asked_out_of_bag(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -181,12 +184,17 @@ class BaggingRegressor(RegressorMixin, Bagging):
         known = self.oob_count_ > 0
         self.oob_score_ = score_out_of_bag(self.oob_score, r2_score, y[known], mean[known])
 
-    def _mean(self, X: Any, out_of_bag: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def _asks(self) -> dict[str, str]:
+        return {"predict": "predict"}
+
+    def _mean(
+        self, X: Any, out_of_bag: bool = False, metadata: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Mean predictions, and of how many members."""
         n = _num_samples(X)
         sums, asked = np.zeros((n, 1)), np.zeros(n, dtype=np.int64)
         flat = True
-        for _, answer, rows in self._answers(X, "predict", out_of_bag):
+        for _, answer, rows in self._answers(X, "predict", out_of_bag, metadata):
             if not len(answer):  # it has seen every row
                 continue
             if answer.ndim == 2 and answer.shape[1] > sums.shape[1]:
@@ -197,7 +205,10 @@ class BaggingRegressor(RegressorMixin, Bagging):
             mean = sums / asked[:, None]
         return (mean[:, 0] if flat else mean), asked
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the mean prediction at the rows of X, (n_samples,) or (n_samples, n_outputs)."""
+    def predict(self, X: Any, **params: Any) -> np.ndarray:
+        """Return the mean prediction at the rows of X, (n_samples,) or (n_samples, n_outputs).
+
+        ``params`` go to the members by metadata routing.
+        """
         check_is_fitted(self)
-        return self._mean(self._checked(X))[0]
+        return self._mean(self._checked(X), metadata=self._routed("predict", params))[0]
