@@ -179,6 +179,10 @@ _ADVICE = {
         "float64 has no more digits for this system: alpha is small beside the kernel's values. "
         "Raise alpha, scale the data, or raise tol={tol:g}."
     ),
+    (Status.NO_IMPROVEMENT, "likelihood"): (
+        "No step raises the likelihood by more than its rounding, and a Newton step promises next "
+        "to nothing."
+    ),
     (Status.MAX_ITER, "likelihood"): (
         "The likelihood is not maximised after max_iter={max_iter} steps. Raise max_iter, or raise "
         "tol={tol:g}."

@@ -584,3 +584,22 @@ def test_scikit_learn_callbacks_are_called(machine, slow):
     assert counting.calls.count("begin report") == counting.calls.count("end report") > 0
     with pytest.warns(ConvergenceWarning, match="callback"):
         slow.set_callbacks(Counting(stop=True)).fit(X, y)
+
+
+def test_a_fit_without_memory_names_cache_size(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+
+    def empty(*args, **options):
+        raise MemoryError("Unable to allocate 549. MiB")
+
+    monkeypatch.setattr("maxmargin.gram.host.HostGram.prepare", empty)
+    with pytest.raises(MemoryError, match=r"549. MiB. The fit of SVC .* lower cache_size"):
+        SVC(cache_size=20).fit(X, y)
+
+
+def test_qp_keeps_cache_size():
+    """It took 1,650 MB at cache_size=20."""
+    X, y = np.random.default_rng(0).normal(size=(700, 2)), np.arange(700) % 2
+    with pytest.raises(ValueError, match=r"takes 29.9 MB, and cache_size allows 20 MB: raise"):
+        SVC(solver="qp", cache_size=20).fit(X, y)
+    assert SVC(solver="qp", cache_size=20).fit(X[:100], y[:100]).certificate_.converged

@@ -1,5 +1,7 @@
 """scikit-learn's kernel objects, names and functions, wherever a kernel is taken."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -187,3 +189,21 @@ def test_other_estimators_take_kernel_objects(kernel):
 def test_feature_maps_take_kernel_objects(features):
     mapped = features.fit_transform(X)
     np.testing.assert_allclose(mapped @ mapped.T, features.kernel(X), atol=0.05)
+
+
+def test_rows_without_noise_are_no_reason_to_warn():
+    """The gradient of a covariance with a condition of 1e12 has no digits at tol=1e-6."""
+    x = np.linspace(0, 6, 30)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = GaussianProcessRegressor().fit(x, np.sin(x[:, 0]))
+    certificate = model.certificate_
+    assert certificate.status == "no_improvement"
+    assert model.fit_status_ == 0
+    assert 0 <= certificate.left < 5e-5
+    assert "standard errors from the top" in str(certificate)
+    theirs = Theirs(ConstantKernel() * RBF()).fit(x, np.sin(x[:, 0]))
+    assert model.log_marginal_likelihood_value_ > theirs.log_marginal_likelihood_value_ - 1e-3
+    twice, t = np.repeat(x[:10], 3, axis=0), np.sin(3 * np.arange(30.0))  # and other targets
+    with pytest.warns(ConvergenceWarning, match="No step raises the likelihood"):
+        assert GaussianProcessRegressor().fit(twice, t).fit_status_ == 1

@@ -50,10 +50,24 @@ def observed(fit: Any) -> Any:
                 for name in set(vars(machine)) - before:
                     delattr(machine, name)
                 raise
+            except MemoryError as error:
+                raise _with_advice(machine, error) from error
             machine.fit_time_ = perf_counter() - began
         return machine
 
     return observed_fit
+
+
+def _with_advice(machine: Any, error: MemoryError) -> MemoryError:
+    """Return the error of a fit that ran out of memory, with what to do."""
+    given = machine.get_params(deep=False)
+    if "cache_size" not in given or "cache_size" in str(error):
+        return error
+    return MemoryError(
+        f"{error or 'Out of memory'}. The fit of {type(machine).__name__} needs more memory than "
+        f"there is, with cache_size={given['cache_size']!r} (MB for kernel values; 'auto' is a "
+        "quarter of what is free): lower cache_size, fit fewer rows, or free memory."
+    )
 
 
 def _fitted(machine: Any) -> dict[str, Any]:

@@ -147,7 +147,8 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
     certificate_ : LikelihoodCertificate
         Gradient, residual, parameters at their bounds, and how the search went.
     fit_status_ : int
-        0 if the likelihood is maximised to ``tol``, 1 otherwise (with a warning).
+        0 if the likelihood is maximised to ``tol``, or so far that only rounding is left (status
+        ``no_improvement``), 1 otherwise (with a warning).
     n_iter_ : int
         Steps of the ascent that was best.
     X_train_, y_train_
@@ -417,7 +418,9 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
         size = float(np.linalg.norm(problem.target)) or 1.0
         wide = (bounds[:, 0] < bounds[:, 1]) & (self.optimizer is not None)  # others are fixed
         held = np.isclose(final.theta[:, None], bounds, rtol=0.0, atol=1e-3).any(axis=1) & wide
-        best = found.best
+        best, status = found.best, found.best.status
+        if status is Status.STALLED and 0.0 <= best.left <= _IMMATERIAL:
+            status = Status.NO_IMPROVEMENT
         self.certificate_ = LikelihoodCertificate(
             objective=final.value,
             gradient_norm=best.violation,
@@ -425,16 +428,17 @@ class GaussianProcessRegressor(RegressorMixin, KernelEstimator):
             residual=float(np.linalg.norm(problem.target - product)) / size,
             at_bounds=tuple(np.array(problem.names, dtype=object)[held]),
             free=int(wide.sum()),
-            status=best.status,
+            left=best.left,
+            status=status,
             tol=self.tol,
         )
-        self.fit_status_ = int(not self.certificate_.converged)
+        self.fit_status_ = int(not status.finished)
         self.n_iter_ = max(best.n_iter, 1)
 
     def _warn(self, problem: MarginalLikelihood, bounds: np.ndarray) -> None:
         """Warn where the search has not come to its end, or against a bound."""
         certificate = self.certificate_
-        if not certificate.converged:
+        if not certificate.status.finished:
             advice = certificate.status.advice_for("likelihood").format(
                 max_iter=self.max_iter, time_limit=self.time_limit or 0.0, tol=self.tol
             )
@@ -563,6 +567,7 @@ def _squeezed(values: np.ndarray) -> np.ndarray:
     return values[..., 0] if values.shape[-1] == 1 else values
 
 
+_IMMATERIAL = 5e-5  # of log p: parameters are within a hundredth of their standard errors
 _SOLVERS = {
     "average_information": "average information",
     "fmin_l_bfgs_b": "L-BFGS-B",

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from maxmargin import memory
 from maxmargin.certificate import Certificate
 from maxmargin.duals import DualProblem
 from maxmargin.estimators import readings
@@ -28,7 +29,7 @@ from maxmargin.gram import Definiteness, Gram
 from maxmargin.kernels import Linear
 from maxmargin.progress import Monitor, ProblemMonitor
 from maxmargin.solution import Status
-from maxmargin.solvers import SMO, Auto, DualMethod, solve_certified
+from maxmargin.solvers import SMO, Auto, DualMethod, QuadraticProgramme, solve_certified
 from maxmargin.solvers.select import DUAL_METHODS, in_words
 from maxmargin.svm import approximation, primal_start
 from maxmargin.svm.norm_bound import within
@@ -86,6 +87,8 @@ class KernelMachine(KernelEstimator):
         if isinstance(method, str):
             named = DUAL_METHODS.get(method)  # None for "auto"
             method = SMO(shrinking) if named is SMO else named and named()
+            if named is QuadraticProgramme and not isinstance(self.cache_size, str):
+                method = QuadraticProgramme(memory.budget(self.cache_size))
         return Auto(self.max_iter, shrinking, monitor, method)
 
     @property

@@ -150,8 +150,16 @@ def _library() -> Any:
     return clarabel
 
 
-def _refusal(what: str, size: int, needed: float, instead: str) -> str | None:
-    """Say why a programme is too large for the library, or nothing."""
+def _refusal(
+    what: str, size: int, needed: float, instead: str, allowed: int | None = None
+) -> str | None:
+    """Return why a programme is too large for the library or for the allowed bytes, or None."""
+    if allowed is not None and needed > allowed:
+        return (
+            f"solver='qp' factorises a matrix with a row for each of {size:,} {what}, which takes "
+            f"{memory.megabytes(needed)}, and cache_size allows {memory.megabytes(allowed)}: raise "
+            f"cache_size, leave it at 'auto', or use {instead}."
+        )
     free = _SHARE * memory.available()
     if size <= _LARGEST and needed <= free:
         return None
@@ -208,6 +216,12 @@ class QuadraticProgramme(DualMethod):
 
     Needs ``pip install 'maxmargin[qp]'``.
 
+    Parameters
+    ----------
+    memory : int, optional
+        Bytes that it may take; by default half of what is free. ``solver="qp"`` of a kernel machine
+        passes on a ``cache_size`` that is a number.
+
     Examples
     --------
     >>> import numpy as np
@@ -220,11 +234,13 @@ class QuadraticProgramme(DualMethod):
     array([-0.5,  0.5])
     """
 
+    memory: int | None = None
+
     def accepts(self, problem: DualProblem) -> str | None:
         """Take what memory has room for."""
         size = len(problem)
         instead = "solver='auto' or 'smo', which need some rows of it at a time"
-        return _refusal("dual variables", size, _DENSE * size**2, instead)
+        return _refusal("dual variables", size, _DENSE * size**2, instead, self.memory)
 
     def begin(
         self, problem: DualProblem, watch: Watch, pace: Pace | None = None

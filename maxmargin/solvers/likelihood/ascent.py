@@ -39,7 +39,10 @@ _RESOLVED = 1e-13  # of -log p: what is less is rounding
 
 @dataclass(frozen=True)
 class Ascent:
-    """Where an ascent has ended: -log p, its projected gradient over the targets, and why."""
+    """Where an ascent has ended: -log p, its projected gradient over the targets, and why.
+
+    ``left`` is how much a Newton step promises to lower -log p; nan where that is not known.
+    """
 
     theta: np.ndarray
     value: float
@@ -47,6 +50,7 @@ class Ascent:
     n_iter: int
     n_values: int
     status: Status
+    left: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,13 @@ class LikelihoodRun(Run):
         if status is Status.MAX_ITER and not self.n_values:
             with suppress(StoppedError):
                 self._move_to(self.theta)
-        return Ascent(self.theta, self.value, self.violation, self.n_iter, self.n_values, status)
+        left = self._left() if np.isfinite(self.value) else np.nan
+        counts = self.n_iter, self.n_values
+        return Ascent(self.theta, self.value, self.violation, *counts, status, left)
+
+    def _left(self) -> float:
+        """Return how much a Newton step promises to lower -log p, where one is known."""
+        return np.nan
 
     def evaluated(self, theta: np.ndarray) -> Evaluation | None:
         """Evaluate the likelihood; None where it is not defined."""
@@ -245,6 +255,10 @@ class AverageInformationRun(LikelihoodRun):
                 return trial, damping, gain / promised if promised > 0 else 0.5
             damping = max(damping * _WORSE, _DAMPED)
         return None, damping, 0.0
+
+    def _left(self) -> float:
+        step = np.clip(self.theta + self._step(_DAMPED), self.low, self.high) - self.theta
+        return -0.5 * float(self.gradient @ step)
 
     def _step(self, damping: float) -> np.ndarray:
         free = self._free()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from maxmargin.certificate import GradientCertificate
+from maxmargin.solution import Status
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -25,6 +28,10 @@ class LikelihoodCertificate(GradientCertificate):
         Parameters that ended at a bound.
     free : int
         Parameters that the likelihood was maximised over.
+    left : float
+        How much a Newton step promises to raise the logarithm of the likelihood: half the square of
+        the distance from the top in standard errors of the parameters. nan where it is not known,
+        as after L-BFGS-B.
 
     Examples
     --------
@@ -46,12 +53,21 @@ class LikelihoodCertificate(GradientCertificate):
     residual: float
     at_bounds: tuple[str, ...] = ()
     free: int = 0
+    left: float = np.nan
     convex: bool = False
 
     @property
     def claim(self) -> str:
         """What the numbers prove."""
-        return super().claim if self.free else "no parameter is free: nothing was maximised"
+        if not self.free:
+            return "no parameter is free: nothing was maximised"
+        if self.status == Status.NO_IMPROVEMENT:
+            errors = (2.0 * max(self.left, 0.0)) ** 0.5
+            return (
+                "stationary to the rounding of the likelihood; others may be better; parameters "
+                f"are {errors:.2g} standard errors from the top, by Newton's step"
+            )
+        return super().claim
 
     def numbers(self) -> dict[str, str]:
         """Likelihood, gradient, method, residual, bounds."""
