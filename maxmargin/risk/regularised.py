@@ -302,13 +302,8 @@ class RegularisedRisk(Risk):
         the two in the middle are medians: those at which every slope stays that of its loss.
         """
         shape = self.loss.shape
-        if (
-            not self.free_intercept
-            or not self.walled
-            or shape is None
-            or shape.quadratic
-            or self.bent
-        ):
+        pieces = self.walled and shape is not None and not (shape.quadratic or shape.entropy)
+        if not (pieces and self.free_intercept and np.isfinite(self.total_cost)):
             return 0.0
         return middle_of(self._rooms(f, self.feasible(s)))
 
