@@ -195,7 +195,8 @@ class DualCertificate(Certificate):
         if not self.converged:
             claim = f"not optimal, {lower}"
         elif self.relative_gap > OPTIMAL:
-            claim = f"{stationary}, {lower}"
+            size = f"{self.relative_gap:.2g} of its size"
+            claim = f"{stationary}, not known to be optimal: {lower}, {size}"
         else:
             claim = f"optimal to a relative gap of {self.relative_gap:.2g}"
         if self.definiteness == Definiteness.UNKNOWN:

@@ -124,11 +124,27 @@ def _optimal(certificate: Any) -> bool:
     return bool(certificate.converged and certificate.relative_gap <= OPTIMAL)
 
 
-def _undecided(fitted: Any, X: np.ndarray, tol: float, gap: float) -> float:
+def _intercepts(fitted: SVC, X: np.ndarray, y: np.ndarray, gap: float) -> float:
+    """Return how far the intercept of two classes can move where losses grow by ``gap`` at most.
+
+    Where no row is on the margin it may be any of an interval; the sum of losses has its kinks
+    where a row comes to the margin.
+    """
+    sign = np.where(y == fitted.classes_[1], 1.0, -1.0)
+    f = fitted.decision_function(X)
+    kinks = np.append(sign - f, 0.0)
+    losses = fitted.C * np.maximum(1.0 - sign * (f + kinks[:, None]), 0.0).sum(axis=1)
+    return float(np.abs(kinks[losses <= losses.min() * (1.0 + _SLACK) + gap]).max(initial=0.0))
+
+
+def _undecided(
+    fitted: Any, X: np.ndarray, tol: float, gap: float, given: tuple[np.ndarray, np.ndarray]
+) -> float:
     """Share of rows that change their class with what a certificate leaves open of their values.
 
-    That is ``tol``. Where all classes are one problem the bias counts in the norm, and the
-    objective is strongly convex in all functions: then it is what the gap leaves, if that is less.
+    That is ``tol``, and an intercept that may be any of an interval. Where all classes are one
+    problem the bias counts in the norm, and the objective is strongly convex in all functions: then
+    it is what the gap leaves, if that is less.
     """
     if not is_classifier(fitted):
         return 0.0
@@ -139,6 +155,10 @@ def _undecided(fitted: Any, X: np.ndarray, tol: float, gap: float) -> float:
     if getattr(fitted, "multiclass", "") == "crammer_singer":
         squares = np.maximum(fitted.kernel_.diag(X), 0.0) + 1.0
         open_to = np.minimum(open_to, 2.0 * np.sqrt(gap * squares))
+    shift = 0.0
+    if isinstance(fitted, SVC) and len(fitted.classes_) == 2:
+        shift = _intercepts(fitted, *given, gap)
+    open_to = np.maximum(open_to, 2.0 * shift)
     return float(np.mean(best[:, 1] - best[:, 0] <= open_to))
 
 
@@ -206,7 +226,7 @@ def _judge(given: _Search, fitted: GridSearchCV, claims: Claims) -> None:
             best = fine.score(X[test], y[test])
             open_gap = gap * fine.certificate_.primal
             between = (open_gap**0.5 + max(fine.certificate_.gap, 0.0) ** 0.5) ** 2
-            room += _undecided(fine, X[test], plain.tol, between)
+            room += _undecided(fine, X[test], plain.tol, between, (X[train], y[train]))
             if isinstance(fine, LinearSVR):
                 held_out = X[test], y[test]
                 far = _farthest(fine, (X[train], y[train]), held_out, open_gap, score > best)
