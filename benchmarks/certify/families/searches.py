@@ -10,11 +10,10 @@ may differ, too, where rows lie on the boundary or numbers are large: a fit to a
 ``tol`` decides then, and the search fails if it is farther from that score than the plain fit is,
 and by more than its own certificate allows. That is what the rows account for whose class hangs on
 ``tol``, or where all classes are one problem on the gap: no function within it is farther from the
-best one than ``sqrt(2 gap)``. Of `LinearSVR`, whose intercept may be any of an interval, a point
-within the gap is looked for that has the score (`_farthest`). Beyond float64 that fit is not
-known to be optimal, by the relative gap with the rounding in it, and decides nothing: the search
-then only has to be known to be optimal if the plain fit is. A gap that is negative or nan is a
-failure.
+best one than ``sqrt(2 gap)``. Of a regression a point within the gap is looked for that has the
+score (`_farthest`). Beyond float64 that fit is not known to be optimal, by the relative gap with
+the rounding in it, and decides nothing: the search then only has to be known to be optimal if the
+plain fit is. A gap that is negative or nan is a failure.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.certify.data import classes_of, numbers, points, some_rows
-from benchmarks.certify.exact import programme
+from benchmarks.certify.exact import factor, programme
 from benchmarks.certify.judge import Claims, Problem
 from maxmargin import (
     SVC,
@@ -162,8 +161,21 @@ def _undecided(
     return float(np.mean(best[:, 1] - best[:, 0] <= open_to))
 
 
+def _in_coordinates(fitted: Any, X: np.ndarray, points: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return a regressor's weights, its rows and others, in coordinates where the norm is |w|."""
+    if isinstance(fitted, LinearSVR):
+        return fitted.coef_, X, points
+    both = np.vstack([X, points])
+    F = factor(fitted.kernel_(both, both))
+    return fitted.dual_coef_[0] @ F[fitted.support_], F[: len(X)], F[len(X) :]
+
+
 def _farthest(
-    fitted: LinearSVR, given: tuple[np.ndarray, np.ndarray], test: Any, gap: float, better: bool
+    fitted: Any,
+    given: tuple[np.ndarray, np.ndarray],
+    test: tuple[np.ndarray, np.ndarray],
+    gap: float,
+    better: bool,
 ) -> float:
     """Return a score far from a fit's own, of weights whose objective is larger by ``gap`` at most.
 
@@ -171,27 +183,28 @@ def _farthest(
     are linear about the fit, and their extreme within the cone ``|w|^2 <= 2 (objective - losses)``
     is Clarabel's. All scores between are attained, on the line between both points.
     """
-    (X, y), (n, d), C = given, given[0].shape, fitted.C
+    y, C, (w, Z, others) = given[1], fitted.C, _in_coordinates(fitted, given[0], test[0])
+    n, d = Z.shape
     allowed = ((1.0 + _SLACK) * fitted.certificate_.primal + gap) / C  # for all, in units of C
-    unit = np.append(fitted.coef_, fitted.intercept_)
     free, eye = np.ones((n, 1)), np.eye(n)
     cone = np.zeros((d + 2, d + 1 + n))
     cone[0, d + 1 :], cone[-1, d + 1 :] = 1.0, 1.0
     cone[1:-1, :d] = -np.eye(d) / np.sqrt(C)
     rows = [
-        ("nonnegative", np.hstack([X, free, -eye]), y + fitted.epsilon),
-        ("nonnegative", np.hstack([-X, -free, -eye]), fitted.epsilon - y),
+        ("nonnegative", np.hstack([Z, free, -eye]), y + fitted.epsilon),
+        ("nonnegative", np.hstack([-Z, -free, -eye]), fitted.epsilon - y),
         ("nonnegative", np.hstack([np.zeros((n, d + 1)), -eye]), np.zeros(n)),
         ("cone", cone, np.concatenate([[allowed + 0.5], np.zeros(d), [allowed - 0.5]])),
     ]
-    columns = np.column_stack([test[0], np.ones(len(test[0]))])
-    slope = columns.T @ (columns @ unit - test[1]) * (1.0 if better else -1.0)
+    columns = np.column_stack([others, np.ones(len(others))])
+    slope = columns.T @ (columns @ np.append(w, fitted.intercept_) - test[1])
+    slope *= 1.0 if better else -1.0
     q = np.append(slope / (np.abs(slope).max() or 1.0), np.zeros(n))
     found = programme(np.zeros((d + 1 + n, d + 1 + n)), q, rows)
     if found is None:
         return fitted.score(*test)
     w, b = found[:d], found[d]
-    lost = np.maximum(np.abs(X @ w + b - y) - fitted.epsilon, 0.0).sum()
+    lost = np.maximum(np.abs(Z @ w + b - y) - fitted.epsilon, 0.0).sum()
     if 0.5 * w @ w / C + lost > allowed * (1.0 + _SLACK):
         return fitted.score(*test)
     return r2_score(test[1], columns @ found[: d + 1])
@@ -227,7 +240,7 @@ def _judge(given: _Search, fitted: GridSearchCV, claims: Claims) -> None:
             open_gap = gap * fine.certificate_.primal
             between = (open_gap**0.5 + max(fine.certificate_.gap, 0.0) ** 0.5) ** 2
             room += _undecided(fine, X[test], plain.tol, between, (X[train], y[train]))
-            if isinstance(fine, LinearSVR):
+            if isinstance(fine, LinearSVR | SVR):
                 held_out = X[test], y[test]
                 far = _farthest(fine, (X[train], y[train]), held_out, open_gap, score > best)
                 room = max(room, room + abs(far - best) - abs(own - best))
