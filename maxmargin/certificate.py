@@ -195,7 +195,9 @@ class DualCertificate(Certificate):
         if not self.converged:
             claim = f"not optimal, {lower}"
         elif self.relative_gap > OPTIMAL:
-            claim = f"{stationary}, {lower}"
+            claim = f"{stationary}, and no more is proven: {lower}"
+            if np.isfinite(self.relative_gap):  # of objectives that are not zero
+                claim += f", a relative gap of {self.relative_gap:.2g}"
         else:
             claim = f"optimal to a relative gap of {self.relative_gap:.2g}"
         if self.definiteness == Definiteness.UNKNOWN:

@@ -287,6 +287,8 @@ def test_a_gap_as_large_as_the_objective_is_not_called_optimal():
     assert certificate.relative_gap * scale >= certificate.gap + certificate.rounding
     assert certificate.relative_gap > 1  # values of 1e12 are known to 1e-4, the objective is 1e-13
     assert "optimal" not in certificate.claim
+    assert "no more is proven: the best objective may be lower by up to" in certificate.claim
+    assert f"a relative gap of {certificate.relative_gap:.2g}" in certificate.claim
 
 
 def test_rounding_is_part_of_what_is_claimed():

@@ -47,6 +47,10 @@ def test_more_claims_are_true(family):
         ("ivanov", 202419),  # a float64 sum of losses is rounded
         ("ivanov", 203914),  # rows of weight zero have no part in the median
         ("linear", 109517),  # l1: no weight but zero
+        ("searches", 40),  # an intercept that may be any of an interval
+        ("searches", 200549),  # scores of points within the gap
+        ("searches", 301249),
+        ("searches", 300155),
         ("linear", 300313),  # l1: wide, a large C; coordinates took more than a minute
         ("linear", 106699),  # l1: rows of such lengths that a model cannot be solved in float64
     ],

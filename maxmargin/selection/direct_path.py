@@ -11,6 +11,7 @@ from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.selection.cost_path import CostPath
 from maxmargin.selection.held_out import Claim, HeldOut
+from maxmargin.selection.plan import Candidate
 from maxmargin.selection.targets import Labels
 from maxmargin.solvers import RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
@@ -24,15 +25,18 @@ def direct_outcomes(
 ) -> Iterator[HeldOut]:
     """Yield what the candidates of some paths answer, each cost begun from the last.
 
+    Those that do not converge along the path are left to fits of their own.
+
     A fold has all rows of the matrix, and those that it holds out cost nothing: their values are
     part of the solution. Where there are enough folds, each has a thread to itself.
     """
     workers = fits.workers
     apart = len(paths) >= workers.count and not gram.on_device
 
-    def follow(path: CostPath) -> list[HeldOut]:
+    def follow(path: CostPath) -> tuple[list[HeldOut], list[Candidate]]:
         own = gram.take(range(gram.n))  # rows that a solver keeps are those of its thread
         found, known, before = None, [], None
+        unfinished: list[Candidate] = []
         for candidate in path.left:
             began, machine = time.perf_counter(), candidate.machine
             problem = targets.direct_problem(machine, path.fold).over(own)
@@ -42,7 +46,10 @@ def direct_outcomes(
             watch = Watch(machine.tol, monitor=monitor, workers=ALONE if apart else workers)
             found, before = solve_directly(problem, RowDescent(), watch), problem
             workers.check()
-            machine._warn_unfinished(found.certificate)
+            if not found.certificate.converged:
+                unfinished.append(candidate)
+                before = None
+                continue
             train = found.values[path.fold.train] if fits.manners.train_too else None
             known.append(
                 HeldOut(
@@ -57,8 +64,11 @@ def direct_outcomes(
                 )
             )
         path.reached = len(path.candidates)
-        return known
+        return known, unfinished
 
     outcomes = workers.map(follow, paths) if apart else map(follow, paths)
-    for known in outcomes:
+    for path, (known, unfinished) in zip(paths, outcomes, strict=True):
+        if unfinished:
+            reason = "It has not converged along the path: a fit of its own may end apart."
+            fits.leave_alone(unfinished, reason, path.fold.split)
         yield from known
