@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn import svm
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
@@ -176,30 +175,6 @@ def test_perceptrons_of_pairs_keep_their_promises():
 
 
 # -- all classes in one problem ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("scaling", [None, 3.0, 0.0])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_the_certificate_of_a_direct_form(form, scaling, sparse):
-    X, y = data(load_digits)
-    X, y = X[:400], y[:400]
-    weight = np.random.default_rng(0).uniform(0.2, 2.0, len(y))
-    weight[::9] = 0.0
-    bias = {"fit_intercept": False} if scaling == 0 else {"intercept_scaling": scaling}
-    model = LinearSVC(multiclass=form, C=0.3, tol=1e-6, max_iter=-1, **bias)
-    model.fit(sp.csr_array(X) if sparse else X, y, sample_weight=weight)
-    certificate = model.certificate_
-    assert certificate.converged
-    assert certificate.relative_gap <= 1e-6
-    expected = objective(model, X, y, 0.3 * weight, form, scaling or 1.0)
-    assert certificate.primal == pytest.approx(expected, rel=1e-9)
-    if scaling == 0:
-        assert not model.intercept_.any()
-    # any other weights are no better than the bound: those of the rows, and of fewer passes
-    rest = LinearSVC(intercept_scaling=scaling or 1.0).fit(X, y, sample_weight=weight)
-    assert certificate.dual <= objective(rest, X, y, 0.3 * weight, form, scaling or 1.0)
-    np.testing.assert_allclose(model.coef_.sum(axis=0), 0, atol=1e-9)
 
 
 @pytest.mark.parametrize("form", FORMS)
