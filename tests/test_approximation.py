@@ -204,18 +204,9 @@ def test_manners():
 
 def test_limits():
     options = {"gamma": GAMMA, "approximation": SOME}
-    with pytest.warns(ConvergenceWarning, match="time_limit.*relative duality gap"):
-        model = SVC(time_limit=1e-9, **options).fit(X, y)
-    assert model.certificate_.status == "time_limit"
-    assert model.fit_status_ == 1
-    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        assert SVC(max_iter=1, tol=1e-9, **options).fit(X, y).certificate_.status == "max_iter"
     traced = SVR(trace=True, **options).fit(X, y)
     assert len(traced.trace_) >= traced.n_iter_ > 0
     assert (traced.solver_, "kinks" in traced.solver_why_) == ("multipliers", True)
-    seen = []
-    SVR(callback=seen.append, tol=1e-8, **options).fit(X, y)
-    assert seen == [] or all(progress.seconds > 0 for progress in seen)
     with pytest.warns(ConvergenceWarning) as caught:
         SVC(max_iter=3, tol=1e-8, probability=True, random_state=0, **options).fit(X, y)
     assert "in the folds for probability=True" in str(caught[1].message)

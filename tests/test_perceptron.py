@@ -400,13 +400,6 @@ def test_agrees_with_scikit_learn_in_the_given_order(options, cancer):
         np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-10)
 
 
-def test_float32_stays_and_gives_nearly_the_same(cancer):
-    X, y = cancer
-    narrow = X.astype(np.float32)
-    models = [Perceptron(order="cyclic").fit(data, y) for data in (narrow, narrow.astype(float))]
-    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-12)
-
-
 def test_early_stopping_learns_nothing_from_the_rows_held_out(cancer):
     X, y = cancer
     model = Perceptron(early_stopping=True, validation_fraction=0.3).fit(X, y)
