@@ -320,7 +320,8 @@ def _linear() -> Iterator[Instance]:
     yield Instance("Perceptron", Perceptron(), cannot=named)
     pocket = named | {"check_class_weight_classifiers": _LUCK}
     yield Instance("Perceptron-pocket", Perceptron(variant="pocket"), cannot=pocket)
-    yield Instance("Perceptron-averaged", Perceptron(variant="averaged"), cannot=named)
+    averaged = steps | {"dask_equals_memory": _CARRIED}
+    yield Instance("Perceptron-averaged", Perceptron(variant="averaged"), cannot=averaged)
     drawn = Perceptron(order="random", penalty="l2")
     yield Instance("Perceptron-random", drawn, cannot=named)
     yield Instance("Perceptron-rbf", Perceptron(kernel="rbf", order="cyclic"), cannot=steps)
