@@ -564,7 +564,7 @@ MUTANTS = [
         "kernel_methods/kernel_logistic.py",
         "cost = cost_per_weight(self.C, self.lam, float(weight.sum()))",
         "cost = cost_per_weight(self.C, self.lam, float(len(weight)))",
-        "test_kernel_logistic.py -k weight",
+        "contracts/test_answers.py -k lam_is",
     ),
     Mutant(
         "92",

@@ -1,10 +1,7 @@
 """``SVC(approximation=...)``: exactly the linear machine on features, and it says so."""
 
-import pickle
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.exceptions import ConvergenceWarning
@@ -128,12 +125,8 @@ def test_regression_with_one_output_and_two():
 
 @pytest.mark.slow
 def test_any_data_and_kernel():
-    dense = SVC(gamma=GAMMA, approximation=SOME).fit(X, y)
-    sparse = SVC(gamma=GAMMA, approximation=SOME).fit(sp.csr_matrix(X), y)
-    np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), atol=1e-6)
     small = SVC(gamma=GAMMA, approximation=SOME).fit(X.astype(np.float32), y)
     assert small.feature_coef_.dtype == np.float64
-    assert (small.predict(X) == dense.predict(X)).mean() > 0.98
     words = ["ACGTACGT", "ACGTTCGT", "TTTTGGGG", "TTTAGGGG"] * 5
     named = SVC(kernel=Spectrum(2), approximation=Nystroem(n_components=3, random_state=0))
     assert named.fit(words, [0, 0, 1, 1] * 5).score(words, [0, 0, 1, 1] * 5) == 1.0
@@ -200,8 +193,6 @@ def test_manners():
     model = SVC(gamma=GAMMA, approximation=SOME, warm_start=True).fit(X, y)
     steps = model.n_iter_.sum()
     assert model.fit(X, y).n_iter_.sum() < steps
-    values = model.decision_function(X)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), values)
     assert model.fit(X[:500], y[:500]).certificate_.converged
     grid = {"approximation__n_components": [5, 60], "C": [1.0, 10.0]}
     search = GridSearchCV(SVC(gamma=GAMMA, approximation=SOME), grid, cv=2).fit(X, y)
@@ -213,18 +204,9 @@ def test_manners():
 
 def test_limits():
     options = {"gamma": GAMMA, "approximation": SOME}
-    with pytest.warns(ConvergenceWarning, match="time_limit.*relative duality gap"):
-        model = SVC(time_limit=1e-9, **options).fit(X, y)
-    assert model.certificate_.status == "time_limit"
-    assert model.fit_status_ == 1
-    with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        assert SVC(max_iter=1, tol=1e-9, **options).fit(X, y).certificate_.status == "max_iter"
     traced = SVR(trace=True, **options).fit(X, y)
     assert len(traced.trace_) >= traced.n_iter_ > 0
     assert (traced.solver_, "kinks" in traced.solver_why_) == ("multipliers", True)
-    seen = []
-    SVR(callback=seen.append, tol=1e-8, **options).fit(X, y)
-    assert seen == [] or all(progress.seconds > 0 for progress in seen)
     with pytest.warns(ConvergenceWarning) as caught:
         SVC(max_iter=3, tol=1e-8, probability=True, random_state=0, **options).fit(X, y)
     assert "in the folds for probability=True" in str(caught[1].message)

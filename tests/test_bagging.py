@@ -325,8 +325,6 @@ def test_what_cannot_be_is_said():
         BaggingClassifier(max_samples=0.001).fit(X, y)
     with pytest.raises(ValueError, match="max_features must be <= n_features"):
         BaggingClassifier(max_features=5).fit(X, y)
-    with pytest.raises(ValueError, match="contains NaN"):
-        BaggingClassifier(SVC()).fit(np.where(X > 7, np.nan, X), y)
     with pytest.raises(ValueError, match="bootstrap=True"):
         BaggingClassifier(bootstrap=False, oob_score=True).fit(X, y)
     with pytest.raises(AttributeError, match=r"voting='soft' averages probabilities"):

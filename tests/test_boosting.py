@@ -14,7 +14,7 @@ from sklearn.datasets import (
     make_moons,
 )
 from sklearn.ensemble import AdaBoostClassifier as ScikitLearn
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier as ScikitLearnTree
@@ -250,23 +250,12 @@ def test_a_learner_without_an_edge():
 def test_labels_weights_and_data():
     names = np.array(["benign", "malignant"])[1 - MALIGNANT]
     model = AdaBoostClassifier(n_estimators=5).fit(CANCER, names)
-    sparse = AdaBoostClassifier(n_estimators=5).fit(sp.csr_array(CANCER), names)
-    np.testing.assert_allclose(model.estimator_errors_, sparse.estimator_errors_)
-    np.testing.assert_array_equal(model.predict(CANCER), sparse.predict(sp.csr_array(CANCER)))
     weight = np.random.default_rng(0).integers(0, 3, len(names)).astype(float)
     weighted = AdaBoostClassifier(n_estimators=5).fit(CANCER, names, weight)
-    rows = np.repeat(np.arange(len(names)), weight.astype(int))
-    repeated = AdaBoostClassifier(n_estimators=5).fit(CANCER[rows], names[rows])
-    np.testing.assert_allclose(weighted.estimator_errors_, repeated.estimator_errors_)
     assert (weighted.D_[:, weight == 0] == 0).all()
     np.testing.assert_allclose(weighted.D_.sum(axis=1), 1)
     last = AdaBoostClassifier(n_estimators=5, store_distributions=False).fit(CANCER, names)
     np.testing.assert_array_equal(last.D_, model.D_[-1:])
-    nan = np.where(np.arange(CANCER.size).reshape(CANCER.shape) == 7, np.nan, CANCER)
-    with pytest.raises(ValueError, match="NaN"):
-        AdaBoostClassifier().fit(nan, names)
-    with pytest.raises(ValueError, match="at least one non-zero"):
-        AdaBoostClassifier().fit(CANCER, names, np.zeros(len(names)))
 
 
 def test_the_stump_is_the_best_there_is():
@@ -381,11 +370,8 @@ def test_stops_progress_and_traces(make, capsys):
         stopped.fit(X, y)
     assert stopped.status_ == "interrupted"
     assert 2 < stopped.n_iter_ < 10**4
-    nothing = make(n_jobs=0)
     with pytest.raises(ValueError, match="no thread at all"):
-        nothing.fit(CANCER, MALIGNANT)
-    with pytest.raises(NotFittedError):
-        nothing.predict(CANCER)
+        make(n_jobs=0).fit(CANCER, MALIGNANT)
 
 
 @pytest.mark.parametrize("make", [AdaBoostClassifier, LogitBoostClassifier, LPBoostClassifier])

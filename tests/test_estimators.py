@@ -263,7 +263,6 @@ def test_a_bound_on_the_norm_with_all_else():
         ({"checkpoint": "a.file"}, "keeps no checkpoint"),
         ({"kernel": "sigmoid", "coef0": -5.0}, "is indefinite on these data"),
         ({"multiclass": "crammer_singer"}, "is for machines for two classes"),
-        ({"norm_bound": 0.0}, "The 'norm_bound' parameter"),
     ],
 )
 def test_what_does_not_go_with_a_bound_is_refused(parameters, message):

@@ -4,7 +4,6 @@ import signal
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import check_grad
 from scipy.special import expit, softmax
 from sklearn.datasets import load_breast_cancer, load_iris
@@ -270,15 +269,12 @@ def test_restarts_find_the_boundary_in_spite_of_outliers(d):
     assert sum(found) >= 8
 
 
-@pytest.mark.parametrize("kind", ["csr", "float32", "units"])
-def test_container_precision_and_units_do_not_matter(kind, random):
+def test_units_do_not_matter(random):
     X, y = load_breast_cancer(return_X_y=True)
-    X = X.astype(np.float32).astype(np.float64)
     options = {"alpha": 1e-2, "tol": 1e-8, "n_restarts": 2, "random_state": 0}
     model = MCEClassifier(**options).fit(X, y)
-    unit = 2.0 ** random.integers(-40, 40, size=30) if kind == "units" else np.ones(30)
-    given = {"csr": sp.csr_array(X), "float32": X.astype(np.float32), "units": X * unit}[kind]
-    other = MCEClassifier(**options).fit(given, y)
+    unit = 2.0 ** random.integers(-40, 40, size=30)
+    other = MCEClassifier(**options).fit(X * unit, y)
     np.testing.assert_allclose(other.coef_ * unit, model.coef_, rtol=1e-3)
     assert other.loss_ == pytest.approx(model.loss_)
 

@@ -400,24 +400,6 @@ def test_agrees_with_scikit_learn_in_the_given_order(options, cancer):
         np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-10)
 
 
-def test_several_classes_are_one_against_the_rest_whatever_the_threads():
-    X, y = load_iris(return_X_y=True)
-    fits = [Perceptron(n_jobs=jobs, random_state=5).fit(X, y) for jobs in (1, 3)]
-    np.testing.assert_array_equal(fits[0].coef_, fits[1].coef_)
-    assert fits[0].coef_.shape == (3, 4)
-    assert fits[0].dual_coef_.shape == (3, 150)
-    for k in range(3):
-        combined = fits[0].dual_coef_[k] @ X
-        np.testing.assert_allclose(fits[0].coef_[k], combined, atol=1e-9)
-
-
-def test_float32_stays_and_gives_nearly_the_same(cancer):
-    X, y = cancer
-    narrow = X.astype(np.float32)
-    models = [Perceptron(order="cyclic").fit(data, y) for data in (narrow, narrow.astype(float))]
-    np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-12)
-
-
 def test_early_stopping_learns_nothing_from_the_rows_held_out(cancer):
     X, y = cancer
     model = Perceptron(early_stopping=True, validation_fraction=0.3).fit(X, y)

@@ -1034,13 +1034,10 @@ def test_levels_of_verbosity(scoring, capsys):
 
 
 def test_a_search_that_is_not_fitted_says_so_with_and_without_an_estimator():
-    X, y = np.array([[0.0], [1.0]]), [0, 1]
+    X = np.array([[0.0], [1.0]])
     for search in (SVCSearchCV(param_grid={"C": [1.0]}), SVCSearchCV(SVC(), {"C": [1.0]})):
-        for name in ("predict", "decision_function"):
-            with pytest.raises(NotFittedError, match="SVCSearchCV instance is not fitted yet"):
-                getattr(search, name)(X)
-        with pytest.raises(NotFittedError):
-            search.score(X, y)
+        with pytest.raises(NotFittedError, match="SVCSearchCV instance is not fitted yet"):
+            search.predict(X)
         assert not hasattr(search, "predict_proba")  # probability=False
         assert not hasattr(search, "nonsense")
         assert not hasattr(clone(search).set_params(refit=False), "predict")

@@ -166,6 +166,7 @@ _PRIOR = "predicts from its prior before it is fitted, as in scikit-learn"
 _INTERVAL = "the hinge leaves an interval of intercepts, all of them optimal"
 _AXES = "y with three axes ends in Python's own words: unhashable type"
 _WRAPPED = "weights are judged by the wrapped estimator: GaussianNB takes negative ones"
+_CALIBRATED = "weights of rows count in the calibration, those of classes do not"
 _MATRIX = "a given matrix has a column for every row, which partitions of rows do not have"
 _SOLVER = "the solver visits single rows, or all at once: refused where they lie in partitions"
 _CARRIED = "on Dask the rows are drawn partition by partition, or the order is refused"
@@ -207,10 +208,11 @@ def _kernel_svms() -> Iterator[Instance]:
     yield Instance("SVC-precomputed", given, "gram", cannot=renamed | matrix, exact=tight)
     yield Instance("SVC-sum", SVC(kernel=RBF(gamma=0.5) + Linear()), cannot=votes, exact=tight)
     yield Instance("SVC-sequences", SVC(kernel=Spectrum(3)), "sequences", exact=tight)
-    platt = {"predict_agrees_with_probabilities": _PLATT} | own | renamed | folds
+    classes = {"class_weight_is_weight": _CALIBRATED}
+    platt = {"predict_agrees_with_probabilities": _PLATT} | classes | own | renamed | folds
     yield Instance("SVC-proba", SVC(probability=True, random_state=0), cannot=platt, exact=tight)
     consistent = SVC(probability="consistent", random_state=0, multiclass="ovr")
-    yield Instance("SVC-consistent", consistent, cannot=own | folds, exact=tight)
+    yield Instance("SVC-consistent", consistent, cannot=own | classes | folds, exact=tight)
     yield Instance("SVC-lam", SVC(lam=0.01), cannot=own | votes, exact=tight)
     bounded = own | renamed | {"dask_equals_memory": _BOUND}
     yield Instance("SVC-norm", SVC(norm_bound=1.0, tol=1e-9), cannot=bounded)
@@ -219,6 +221,8 @@ def _kernel_svms() -> Iterator[Instance]:
     yield Instance("SVC-dag", SVC(gamma=0.5, multiclass="dag"), exact=tight)
     yield Instance("SVC-ecoc", SVC(gamma=0.5, multiclass="ecoc"), exact=tight)
     yield Instance("SVC-direct", SVC(gamma=0.5, multiclass="crammer_singer", tol=1e-9))
+    summed = SVC(gamma=0.5, multiclass="weston_watkins", tol=1e-9)
+    yield Instance("SVC-summed", summed)
     fourier = RandomFourier(n_components=40, random_state=0)
     approximate = SVC(gamma=0.5, tol=1e-9, approximation=fourier)
     yield Instance("SVC-fourier", approximate, cannot=votes)
@@ -272,12 +276,16 @@ def _linear() -> Iterator[Instance]:
     yield Instance("LinearSVC-ovo", pairs, cannot=votes)
     direct = LinearSVC(multiclass="crammer_singer", tol=1e-10, max_iter=-1, random_state=0)
     yield Instance("LinearSVC-direct", direct)
+    summed = LinearSVC(multiclass="weston_watkins", intercept_scaling=3.0, tol=1e-10, max_iter=-1)
+    yield Instance("LinearSVC-summed", summed.set_params(random_state=0))
     yield Instance("LinearSVR", LinearSVR(tol=1e-10, lam=0.01), target="number")
     squared = LinearSVR(loss="squared_epsilon_insensitive", tol=1e-10)
     yield Instance("LinearSVR-squared", squared, target="number")
     yield Instance("LogisticRegression", LogisticRegression(tol=1e-12, lam=0.01))
     free = LogisticRegression(C=np.inf)
     yield Instance("LogisticRegression-free", free, cannot=separable)
+    quasi = LogisticRegression(solver="lbfgs", tol=1e-12, max_iter=1000)
+    yield Instance("LogisticRegression-lbfgs", quasi)
     yield Instance("LogisticRegression-ecoc", LogisticRegression(multiclass="ecoc", tol=1e-12))
     slow = LogisticRegression(solver="gradient_descent", tol=1e-10, max_iter=1000)
     yield Instance("LogisticRegression-descent", slow, cannot=apart)
@@ -312,7 +320,8 @@ def _linear() -> Iterator[Instance]:
     yield Instance("Perceptron", Perceptron(), cannot=named)
     pocket = named | {"check_class_weight_classifiers": _LUCK}
     yield Instance("Perceptron-pocket", Perceptron(variant="pocket"), cannot=pocket)
-    yield Instance("Perceptron-averaged", Perceptron(variant="averaged"), cannot=named)
+    averaged = steps | {"dask_equals_memory": _CARRIED}
+    yield Instance("Perceptron-averaged", Perceptron(variant="averaged"), cannot=averaged)
     drawn = Perceptron(order="random", penalty="l2")
     yield Instance("Perceptron-random", drawn, cannot=named)
     yield Instance("Perceptron-rbf", Perceptron(kernel="rbf", order="cyclic"), cannot=steps)

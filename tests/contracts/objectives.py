@@ -29,16 +29,16 @@ def tasks(model, y):
 
 
 def is_direct(model):
-    """Whether all classes are one problem, after Crammer and Singer."""
-    return getattr(model, "multiclass", None) == "crammer_singer"
+    """Whether all classes are one problem, after Crammer and Singer or Weston and Watkins."""
+    return model.scheme_.direct
 
 
-def multiclass_hinge(values, index):
-    """Return ``max(0, max_k 1 + f_k - f_y)`` over the other classes, for each row."""
-    rows = np.arange(len(values))
-    margins = 1.0 + values - values[rows, index][:, None]
-    margins[rows, index] = 0.0
-    return margins.max(axis=1)
+def multiclass_hinge(model, values, y):
+    """Return the largest ``max(0, 1 + f_k - f_y)`` of other classes, or their sum, for each row."""
+    rows, index = np.arange(len(values)), np.searchsorted(model.classes_, y)
+    slack = np.maximum(0.0, 1.0 + values - values[rows, index][:, None])
+    slack[rows, index] = 0.0
+    return slack.sum(axis=1) if model.scheme_.summed else slack.max(axis=1)
 
 
 # -- kernel methods --------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def soft_margin(model, X, y, s):
         K, beta = gram(model, X), expansion(model, model.dual_coef_, len(y))
         values = K @ beta.T + model.intercept_
         norms = np.sum(beta @ K * beta) + np.sum(model.intercept_**2)
-        slack = multiclass_hinge(values, np.searchsorted(model.classes_, y))
+        slack = multiclass_hinge(model, values, y)
         yield {"primal": norms / 2 + cost(model, s) * (s @ slack)}
         return
     for signs, (values, norm) in zip(tasks(model, y), binary_functions(model, X, y), strict=True):
@@ -203,7 +203,8 @@ def linear_values(model, X):
 def linear_soft_margin(model, X, y, s):
     W, b, values = linear_values(model, X)
     if is_direct(model):
-        slack = multiclass_hinge(values, np.searchsorted(model.classes_, y))
+        slack = multiclass_hinge(model, values, y)
+        b = b / (model.intercept_scaling or 1.0)
         yield {"primal": (np.sum(W**2) + b @ b) / 2 + model.C_[0] * (s @ slack)}
         return
     power = {"hinge": 1, "squared_hinge": 2}[model.loss]

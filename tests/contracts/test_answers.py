@@ -1,7 +1,7 @@
 """What a model answers: one rule from values to labels, weights, the order of rows and classes."""
 
 import numpy as np
-from sklearn.base import is_classifier, is_outlier_detector
+from sklearn.base import clone, is_classifier, is_outlier_detector
 from sklearn.utils import get_tags
 
 from contracts.common import applies, assert_same, fit, has, numbers_of, quietly, takes_weights
@@ -85,6 +85,54 @@ def test_weights_of_one_are_none(instance):
     sample = instance.sample()
     ours = fit(instance.make_exact(), sample, sample_weight=np.ones(len(sample.X)))
     assert_same(ours, fit(instance.make_exact(), sample), sample.new)
+
+
+def weighs_classes(instance):
+    """Condition: rows and classes have weights."""
+    return takes_weights(instance) and has("class_weight")(instance)
+
+
+def class_weights(instance):
+    """Return a sample, weights of its rows, and factors that make its classes equally heavy."""
+    sample = instance.sample()
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, size=len(sample.X))
+    classes, index = np.unique(sample.y, return_inverse=True)
+    factors = weight.sum() / (len(classes) * np.bincount(index, weight))
+    return sample, weight, dict(zip(classes, factors, strict=True))
+
+
+@applies(weighs_classes)
+def test_balanced_classes_can_be_written_out(instance):
+    sample, weight, factors = class_weights(instance)
+    ours, theirs = (instance.make_exact(class_weight=given) for given in ("balanced", factors))
+    assert_same(*(fit(one, sample, sample_weight=weight) for one in (ours, theirs)), sample.new)
+
+
+@applies(weighs_classes)
+def test_class_weight_is_weight(instance):
+    sample, weight, factors = class_weights(instance)
+    named = "class_weight_on" in instance.estimator.get_params()
+    rows = {"class_weight_on": "rows"} if named else {}
+    for given in (factors, {sample.y[0]: 3.0}):
+        ours = fit(instance.make_exact(class_weight=given, **rows), sample, sample_weight=weight)
+        times = weight * np.array([given.get(label, 1.0) for label in sample.y])
+        theirs = fit(instance.make_exact(class_weight=None), sample, sample_weight=times)
+        assert_same(ours, theirs, sample.new)
+
+
+@applies(lambda instance: has("C", "lam")(instance) and takes_weights(instance))
+def test_lam_is_another_way_to_say_C(instance):
+    sample = instance.sample()
+    if is_classifier(instance.estimator):  # binary problems of several classes have rows of each
+        sample = sample.rows(np.flatnonzero(sample.y != sample.y[0]), instance.pairwise)
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, size=len(sample.X))
+    C = 1 / (2 * weight.sum() * 0.03)
+    free = {"norm_bound": None} if has("norm_bound")(instance) else {}
+    ours = instance.make_exact(lam=0.03, C=1.0, **free)
+    theirs = clone(ours).set_params(lam=None, C=C)
+    fit(ours, sample, sample_weight=weight)
+    fit(theirs, sample, sample_weight=weight)
+    assert_same(ours, theirs, sample.new)
 
 
 def test_order_of_rows_is_nothing(instance):

@@ -40,7 +40,9 @@ def fit_and_hear(model, sample):
             if "stopped" not in str(error) and "was over" not in str(error):
                 raise
             return [str(error)]
-    return [str(w.message) for w in caught if issubclass(w.category, ConvergenceWarning)]
+    early = [w for w in caught if issubclass(w.category, ConvergenceWarning)]
+    assert {w.filename for w in early} <= {__file__}  # where fit was called
+    return [str(w.message) for w in early]
 
 
 def is_marked(model, sample, sentences, *reasons):
