@@ -68,6 +68,7 @@ def test_kernel_machines_that_have_failed_before(seed):
     assert not verdict.failed, verdict.text
 
 
+@pytest.mark.filterwarnings("ignore:.*close to the specified lower bound")
 def test_a_curved_ridge_of_a_likelihood_takes_few_steps():
     """Noise and a constant can stand in for each other: 21,000 steps, 20 s, on 27 rows."""
     model = problem(406724, "process").fit()
