@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from contracts.common import quietly
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
 from sklearn.gaussian_process import kernels as theirs
@@ -202,7 +203,8 @@ def test_rows_without_noise_are_no_reason_to_warn():
     assert model.fit_status_ == 0
     assert 0 <= certificate.left < 5e-5
     assert "standard errors from the top" in str(certificate)
-    theirs = Theirs(ConstantKernel() * RBF()).fit(x, np.sin(x[:, 0]))
+    # on some CPUs L-BFGS warns that it stopped abnormally
+    theirs = quietly(Theirs(ConstantKernel() * RBF()).fit, x, np.sin(x[:, 0]))
     assert model.log_marginal_likelihood_value_ > theirs.log_marginal_likelihood_value_ - 1e-3
     twice, t = np.repeat(x[:10], 3, axis=0), np.sin(3 * np.arange(30.0))  # and other targets
     with pytest.warns(ConvergenceWarning, match="No step raises the likelihood"):
