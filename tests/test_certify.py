@@ -51,6 +51,8 @@ def test_more_claims_are_true(family):
         ("searches", 200549),  # scores of points within the gap
         ("searches", 301249),
         ("searches", 300155),
+        ("searches", 707529),  # a row on the boundary of a pair of classes
+        ("spectral", 712224),  # an eigenvalue that is called zero
         ("linear", 300313),  # l1: wide, a large C; coordinates took more than a minute
         ("linear", 106699),  # l1: rows of such lengths that a model cannot be solved in float64
     ],

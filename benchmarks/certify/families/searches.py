@@ -141,12 +141,16 @@ def _undecided(
 ) -> float:
     """Share of rows that change their class with what a certificate leaves open of their values.
 
-    That is ``tol``, and an intercept that may be any of an interval. Where all classes are one
+    That is ``tol``, and an intercept that may be any of an interval. Of pairs of classes a value of
+    any pair decides, since it is a vote: votes hide how near to zero it is. Where all classes are one
     problem the bias counts in the norm, and the objective is strongly convex in all functions: then
     it is what the gap leaves, if that is less.
     """
     if not is_classifier(fitted):
         return 0.0
+    if len(fitted.classes_) > 2 and getattr(fitted, "multiclass", "") == "ovo":
+        pairs = clone(fitted).set_params(decision_function_shape="ovo").fit(*given)
+        return float(np.mean(np.abs(pairs.decision_function(X)).min(axis=1) <= tol))
     f = fitted.decision_function(X)
     if f.ndim == 1:
         f = np.column_stack([f, -f])

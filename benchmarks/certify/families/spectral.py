@@ -73,7 +73,8 @@ def _judge(data: Data, fitted: KernelPCA, claims: Claims) -> None:
         claims.equal("explained", min(values.sum() / trace, 1), certificate.explained, known)
     for k, sine in enumerate(certificate.angles[: len(values)]):
         if sine < 0.5:  # the space of the true eigenvalue nearest, which is a simple one
-            j = int(np.abs(true - values[k]).argmin())
+            quotient = float(own[:, k] @ centred @ own[:, k])  # values near zero are called zero
+            j = int(np.abs(true - quotient).argmin())
             apart = np.delete(np.abs(true - true[j]), j).min(initial=np.inf)
             off = own[:, k] - vectors[:, j] * (vectors[:, j] @ own[:, k])
             known = 4 * room / apart if apart > 0 else 1.0
