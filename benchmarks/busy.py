@@ -5,8 +5,9 @@
 Every estimator is fitted at its default settings, alone and beside one spinning process per core.
 The figure is the CPU seconds of all its threads over those with ``n_jobs=1`` alone: threads that
 wait for a core by spinning show up here, and nowhere on an idle computer. To reach: at most 1.3.
-A fit that takes more than ``--limit`` seconds alone is left out. Without ``--only`` the table is
-written to ``results/busy.md``.
+All three are measured in one process, after a fit that loads compiled code; what takes more than
+``--limit`` seconds alone is left out. Without ``--only`` the table is written to
+``results/busy.md``.
 """
 
 from __future__ import annotations
@@ -17,15 +18,25 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from select import select
+from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from maxmargin.testing import all_estimators
 
 HERE = Path(__file__).resolve().parent
 ENOUGH, REPEATS = 1.0, 7  # repeat until so many CPU seconds are spent, or so many times
 COLUMNS = 20
+HEAD = """# CPU time on a busy computer
+
+`python benchmarks/busy.py`: see the top of [busy.py](../busy.py). Ratios to `n_jobs=1` on an idle
+computer; to reach: at most 1.3.
+"""
 
 
 def estimators() -> dict[str, object]:
@@ -41,17 +52,16 @@ def estimators() -> dict[str, object]:
     return found
 
 
-def cpu_seconds(name: str, rows: int, n_jobs: int | None) -> float:
-    """Return the least CPU time of some fits."""
-    model, target = estimators()[name]
-    if n_jobs is not None and "n_jobs" in model.get_params():
-        model.set_params(n_jobs=n_jobs)
+def sample(target: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of noise and what some of their columns decide."""
     random = np.random.default_rng(0)
     X = random.normal(size=(rows, COLUMNS))
     value = X[:, 0] + X[:, 1] ** 2 + random.normal(size=rows)
-    y = value if target in ("number", "numbers") else (value > 1.0).astype(int)
-    warnings.simplefilter("ignore")
-    model.fit(X[:200], y[:200])  # loads compiled code
+    return X, value if target in ("number", "numbers") else (value > 1.0).astype(int)
+
+
+def cpu_seconds(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+    """Return the least CPU time of some fits, with that of all threads."""
     spent: list[float] = []
     while len(spent) < REPEATS and sum(spent) < ENOUGH:
         start = time.process_time()
@@ -60,14 +70,46 @@ def cpu_seconds(name: str, rows: int, n_jobs: int | None) -> float:
     return min(spent)
 
 
-def measured(name: str, rows: int, n_jobs: int | None, limit: float) -> float | None:
-    """Measure in a process of its own; None where it takes too long."""
-    command = [sys.executable, __file__, "--child", name, str(rows), str(n_jobs or "")]
+@contextmanager
+def spinning() -> Iterator[None]:
+    """Keep every core busy with a process of its own."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(os.cpu_count() or 1)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
-    except subprocess.TimeoutExpired:
-        return None
-    return float(done.stdout.split()[-1])
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def measure(name: str, rows: int) -> None:
+    """Print the CPU seconds with ``n_jobs=1``, with the defaults, and with these beside others."""
+    model, target = estimators()[name]
+    X, y = sample(target, rows)
+    warnings.simplefilter("ignore")
+    model.fit(X, y)  # loads compiled code
+    alone = clone(model)
+    if "n_jobs" in model.get_params():
+        alone.set_params(n_jobs=1)
+    print(cpu_seconds(alone, X, y), flush=True)
+    print(cpu_seconds(model, X, y), flush=True)
+    with spinning():
+        print(cpu_seconds(model, X, y), flush=True)
+
+
+def measured(name: str, rows: int, limit: float) -> list[float] | None:
+    """Measure in a process of its own; None where ``n_jobs=1`` alone takes too long."""
+    command = [sys.executable, __file__, "--child", name, str(rows)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        if not select([child.stdout], [], [], limit)[0]:
+            child.kill()
+            return None
+        found = [float(line) for line in child.stdout]
+    if child.returncode:
+        raise RuntimeError(f"{name} on {rows} rows failed, see above")
+    return found
 
 
 def main() -> None:
@@ -75,40 +117,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", default="1000,8000,50000")
     parser.add_argument("--only", default="")
-    parser.add_argument("--limit", type=float, default=30.0, help="seconds of one measurement")
-    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--limit", type=float, default=30.0, help="seconds until the first figure")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        name, rows, n_jobs = options.child
-        print(cpu_seconds(name, int(rows), int(n_jobs) if n_jobs else None))
+        measure(options.child[0], int(options.child[1]))
         return
     names = options.only.split(",") if options.only else [*estimators()]
-    lines = ["| estimator | rows | n_jobs=1, idle: CPU s | idle | busy |", "|---|---|---|---|---|"]
-    worst = 0.0
+    lines = ["| estimator | rows | n_jobs=1, idle: CPU s | idle | busy |", "|---|--:|--:|--:|--:|"]
+    worst, left_out = 0.0, []
     for rows in map(int, options.rows.split(",")):
         for name in names:
-            alone = measured(name, rows, 1, options.limit)
-            if alone is None:
+            found = measured(name, rows, options.limit)
+            if found is None:
+                left_out.append(f"{name} ({rows})")
                 continue
-            idle = measured(name, rows, None, 4 * options.limit)
-            spinning = [
-                subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                for _ in range(os.cpu_count() or 1)
-            ]
-            try:
-                busy = measured(name, rows, None, 4 * options.limit)
-            finally:
-                for process in spinning:
-                    process.kill()
-                    process.wait()
-            ratios = [np.inf if cpu is None else cpu / alone for cpu in (idle, busy)]
+            alone, *others = found
+            ratios = [seconds / alone for seconds in others]
             worst = max(worst, *ratios)
             lines.append(f"| {name} | {rows} | {alone:.4f} | {ratios[0]:.2f} | {ratios[1]:.2f} |")
             print(lines[-1], flush=True)
-    lines.append(f"\nThe worst ratio is {worst:.2f}.")
-    print(lines[-1])
+    end = [
+        f"The worst ratio is {worst:.2f}.",
+        f"More than {options.limit:g} s: {', '.join(left_out) or 'none'}.",
+    ]
+    print("\n".join(end))
     if not options.only:
-        (HERE / "results" / "busy.md").write_text("\n".join(lines) + "\n")
+        text = "\n".join([HEAD, *lines, "", *end])
+        (HERE / "results" / "busy.md").write_text(f"{text}\n")
 
 
 if __name__ == "__main__":

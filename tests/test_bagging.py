@@ -763,6 +763,8 @@ def test_metadata_are_routed_to_members(bagging, learner):
             np.testing.assert_array_equal(member.mark_, 2 * member.rows_)
             assert member.flag_ == "a"
         assert (model.predict(X, shift=1) != model.predict(X)).all()
+        alone = bagging(asking, 6, max_samples=1, random_state=0).fit(X, y)  # of a class each
+        assert len(alone.predict(X, shift=1)) == 40
         model.set_fit_request(sample_weight=True)
         search = GridSearchCV(model, {"n_estimators": [1, 2]}, cv=2, scoring=lambda m, X, y: 1.0)
         search.fit(X, y, sample_weight=np.ones(40), mark=X[:, 0] * 2)

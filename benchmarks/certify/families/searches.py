@@ -141,8 +141,8 @@ def _undecided(
 ) -> float:
     """Share of rows that change their class with what a certificate leaves open of their values.
 
-    That is ``tol``, and an intercept that may be any of an interval. Of pairs of classes a value of
-    any pair decides, since it is a vote: votes hide how near to zero it is. Where all classes are one
+    That is ``tol``, and an intercept that may be any of an interval. Of pairs of classes any pair's
+    value decides, since it is a vote: votes hide how near to zero it is. Where all classes are one
     problem the bias counts in the norm, and the objective is strongly convex in all functions: then
     it is what the gap leaves, if that is less.
     """

@@ -266,7 +266,9 @@ def asked(
         own = None if rows is None else rows[k]
         if own is not None and not len(own):
             return np.empty((0,))
-        return getattr(machines[k], method)(taken(X, own, columns[k]), **(metadata or {}))
+        constant = isinstance(machines[k], DummyClassifier)  # see Members._constant
+        more = {} if constant else metadata or {}
+        return getattr(machines[k], method)(taken(X, own, columns[k]), **more)
 
     if workers.count == 1:
         return [ask(k) for k in range(len(machines))]
