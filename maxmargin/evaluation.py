@@ -112,7 +112,12 @@ class Evaluation:
         rows: np.ndarray,
     ) -> Evaluation:
         """Evaluation of a point that is accounted for, on these rows of a matrix."""
-        status, unit = scaling(problem, solution.status, account)
+        status = solution.status
+        if status is Status.STALLED and account.violation <= tol:
+            status = Status.CONVERGED  # of what a solver in float32 could not go on from
+        status, unit = scaling(problem, status, account)
+        if status is Status.CONVERGED:
+            status = solution.status
         certificate = DualCertificate(
             primal=account.primal,
             dual=account.dual,

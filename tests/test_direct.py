@@ -13,6 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, Gram, NuSVC, SVCSearchCV, Trace
+from maxmargin.backends.cpu.dual.direct import solve_row
 from maxmargin.bounds import leave_one_out
 from maxmargin.duals.direct import DirectProblem
 from maxmargin.kernels import RBF, Linear
@@ -287,3 +288,20 @@ def test_a_kernel_beyond_float64_ends_in_a_warning(form):
     with pytest.warns(ConvergenceWarning, match="in float64"):
         model.fit(X, np.arange(12) % 3)
     assert model.certificate_.status == "stalled"
+
+
+def test_a_row_is_feasible_however_small_its_cost():
+    """The sum of a row was off by its cost where float64 has no level between its steps."""
+    random = np.random.default_rng(0)
+    for _ in range(2000):
+        count = random.integers(2, 6)
+        own, cost = random.integers(count), 10 ** random.uniform(-6, 4)
+        most = cost * random.choice([1, count - 1])
+        size, apart = 10 ** random.uniform(-3, 12), 10 ** random.uniform(-16, 0)
+        linear = size * (1 + apart * random.normal(size=count))
+        low, high, found = np.full(count, -cost), np.zeros(count), np.empty(count)
+        low[own], high[own] = 0.0, most
+        solve_row(linear, 10 ** random.uniform(-3, 9), own, cost, most, found)
+        assert abs(found.sum()) <= 1e-14 * most
+        assert (found >= low).all()
+        assert (found <= high).all()

@@ -160,6 +160,12 @@ def test_scikit_learn_import_paths(path):
         _ = ours.nothing
 
 
+def test_kernels_are_imported_as_from_scikit_learn():
+    code = "from maxmargin.gaussian_process import kernels; print(kernels.RBF(2.0))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.split() == ["RBF(length_scale=2)"], done.stderr
+
+
 def test_modules_that_are_scikit_learns_alone():
     with pytest.raises(ImportError, match="no preprocessing: import it from sklearn"):
         from maxmargin import preprocessing  # noqa: F401

@@ -637,3 +637,16 @@ def test_searches_take_it():
     )
     own = maxmargin.GridSearchCV(KernelRidge(kernel=RBF()), {"kernel__gamma": [0.01, 0.1]}, cv=3)
     assert own.fit(X, y).best_params_["kernel__gamma"] == ours.best_params_["gamma"]
+
+
+def test_conjugate_gradients_end_where_they_crawl():
+    """Seven rows, kernel values from 1e-11 to 1e13: 100,000 steps once renewed their patience."""
+    random = np.random.default_rng(5390)
+    X = random.standard_t(1.2, size=(random.integers(5, 21), random.integers(1, 6)))
+    X *= 10 ** random.uniform(-1, 2)
+    y = random.normal(size=len(X))
+    alpha, gamma = 10 ** random.uniform(-10, 1), 10 ** random.uniform(-1, 1)
+    kernel = Polynomial(degree=4, coef0=1.0, gamma=gamma)
+    with pytest.warns(ConvergenceWarning):
+        model = KernelRidge(alpha, kernel=kernel, solver="cg", tol=1e-6).fit(X, y)
+    assert model.n_iter_ < 1000

@@ -84,6 +84,25 @@ def test_fits_of_their_own_and_linear_paths():
     assert not any(name.endswith(("gap", "status")) for name in search.cv_results_)
 
 
+def test_targets_in_another_unit():
+    """A power of two in targets, costs, tube and tol: the same scores, found in the same way."""
+    X, y = scaled(load_diabetes)
+    y = (y - y.mean()) / y.std()
+    searches = [
+        GridSearchCV(
+            SVR(gamma=0.01, epsilon=0.1 * unit, tol=1e-3 * unit),
+            {"C": [unit, 1e2 * unit, 1e4 * unit]},
+            cv=3,
+            refit=False,
+        ).fit(X, y * unit)
+        for unit in (1.0, 2.0**20)
+    ]
+    scores = [search.cv_results_["mean_test_score"] for search in searches]
+    np.testing.assert_allclose(*scores, rtol=1e-9)
+    assert searches[0].sharing_.how == searches[1].sharing_.how
+    assert len(set(searches[0].sharing_.how.values())) == 2  # float32, and float64 at a large C
+
+
 def test_what_does_not_converge_says_so():
     X, y = scaled(load_diabetes)
     search = GridSearchCV(SVR(max_iter=5), {"C": [1e5]}, cv=3, refit=False)

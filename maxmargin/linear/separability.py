@@ -54,7 +54,8 @@ class Separability:
     intercept : float or None
         A separator, ``y_i (coef . x_i + intercept) > 0`` for every row.
     margin : float
-        ``min_i y_i (coef . x_i + intercept) / ||coef||``; zero if there is no separator.
+        ``min_i y_i (coef . x_i + intercept) / ||coef||``, less what rounding may have added to it;
+        zero if there is no separator.
     certificate : float array of shape (n_samples,) or None
         Weights lambda of the rows. Those of each class are non-negative and sum to one, and both
         classes combine to the same point: ``sum_i lambda_i y_i x_i = 0``. Without an intercept
@@ -221,7 +222,7 @@ def _separator(
     margin = float((signs * (values + b)).min())
     if not margin > doubt:
         return None
-    return Separability(True, w, b, margin / float(np.linalg.norm(w)))
+    return Separability(True, w, b, (margin - doubt) / float(np.linalg.norm(w)))
 
 
 def _certificate(

@@ -248,7 +248,8 @@ class _Attempt:
 
     def certify(self, method: DualMethod, solution: Solution, workers: Workers) -> bool:
         """Look at a solution again from the problem; whether that was the last round."""
-        if solution.account is None or solution.decision is None:
+        # the account of a later round has its sums beside those of that round's start
+        if solution.account is None or solution.decision is None or self.round:
             if self.problem.matrix is None:
                 self.begin(self.posed.gram.take(self.rows))
             looked_at = self.problem, solution, self.tol, self.spectrum, workers, self.rows

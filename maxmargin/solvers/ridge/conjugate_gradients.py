@@ -164,7 +164,7 @@ class PreconditionedCGRun(Run):
             turn = np.divide(square, last, out=np.zeros_like(square), where=last > 0)
             direction = ahead + turn * direction
             self.n_iter += 1
-            if self._violation() < least:
+            if self._violation() < 0.5 * least:
                 least, patience = self._violation(), self.n_iter + self.problem.n + _MORE
             elif self.n_iter > patience:  # n steps end the exact method: what is left is rounding
                 return

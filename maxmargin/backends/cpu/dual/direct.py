@@ -137,7 +137,26 @@ def solve_row(
         if low < out[k] < high and (place < 0 or abs(out[k]) > abs(out[place])):
             place = k
     if place >= 0:
-        out[place] += rest
+        low, high = (0.0, most) if place == own else (-cost, 0.0)
+        before, out[place] = out[place], min(max(out[place] + rest, low), high)
+        rest -= out[place] - before
+    # where the level cannot be told from its neighbours, it is more: by the largest gradients
+    for _ in range(count):
+        if abs(rest) <= 4e-16 * count * most:
+            break
+        place, best, room = -1, -np.inf, 0.0
+        for k in range(count):
+            low, high = (0.0, most) if k == own else (-cost, 0.0)
+            apart = high - out[k] if rest > 0.0 else out[k] - low
+            gain = linear[k] + curvature * out[k]
+            gain = -gain if rest > 0.0 else gain
+            if apart > 0.0 and gain > best:
+                place, best, room = k, gain, apart
+        if place < 0:
+            break
+        step = min(room, abs(rest)) * (1.0 if rest > 0.0 else -1.0)
+        out[place] += step
+        rest -= step
 
 
 @njit(cache=True, nogil=True)
