@@ -6,8 +6,8 @@ Every estimator is fitted at its default settings, alone and beside one spinning
 The figure is the CPU seconds of all its threads over those with ``n_jobs=1`` alone: threads that
 wait for a core by spinning show up here, and nowhere on an idle computer. To reach: at most 1.3.
 All three are measured in one process, after a fit that loads compiled code; what takes more than
-``--limit`` seconds alone is left out. Without ``--only`` the table is written to
-``results/busy.md``.
+``--limit`` seconds alone, or is refused for its memory, is left out. Without ``--only`` the table
+is written to ``results/busy.md``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sklearn.base import clone
 from maxmargin.testing import all_estimators
 
 HERE = Path(__file__).resolve().parent
-ENOUGH, REPEATS = 1.0, 7  # repeat until so many CPU seconds are spent, or so many times
+ENOUGH, REPEATS = 1.0, 50  # repeat until so many CPU seconds are spent, or so many times
 COLUMNS = 20
 HEAD = """# CPU time on a busy computer
 
@@ -99,7 +99,7 @@ def measure(name: str, rows: int) -> None:
 
 
 def measured(name: str, rows: int, limit: float) -> list[float] | None:
-    """Measure in a process of its own; None where ``n_jobs=1`` alone takes too long."""
+    """Measure in a process of its own; None where that takes too long, or the fit is refused."""
     command = [sys.executable, __file__, "--child", name, str(rows)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -107,9 +107,7 @@ def measured(name: str, rows: int, limit: float) -> list[float] | None:
             child.kill()
             return None
         found = [float(line) for line in child.stdout]
-    if child.returncode:
-        raise RuntimeError(f"{name} on {rows} rows failed, see above")
-    return found
+    return found if child.returncode == 0 else None
 
 
 def main() -> None:
@@ -139,7 +137,7 @@ def main() -> None:
             print(lines[-1], flush=True)
     end = [
         f"The worst ratio is {worst:.2f}.",
-        f"More than {options.limit:g} s: {', '.join(left_out) or 'none'}.",
+        f"More than {options.limit:g} s, or refused: {', '.join(left_out) or 'none'}.",
     ]
     print("\n".join(end))
     if not options.only:

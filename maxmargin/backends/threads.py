@@ -22,6 +22,9 @@ from joblib import cpu_count
 F = TypeVar("F", bound=Any)
 
 _HEARD = 0.1  # seconds after which a waiting thread has heard of Ctrl-C
+# ns of work that each thread has at least. SVC, SVR and NuSVR on 1,000 rows, two threads: 4.3 to
+# 7.3 ms for 4.7 to 8.4 without a limit, and 0.8 of the CPU time; from 3,000 rows on no difference
+_SHARE = 5e5
 _ATTEMPTS = 10  # to set a number that another thread is setting, too
 
 
@@ -244,6 +247,12 @@ class Workers:
 
     def __init__(self, count: int, stopped: Callable[[], Any] | None = None) -> None:
         self.count, self.stopped = count, stopped
+
+    def for_work(self, nanoseconds: float) -> Workers:
+        """Return as many threads as have enough of so much work to pay for their start."""
+        if self.count == 1 or nanoseconds >= self.count * _SHARE:
+            return self
+        return Workers(max(int(nanoseconds // _SHARE), 1), self.stopped)
 
     def check(self) -> None:
         """Raise :class:`StoppedError` if someone wants the work to end."""

@@ -33,6 +33,7 @@ def kernel_rows(
 
     Row k goes to ``out[places[k]]``, or to ``out[k]`` without places.
     """
+    workers = workers.for_work(left.entry_time * len(rows) * right.n)
     for part, panels in _panels(left, rows):
         place: Any = part if places is None else places[part]
 
@@ -55,6 +56,7 @@ def kernel_square(
     Without rows, among all points.
     """
     chosen = points if rows is None else points.take(rows).gathered()
+    workers = workers.for_work(chosen.entry_time * chosen.n * chosen.n / 2)
     order = np.arange(chosen.n)
     step = _panel_rows(chosen)
 
@@ -87,6 +89,7 @@ def accumulate(
     tile is made, summed and forgotten; the sums are float64, within a tile of float32 several are
     of its precision.
     """
+    workers = workers.for_work(left.entry_time * len(rows) * right.n)
     for part, panels in _panels(left, rows):
         order, weights = np.arange(part.stop - part.start), coefficients[..., part]
         if weights.ndim == 2:
@@ -111,6 +114,7 @@ def accumulate_square(
     """
     n, step = points.n, _panel_rows(points)
     order = np.arange(n)
+    workers = workers.for_work(points.entry_time * n * n / 2)
 
     def add(share: range) -> np.ndarray:
         out = np.zeros(coefficients.shape)
@@ -164,6 +168,7 @@ def expand(
             return finish(sums)
 
     step = _panel_rows(left)
+    workers = workers.for_work(left.entry_time * left.n * right.n)
     return workers.map(values, range(0, left.n, step))
 
 

@@ -59,6 +59,7 @@ _VECTORS = 16  # arrays of the number of variables, float64, that a solve holds 
 _PATIENCE, _RENEWAL = 20, 4  # steps per variable, and entries of steps per entry renewed
 _SLICE = 30_000_000  # entries of a call of the compiled steps: some hundredths of a second
 _STALL_ROUNDS, _PROGRESS = 10, 1e-13
+_ADDED_ENTRY = 0.2  # ns of adding an entry of a row that is kept
 
 
 Stopped = Callable[[], Any]  # whether someone wants the work to end
@@ -421,7 +422,8 @@ class _State:
             cpu.add_rows(self.store.data, slots, weights, *span, self.decision)
 
         if len(slots):
-            self.workers.map(add, cpu.spans(self.gram.n, self.workers.count))
+            workers = self.workers.for_work(_ADDED_ENTRY * len(slots) * self.gram.n)
+            workers.map(add, cpu.spans(self.gram.n, workers.count))
 
     def _places(self, new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which new rows to keep, and their slots: unused ones, then those of rows not free.
