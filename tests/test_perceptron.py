@@ -1,6 +1,7 @@
 """The perceptron and the verdict on separability, held to the lecture's theorems."""
 
 import itertools
+import signal
 import warnings
 
 import numpy as np
@@ -15,6 +16,7 @@ from maxmargin import Trace
 from maxmargin.kernels import RBF, Linear, Polynomial
 from maxmargin.linear.perceptron import Perceptron
 from maxmargin.linear.separability import is_separable
+from maxmargin.solvers.perceptron.kernel_state import KernelState
 
 # most data here cannot be separated, and the default tells so: see the test of that
 ORDERS = ("shuffled", "cyclic", "random", "misclassified")
@@ -596,3 +598,21 @@ def test_the_verdict_agrees_with_the_perceptron(random):
             assert is_separable(X, y)
         if not is_separable(X, y):
             assert not model.converged_
+
+
+def test_ctrl_c_ends_a_pass_whose_kernel_rows_are_missing(monkeypatch, heard):
+    """A stop between two blocks of rows left the pass where it was, for ever."""
+    require = KernelState._require_some
+    times = iter([True])
+
+    def press(self, coming):
+        if next(times, False):
+            signal.raise_signal(signal.SIGINT)
+        else:
+            require(self, coming)
+
+    monkeypatch.setattr(KernelState, "_require_some", press)
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(KeyboardInterrupt):
+        Perceptron(kernel="rbf", order="cyclic").fit(X, y)
+    assert next(times, None) is None

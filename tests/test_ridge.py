@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, make_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import kernels as their_kernels
 from sklearn.kernel_ridge import KernelRidge as Reference
@@ -650,3 +650,14 @@ def test_conjugate_gradients_end_where_they_crawl():
     with pytest.warns(ConvergenceWarning):
         model = KernelRidge(alpha, kernel=kernel, solver="cg", tol=1e-6).fit(X, y)
     assert model.n_iter_ < 1000
+
+
+@pytest.mark.parametrize("shape", [(100, 50), (50, 100)])
+def test_conjugate_gradients_take_few_steps_where_alpha_is_nearly_zero(shape):
+    """The preconditioner's inverse was rounding: 15,800 steps, or an answer that was 25 % off."""
+    X, y = make_regression(*shape, noise=0.0, random_state=42)
+    exact = np.linalg.lstsq(X, y, rcond=None)[0]
+    with warnings.catch_warnings(action="ignore"):  # a residual of 1e-12 is below rounding
+        model = Ridge(1e-16, fit_intercept=False, solver="lsqr", tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(model.coef_, exact, rtol=1e-7, atol=1e-9)
+    assert model.n_iter_ < 30

@@ -214,7 +214,9 @@ class PerceptronRun(Run):
                 made = state.n_updates
                 if state.pocket and place < end and made < until:  # a streak has ended
                     self.pocket = self._better()
-                if place < len(order) and (made >= until or not brief):
+                # a stop leaves the place where it was: only the driver can end the pass
+                stopped = place < len(order) and state.stopped() is not None
+                if place < len(order) and (made >= until or not brief or stopped):
                     yield
             self.status = self._ended(made - before)
             if self.status is not None:

@@ -31,6 +31,10 @@ from maxmargin.solvers.ridge.problem import RidgeSolution, RidgeSystem
 _ENOUGH = 0.1  # times lambda: what a trace may lack
 _AHEAD = 0.5  # times tol: where the residual is looked at again, which rounding moves
 _FLOAT32 = 1e-5  # of the residual at the start: as far as products in float32 may know it
+# of the trace: a smaller lambda would leave the preconditioner's inverse to rounding. Ridge and
+# KernelRidge, five kernels, lambda from 1e-16 to 1e-3: 3 to 16 steps for 15,800, 111 for 3,000; with
+# 1e-14 up to 1.6 times as many, and none has more than without
+_RESOLVED = 1e-12
 _MORE = 50  # steps beyond n without a smaller residual, after which directions are rounding
 _BETTER = 0.5  # of the true residual before: otherwise the digits are at their end
 
@@ -103,7 +107,9 @@ class PreconditionedCGRun(Run):
             factor = self._pivots()
             while factor.grow(_ENOUGH * self.problem.alpha):
                 yield
-            self.rank, inverse = factor.rank, factor.columns.inverse(self.problem.alpha)
+            resolved = _RESOLVED * float(self.problem.diagonal.sum())
+            shift = max(self.problem.alpha, resolved)
+            self.rank, inverse = factor.rank, factor.columns.inverse(shift)
             del factor
             left = self._violation()
             while left > self.watch.tol:
@@ -111,11 +117,11 @@ class PreconditionedCGRun(Run):
                 yield from self._descend(inverse)
                 self._look_again(self.workers)
                 left = self._violation()
+                if not left <= known:  # rounding has led the steps astray
+                    self.b, self.residual, left = b, residual, known
                 if self.status is not None:
                     return
                 if not left < _BETTER * known:
-                    if left > known:
-                        self.b, self.residual, left = b, residual, known
                     if not self.in_float32:
                         self.status = None if left <= self.watch.tol else Status.STALLED
                         return
