@@ -32,8 +32,8 @@ _ENOUGH = 0.1  # times lambda: what a trace may lack
 _AHEAD = 0.5  # times tol: where the residual is looked at again, which rounding moves
 _FLOAT32 = 1e-5  # of the residual at the start: as far as products in float32 may know it
 # of the trace: a smaller lambda would leave the preconditioner's inverse to rounding. Ridge and
-# KernelRidge, five kernels, lambda from 1e-16 to 1e-3: 3 to 16 steps for 15,800, 111 for 3,000; with
-# 1e-14 up to 1.6 times as many, and none has more than without
+# KernelRidge, five kernels, lambda from 1e-16 to 1e-3: 3 to 16 steps for 15,800, 111 for 3,000;
+# with 1e-14 up to 1.6 times as many, and none has more than without
 _RESOLVED = 1e-12
 _MORE = 50  # steps beyond n without a smaller residual, after which directions are rounding
 _BETTER = 0.5  # of the true residual before: otherwise the digits are at their end
