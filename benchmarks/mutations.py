@@ -959,7 +959,7 @@ MUTANTS = [
         "139",
         "nothing is missing below the eigenvalues that were asked for",
         "solvers/spectral/problem.py",
-        "missing = 0.0 if below is None else max(below, 0.0)",
+        "missing = max(float(beyond[:1].sum()), 0.0)",
         "missing = 0.0",
         "test_kernel_pca.py -k bounds or certificate",
     ),
