@@ -274,6 +274,11 @@ def test_before_a_fit_it_is_the_prior():
     assert GaussianProcessRegressor().sample_y(NEW, 5).shape == (len(NEW), 5)
     with pytest.raises(ValueError, match="number of targets"):
         model.fit(X, y)
+    given = GaussianProcessRegressor(kernel="precomputed")  # values of new points with known ones
+    assert given.predict(np.ones((2, 4))).tolist() == [0.0, 0.0]
+    for which in ({"return_std": True}, {"return_cov": True}):
+        with pytest.raises(ValueError, match="square matrix"):
+            given.predict(np.ones((2, 4)), **which)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from sklearn.utils.validation import _num_samples
 
 from maxmargin.backends import cpu
 from maxmargin.backends.threads import ALONE, Workers
@@ -89,14 +90,15 @@ def prior(
     kernel: Kernel, X: Any, noise: Any, outputs: int, return_std: bool, return_cov: bool
 ) -> Any:
     """Mean of targets before any is known, and their deviation or covariance if that is wanted."""
-    variance = kernel.diag(X) + noise
+    rows = _num_samples(kernel.checked(X)[0])
 
     def each(values: np.ndarray) -> np.ndarray:
         return values if outputs == 1 else np.repeat(values[..., None], outputs, axis=-1)
 
-    mean = each(np.zeros(len(variance)))
+    mean = each(np.zeros(rows))
+    if not return_std and not return_cov:
+        return mean
+    variance = kernel.diag(X) + noise
     if return_std:
         return mean, each(np.sqrt(variance))
-    if return_cov:
-        return mean, each(kernel(X) + np.diag(np.broadcast_to(noise, len(variance))))
-    return mean
+    return mean, each(kernel(X) + np.diag(np.broadcast_to(noise, rows)))

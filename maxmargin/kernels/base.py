@@ -144,7 +144,7 @@ class Kernel(ABC):
             In float64. What depends on data, such as ``gamma="scale"``, is taken from the columns'
             points: from Z if it is given, as in ``k(X_test, X_train)``, else from X.
         """
-        X, names = self._checked(X)
+        X, names = self.checked(X)
         if self.pairwise:
             if Z is not None:
                 raise ValueError(f"{self!r} looks its values up in one given matrix: call k(K).")
@@ -153,7 +153,7 @@ class Kernel(ABC):
             out = np.empty(X.shape)
             right = cpu.Operand.of_columns(program, np.arange(X.shape[1]))
         else:
-            Z, other_names = (X, names) if Z is None else self._checked(Z)
+            Z, other_names = (X, names) if Z is None else self.checked(Z)
             if names is not None and other_names is not None and names != other_names:
                 raise ValueError(f"X has columns {names} and Z has {other_names}.")
             if hasattr(X, "shape") and hasattr(Z, "shape") and X.shape[1:] != Z.shape[1:]:
@@ -170,12 +170,18 @@ class Kernel(ABC):
 
     def diag(self, X: Any) -> np.ndarray:
         """``k(x, x)`` for every row of X, shape (n,), without the rest of the matrix."""
-        X, names = self._checked(X)
+        X, names = self.checked(X)
+        if self.pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"{self!r} looks k(x, x) up in the square matrix of the points with themselves; "
+                f"this one has shape {X.shape}."
+            )
         views = Views(X)
         program = self.resolve(views, names).lower()
         return cpu.kernel_diagonal(program, cpu.Operand.prepare(program, views))
 
-    def _checked(self, X: Any) -> tuple[Any, Sequence[str] | None]:
+    def checked(self, X: Any) -> tuple[Any, Sequence[str] | None]:
+        """Return validated points, and the names of their columns if they have any."""
         names = list(X.columns) if hasattr(X, "columns") else None
         if self.input is Input.OBJECTS:
             return X, names
