@@ -155,7 +155,7 @@ def test_ctrl_c_raises_and_leaves_a_model_or_none(instance, heard):
     # with several threads the number of calls in this one hangs on how long it waits for the others
     one_thread = {"n_jobs": 1} if takes("n_jobs")(instance) else {}
     plain = fit(instance.make(**one_thread), sample)  # compiled
-    calls = count_calls(lambda: fit(instance.make(**one_thread), sample))
+    calls = count_calls(partial(fit, instance.make(**one_thread), sample))
     for moment in np.random.default_rng(calls).uniform(0.0, 0.9, 3):
         model = instance.make(**one_thread)
         with pytest.raises(KeyboardInterrupt):
