@@ -455,6 +455,37 @@ def test_a_stopped_path_takes_the_best_so_far():
     assert model.alpha_ in ALPHAS
 
 
+def test_a_search_that_was_stopped_before_the_last_alpha_has_not_converged(monkeypatch):
+    """Though the equations of the alpha that it has are solved."""
+    original = Monitor.__init__
+
+    def eager(self, *args, **options):
+        original(self, *args, **options)
+        self.interval = 0.0
+
+    monkeypatch.setattr(Monitor, "__init__", eager)
+    seen = []
+    whole = cv(callback=seen.append).fit(X, y)
+    assert whole.certificate_.converged
+    claims = []
+    for last in range(1, len(seen)):
+        left = iter(range(last))
+        model = cv(callback=lambda progress, left=left: next(left, None) is None)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        certificate = model.certificate_
+        assert bool(caught) == (not certificate.converged)
+        if certificate.converged:
+            assert model.alpha_ == whole.alpha_
+        else:
+            assert model.fit_status_ == 1
+            some_rows = "of 256 rows" in certificate.solver
+            assert some_rows or "not every alpha was tried" in certificate.claim
+            claims.append(certificate.claim)
+    assert any("not every alpha" in claim for claim in claims)
+
+
 # -- the linear machine ------------------------------------------------------------------------
 
 WIDE = RANDOM.normal(size=(40, 90)) + 3.0
