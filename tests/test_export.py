@@ -83,6 +83,7 @@ def test_what_scikit_learn_does_not_have_is_not_exported():
         (SVC(kernel=Laplacian(0.5)), "none of LIBSVM's"),
         (SVC(kernel=Polynomial(2.5)), "of whole degrees"),
         (SVC(multiclass="ovr"), "by multiclass='ovr'"),
+        (SVC(multiclass="dag"), "by multiclass='dag'"),
         (SVC(approximation="nystroem"), "features in place"),
     ):
         with pytest.raises(TypeError, match=why):

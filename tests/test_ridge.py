@@ -136,6 +136,15 @@ def test_a_kernel_object_takes_no_kernel_params(estimator, kernel):
         estimator.fit(X, y)
 
 
+@pytest.mark.parametrize("estimator", [KernelRidge(), KernelPCA(), Nystroem()])
+def test_a_name_takes_the_kernel_params_that_it_has(estimator):
+    given = clone(estimator).set_params(kernel="rbf", kernel_params={"gamma": 5.0}).fit(X, y)
+    assert given.kernel_.gamma == 5.0
+    misspelt = clone(estimator).set_params(kernel="rbf", kernel_params={"gama": 5.0})
+    with pytest.raises(ValueError, match=r"kernel_params=.*gama.* no others"):
+        misspelt.fit(X, y)
+
+
 @pytest.mark.parametrize("seed", [10, 18, 21])
 def test_conjugate_gradients_end_where_rounding_is_all_that_is_left(seed):
     """A row far away, to the fourth power: the residual grows and never falls again."""
@@ -453,6 +462,37 @@ def test_a_stopped_path_takes_the_best_so_far():
     assert model.certificate_.status == "time_limit"
     assert model.score(MANY, WAVES) > 0.5
     assert model.alpha_ in ALPHAS
+
+
+def test_a_search_that_was_stopped_before_the_last_alpha_has_not_converged(monkeypatch):
+    """Though the equations of the alpha that it has are solved."""
+    original = Monitor.__init__
+
+    def eager(self, *args, **options):
+        original(self, *args, **options)
+        self.interval = 0.0
+
+    monkeypatch.setattr(Monitor, "__init__", eager)
+    seen = []
+    whole = cv(callback=seen.append).fit(X, y)
+    assert whole.certificate_.converged
+    claims = []
+    for last in range(1, len(seen)):
+        left = iter(range(last))
+        model = cv(callback=lambda progress, left=left: next(left, None) is None)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, y)
+        certificate = model.certificate_
+        assert bool(caught) == (not certificate.converged)
+        if certificate.converged:
+            assert model.alpha_ == whole.alpha_
+        else:
+            assert model.fit_status_ == 1
+            some_rows = "of 256 rows" in certificate.solver
+            assert some_rows or "not every alpha was tried" in certificate.claim
+            claims.append(certificate.claim)
+    assert any("not every alpha" in claim for claim in claims)
 
 
 # -- the linear machine ------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """The searches: the same scores as GridSearchCV, whatever is shared on the way."""
 
 import re
+import sys
+import threading
 from functools import partial
 
 import numpy as np
@@ -41,6 +43,7 @@ from maxmargin.gram.matrices import Matrices
 from maxmargin.kernels import RBF, Laplacian, Linear, Polynomial
 from maxmargin.multiclass import ErrorCorrectingCode, OneVsRest
 from maxmargin.progress import Monitor
+from maxmargin.selection.cost_path import CostPath
 from maxmargin.solution import Status
 from maxmargin.solvers import Seed, SeededSMO, Watch, drive
 from maxmargin.solvers.dual.seeded import SeededSMORun
@@ -583,6 +586,27 @@ def test_a_bug_of_ours_is_not_hidden(place, machine, monkeypatch):
     grid = {f"svc__{name}" if isinstance(machine, Pipeline) else name: [0.001, 0.01]}
     with pytest.raises(ZeroDivisionError):
         maxmargin.GridSearchCV(machine, grid).fit(*iris())
+
+
+def test_threads_agree_on_where_a_path_of_costs_ends():
+    """Each may end it at another cost: a lost one would leave scores of coefficients of zero."""
+    before, ends = sys.getswitchinterval(), range(3000, 0, -1)
+    sys.setswitchinterval(1e-7)
+    try:
+        for _ in range(5):
+            path = CostPath(None, None, [])
+            path.reached, path._lock = 10**6, threading.Lock()
+            workers = [
+                threading.Thread(target=lambda end=path._end_at, k=k: list(map(end, ends[k::7])))
+                for k in range(4)
+            ]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            assert path.reached == min(min(ends[k::7]) for k in range(4))
+    finally:
+        sys.setswitchinterval(before)
 
 
 # -- what fails -----------------------------------------------------------------------------------

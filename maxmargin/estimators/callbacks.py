@@ -42,13 +42,12 @@ def observed(fit: Any) -> Any:
     @wraps(fit)
     def observed_fit(machine: Any, X: Any, y: Any = None, *args: Any, **options: Any) -> Any:
         listening = getattr(machine, "_skl_callbacks", None)
-        began, before = perf_counter(), set(vars(machine))
+        began, before = perf_counter(), dict(vars(machine))
         with raising_interrupts():
             try:
                 (told if listening else fit)(machine, X, y, *args, **options)
-            except KeyboardInterrupt:  # outside of a solver: do not leave a half-fitted model
-                for name in set(vars(machine)) - before:
-                    delattr(machine, name)
+            except KeyboardInterrupt:  # outside of a solver: the model is the one of before
+                machine.__dict__ = before
                 raise
             except MemoryError as error:
                 raise _with_advice(machine, error) from error

@@ -225,7 +225,10 @@ class KernelRidgeCV(RidgeMachine):
             own = slice(k, k + 1)
             one = replace(problem, target=problem.target[:, own], alpha=alpha)
             residual = one.right - product[:, own] - alpha * b[:, own]
-            parts.append(one.certificate(b[:, own], residual, words, found.status, self.tol))
+            part = one.certificate(b[:, own], residual, words, found.status, self.tol)
+            if len(found.b) < np.size(self.alphas):  # exact for this alpha, not the best of all
+                part = replace(part, status=found.status)
+            parts.append(part)
         return RidgeCertificate.worst(parts)
 
     def _results(

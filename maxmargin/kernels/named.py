@@ -109,7 +109,12 @@ def as_pairwise_kernel(
             "degree": 3,
             "coef0": 1.0,
         }
-        extra = {name: value for name, value in (kernel_params or {}).items() if name in usual}
+        extra = kernel_params or {}
+        if not extra.keys() <= usual.keys():
+            raise ValueError(
+                f"kernel_params={extra!r} beside kernel={kernel!r}: named kernels have the "
+                "parameters gamma, degree and coef0 and no others."
+            )
         known = {name: value for name, value in given.items() if value is not None}
         return as_kernel(kernel, **{**usual, **extra, **known})
     if isinstance(kernel, Kernel | ScikitLearnKernel | type) or not callable(kernel):

@@ -17,6 +17,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from maxmargin.estimators.callbacks import observed
 from maxmargin.estimators.collections import TakesCollections, takes_collections
 from maxmargin.estimators.data import validate_data
 from maxmargin.multiclass.labels import read_class_weights, read_labels
@@ -81,6 +82,7 @@ class SchemeClassifier(TakesCollections, ClassifierMixin, MetaEstimatorMixin, Ba
         tags.input_tags.allow_nan = inner.allow_nan
         return tags
 
+    @observed
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SchemeClassifier:
         """Fit a clone of the estimator to each task of the scheme.
 

@@ -13,6 +13,7 @@ solved over float64 values, too (:mod:`maxmargin.selection.run`).
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -93,7 +94,7 @@ class CostPath:
         self.bias, self.noise, self.gap, self.seconds = np.zeros((4, count, len(every)))
         self.severity = np.full((count, len(every)), Status.CONVERGED.severity)
         self.doubtful: dict[tuple[int, int], np.ndarray] = {}
-        self.rounding, self.reached = rounding, count
+        self.rounding, self.reached, self._lock = rounding, count, threading.Lock()
         self.inside: list[_Inside] = []
         if self.probabilities and isinstance(targets, Labels):
             random = check_random_state(self.candidates[0].machine.random_state)
@@ -118,6 +119,11 @@ class CostPath:
         if self.inside:
             self._follow_inside(k, block, monitor)
 
+    def _end_at(self, i: int) -> None:
+        """Leave candidates from number i on to others; threads may be at several problems."""
+        with self._lock:
+            self.reached = min(self.reached, i)
+
     def _certify(self, k: int, path: list[Followed]) -> None:
         """Certify the solutions of problem k, or note that they are in doubt."""
         problem = path[0].problem
@@ -138,7 +144,7 @@ class CostPath:
         self.gap[: len(path), k] = proven[:, 0]
         if self.targets.classes is not None:  # of a regression the unit alone tells
             noisy = np.array([found.noise for found in path]) > _NOISE * proven[:, 2]
-            self.reached = min(self.reached, int(np.argmax([*noisy, True])))
+            self._end_at(int(np.argmax([*noisy, True])))
             path = path[: self.reached]
         proven = proven[: len(path)]
         good = (proven[:, 0] <= OPTIMAL) & (proven[:, 1] <= self.tol)
@@ -226,7 +232,7 @@ class CostPath:
             beta, scores = solution.beta, seed.exact_scores()
             noise = cpu.DEVIATION32 * float(np.linalg.norm(beta)) * seed.scale
             if seed.violation > self.tol or noise > _NOISE * self.targets.unit(self.fold):
-                self.reached = min(self.reached, i)
+                self._end_at(i)
                 return
             bias = read_levels(problem, np.full(problem.n_groups, seed.level)).bias
             coef, seconds = problem.on_rows(beta, len(block)), time.perf_counter() - began

@@ -91,7 +91,7 @@ def _refuse_other_functions(model: Any) -> None:
     elif type(model.kernel_) not in _NAMES or getattr(model.kernel_, "degree", 0) % 1:
         names = ", ".join(_NAMES.values())
         why = f"its kernel {model.kernel_!r} is none of LIBSVM's: {names} (of whole degrees)"
-    elif len(getattr(model, "classes_", ())) > 2 and not isinstance(model.scheme_, OneVsOne):
+    elif len(getattr(model, "classes_", ())) > 2 and type(model.scheme_) is not OneVsOne:
         why = f"it has several classes by multiclass={model.multiclass!r}, and LIBSVM 'ovo'"
     elif not hasattr(model, "classes_") and len(model.dual_coef_.shape) > 1:
         outputs = model.dual_coef_.shape[0]

@@ -73,6 +73,8 @@ class RidgeCertificate(Certificate):
         solved = f"the equations hold to {self.residual:.2g} of the targets' size"
         if self.definiteness == Definiteness.INDEFINITE:
             return f"{solved}: the kernel matrix is indefinite, so that nothing is minimised by it"
+        if not self.converged and self.residual <= self.tol:  # of a search over alpha
+            return f"{solved} for this alpha, but not every alpha was tried"
         if not self.converged:
             return f"not exact, the best objective may be lower by up to {self.gap:.3g}"
         claim = f"values are exact to {self.residual:.2g} of the targets' size"
