@@ -70,6 +70,7 @@ NOISY = [
     2.0 * (RBF(1.0, "fixed") + 0.5 * WhiteKernel(0.2, (1e-3, 1e2))),
     (RBF() + WhiteKernel(0.1)) ** 2,
     Own(0.5) + WhiteKernel(0.1),
+    PairwiseKernel(metric="cosine") + WhiteKernel(0.1),  # whose gamma changes no value
 ]
 
 
