@@ -136,6 +136,15 @@ def test_a_kernel_object_takes_no_kernel_params(estimator, kernel):
         estimator.fit(X, y)
 
 
+@pytest.mark.parametrize("estimator", [KernelRidge(), KernelPCA(), Nystroem()])
+def test_kernel_params_of_a_name_are_its_own(estimator):
+    given = clone(estimator).set_params(kernel="rbf", kernel_params={"gamma": 5.0}).fit(X, y)
+    assert given.kernel_.gamma == 5.0
+    misspelt = clone(estimator).set_params(kernel="rbf", kernel_params={"gama": 5.0})
+    with pytest.raises(ValueError, match="gamma, degree and coef0, got gama"):
+        misspelt.fit(X, y)
+
+
 @pytest.mark.parametrize("seed", [10, 18, 21])
 def test_conjugate_gradients_end_where_rounding_is_all_that_is_left(seed):
     """A row far away, to the fourth power: the residual grows and never falls again."""

@@ -109,7 +109,12 @@ def as_pairwise_kernel(
             "degree": 3,
             "coef0": 1.0,
         }
-        extra = {name: value for name, value in (kernel_params or {}).items() if name in usual}
+        extra = kernel_params or {}
+        if unknown := set(extra) - set(usual):
+            raise ValueError(
+                f"kernel_params of the kernel {kernel!r} may have gamma, degree and coef0, got "
+                f"{', '.join(sorted(unknown))}."
+            )
         known = {name: value for name, value in given.items() if value is not None}
         return as_kernel(kernel, **{**usual, **extra, **known})
     if isinstance(kernel, Kernel | ScikitLearnKernel | type) or not callable(kernel):
