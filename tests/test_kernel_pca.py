@@ -75,6 +75,9 @@ def test_all_components():
     assert ours.eigenvalues_.shape == theirs.eigenvalues_.shape == (len(X) - 1,)
     Z = ours.transform(X)
     np.testing.assert_allclose(Z @ Z.T, centred(RBF(GAMMA)(X)), atol=1e-9)
+    for gamma in (GAMMA, None):
+        ours, theirs = (each.set_params(gamma=gamma).fit(X) for each in (ours, theirs))
+        assert ours.gamma_ == theirs.gamma_
 
 
 @pytest.mark.parametrize("solver", ["dense", "lanczos"])
