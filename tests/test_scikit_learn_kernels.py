@@ -89,6 +89,8 @@ def test_every_class_of_scikit_learn_is_translated_or_refused():
     assert concrete - {CompoundKernel, theirs.KernelOperator} <= tried
     with pytest.raises(ValueError, match="is a list of kernels"):
         as_kernel(CompoundKernel([RBF(), Matern()]))
+    with pytest.raises(ValueError, match="is a list of kernels"):
+        GaussianProcessRegressor(CompoundKernel([RBF()]) + WhiteKernel()).fit(X, Y)
     with pytest.raises(ValueError, match=r"WhiteKernel.*alpha"):
         KernelRidge(kernel=RBF() + WhiteKernel()).fit(X, Y)
 
