@@ -17,7 +17,7 @@ fall.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from maxmargin.backends.cpu.dual.certificate import (
     terms_of,
     weigh,
 )
-from maxmargin.backends.cpu.dual.kkt import slack_to_violation
+from maxmargin.backends.cpu.dual.kkt import slack_to_violation, snap_to_bounds
 from maxmargin.backends.threads import ALONE, Workers
 from maxmargin.certificate import DualCertificate
 from maxmargin.duals import DualProblem, Levels
@@ -187,6 +187,10 @@ def evaluate(
 
     The Gram matrix is that of the problem's own rows; ``rows`` is what others call them.
     """
+    if not problem.hard:
+        beta = solution.beta.copy()
+        snap_to_bounds(problem.variables, problem.n_groups, beta)
+        solution = replace(solution, beta=beta)
     gram, beta = problem.gram, solution.beta
     rows = np.arange(gram.n) if rows is None else rows
     coef = problem.on_rows(beta)

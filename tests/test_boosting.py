@@ -617,6 +617,8 @@ def test_attributes_that_scikit_learn_has():
     np.testing.assert_allclose(np.exp(model.predict_log_proba(CANCER)), last)
     assert model.n_classes_ == 2
     assert model.estimator_.max_depth == 1
+    assert list(model) == model.estimators_
+    assert len(model) == 9
     stumps = AdaBoostClassifier(n_estimators=9).fit(CANCER, MALIGNANT)
     assert stumps.feature_importances_.sum() == pytest.approx(1)
     assert not hasattr(

@@ -92,6 +92,20 @@ def test_an_indefinite_kernel_whose_answer_has_a_norm_is_not_warned_of():
     assert model.certificate_.definiteness is Definiteness.INDEFINITE
 
 
+@pytest.mark.parametrize("solver", ["auto", "smo", "working_set"])
+def test_the_last_bit_of_a_sum_does_not_choose_the_intercept(solver):
+    """At a small cost all rows of balanced classes are at their bound, but for rounding."""
+    points, labels = load_breast_cancer(return_X_y=True)
+    points = StandardScaler().fit_transform(points)
+    model = SVC(C=1e-3, gamma=0.1, class_weight="balanced", solver=solver).fit(points, labels)
+    values = model.decision_function(points) - model.intercept_
+    lowest, highest = (-1 - values[labels == 0]).max(), (1 - values[labels == 1]).min()
+    assert model.intercept_[0] == pytest.approx(0.5 * (lowest + highest), abs=1e-12)
+    cost = 1e-3 * model.class_weight_[labels[model.support_]]
+    np.testing.assert_array_equal(np.abs(model.dual_coef_[0]), cost)
+    assert model.certificate_.infeasibility < 1e-12
+
+
 def test_claims_of_kernels_that_prove_nothing(random):
     small = SVC(kernel=lambda a, b: a @ b.T).fit(X, y).certificate_
     assert small.definiteness is Definiteness.COMPUTED

@@ -338,6 +338,12 @@ def test_warm_start_and_checkpoint(tmp_path):
     assert first.dual <= finished.certificate_.primal + first.rounding
 
 
+@pytest.mark.parametrize("options", [{}, {"multiclass": "crammer_singer"}])
+def test_a_kernel_without_a_norm_is_warned_of(options):
+    with pytest.warns(UserWarning, match=r"is indefinite .* \|w\|\^2 is negative"):
+        SVC(kernel=-0.5 * RBF(0.1), **options).fit(lazily(X), lazily(THREE))
+
+
 def test_on_a_cluster(processes):
     here, there = check_equal(SVC(C=10.0), X, THREE, WEIGHT)
     assert there.distribution_.workers == 2

@@ -257,3 +257,8 @@ def test_duplicate_entries_of_a_sparse_matrix_count_as_their_sum(kernel):
     np.testing.assert_allclose(kernel.diag(duplicated), kernel.diag(dense))
     np.testing.assert_allclose(Gram.of(duplicated, kernel).rows([0, 1, 2]), kernel(dense))
     assert duplicated.nnz == 4
+
+
+def test_the_class_itself_is_abstract():
+    with pytest.raises(TypeError, match=r"call Gram\.of\(X, kernel\)"):
+        Gram(RBF(0.1), np.eye(2))

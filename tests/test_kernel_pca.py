@@ -75,6 +75,9 @@ def test_all_components():
     assert ours.eigenvalues_.shape == theirs.eigenvalues_.shape == (len(X) - 1,)
     Z = ours.transform(X)
     np.testing.assert_allclose(Z @ Z.T, centred(RBF(GAMMA)(X)), atol=1e-9)
+    for gamma in (GAMMA, None):
+        ours, theirs = (each.set_params(gamma=gamma).fit(X) for each in (ours, theirs))
+        assert ours.gamma_ == theirs.gamma_
 
 
 @pytest.mark.parametrize("solver", ["dense", "lanczos"])
@@ -218,6 +221,8 @@ def test_ridge_preimages_are_scikit_learns():
     Z = theirs.transform(NEW)
     np.testing.assert_allclose(ours.inverse_transform(Z), theirs.inverse_transform(Z), atol=1e-6)
     np.testing.assert_allclose(ours.dual_coef_, theirs.dual_coef_, atol=1e-5)
+    called = KernelPCA(8, **{**options, "kernel": lambda a, b: np.exp(-GAMMA * (a - b) @ (a - b))})
+    np.testing.assert_allclose(called.fit(X).inverse_transform(Z), ours.inverse_transform(Z))
     flat = KernelPCA(8, **{**options, "alpha": 1e6, "fit_inverse_transform": "ridge"}).fit(X)
     assert np.abs(flat.inverse_transform(Z)).max() < 1e-2
 
@@ -264,6 +269,12 @@ def test_preimages_that_there_are_not(monkeypatch):
     monkeypatch.setattr(preimages, "_STEPS", 1)
     with pytest.warns(UserWarning, match="1 of 1 pre-images have not settled"):
         hasty.inverse_transform([[-0.4, 0.3]])
+
+
+def test_rows_are_copied_unless_asked_for():
+    for copied in (True, False):
+        model = KernelPCA(2, kernel="rbf", copy_X=copied).fit(X)
+        assert np.shares_memory(model.X_fit_, X) != copied
 
 
 # -- manners -----------------------------------------------------------------------------------

@@ -616,3 +616,15 @@ def test_ctrl_c_ends_a_pass_whose_kernel_rows_are_missing(monkeypatch, heard):
     with pytest.raises(KeyboardInterrupt):
         Perceptron(kernel="rbf", order="cyclic").fit(X, y)
     assert next(times, None) is None
+
+
+@pytest.mark.parametrize("kernel", [-0.5 * RBF(0.1), lambda A, B: -A @ B.T])
+def test_a_kernel_without_a_norm_is_warned_of(kernel, cancer):
+    with pytest.warns(UserWarning, match=r"is indefinite .* \|w\|\^2 is negative"):
+        Perceptron(kernel=kernel).fit(*cancer)
+
+
+@pytest.mark.parametrize("kernel", ["linear", lambda A, B: A @ B.T])
+def test_a_kernel_with_a_norm_is_not_warned_of(kernel):
+    with warnings.catch_warnings(action="error"):
+        Perceptron(kernel=kernel).fit(*load_iris(return_X_y=True))

@@ -275,6 +275,20 @@ def test_schemes_around_any_classifier():
         SchemeClassifier(GaussianNB(), multiclass="ecoc").fit(X[:5], np.ones(5))
 
 
+class Silent(GaussianNB):
+    """An estimator whose fit returns nothing."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr", "ecoc", "dag"])
+def test_what_fit_returns_is_not_used(multiclass):
+    X, y = digits()
+    silent, usual = (SchemeClassifier(c, multiclass=multiclass) for c in (Silent(), GaussianNB()))
+    np.testing.assert_array_equal(silent.fit(X, y).predict(X), usual.fit(X, y).predict(X))
+
+
 # -- pictures ----------------------------------------------------------------------------------
 
 

@@ -70,6 +70,7 @@ NOISY = [
     2.0 * (RBF(1.0, "fixed") + 0.5 * WhiteKernel(0.2, (1e-3, 1e2))),
     (RBF() + WhiteKernel(0.1)) ** 2,
     Own(0.5) + WhiteKernel(0.1),
+    PairwiseKernel(metric="cosine") + WhiteKernel(0.1),  # whose gamma changes no value
 ]
 
 
@@ -88,6 +89,8 @@ def test_every_class_of_scikit_learn_is_translated_or_refused():
     assert concrete - {CompoundKernel, theirs.KernelOperator} <= tried
     with pytest.raises(ValueError, match="is a list of kernels"):
         as_kernel(CompoundKernel([RBF(), Matern()]))
+    with pytest.raises(ValueError, match="is a list of kernels"):
+        GaussianProcessRegressor(CompoundKernel([RBF()]) + WhiteKernel()).fit(X, Y)
     with pytest.raises(ValueError, match=r"WhiteKernel.*alpha"):
         KernelRidge(kernel=RBF() + WhiteKernel()).fit(X, Y)
 

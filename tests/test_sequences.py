@@ -692,6 +692,13 @@ def test_bad_sequences_are_refused_with_advice(kernel, X, message):
             ask()
 
 
+@pytest.mark.parametrize("estimator", [SVC(), KernelRidge(kernel="rbf"), Perceptron(kernel="rbf")])
+def test_kernels_of_numbers_refuse_strings_with_advice(estimator):
+    name = type(estimator).__name__
+    with pytest.raises(ValueError, match=rf"compares numbers.*{name}\(kernel=Spectrum\(3\)\)"):
+        estimator.fit(["ACGT", "ACGA", "TTTT"], [0, 1, 0])
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -61,6 +61,7 @@ def fit_kernel_machine(machine: KernelMachine, X: Any, y: Any, sample_weight: An
             saved.write(outcome.known)
     _keep(machine, rows, form, outcome)
     machine._warn_unfinished(machine.certificate_)
+    machine._warn_without_norm(_squared_norms(form, outcome))
     if isinstance(machine, KernelClassifier):
         calibrate(machine, rows, monitor, partial(_without_fold, machine, form, outcome.known))
     return machine
@@ -149,6 +150,13 @@ def _keep(machine: Any, rows: Partitions, form: Form, outcome: Outcome) -> None:
     machine.shape_fit_ = (rows.n, *getattr(support.X, "shape", (0,))[1:])
     machine._known_rows = rows.n, form.sums, tuple(outcome.known)  # arrays: loaded without Dask
     machine.distribution_ = rows.cluster.distribution
+
+
+def _squared_norms(form: Form, outcome: Outcome) -> list[float]:
+    """Return |w|^2 of each binary problem, or of each class of a direct form."""
+    if isinstance(form, DirectForm):
+        return list(outcome.judged[0][1])
+    return [evaluation.squared_norm for _, (evaluation, _) in outcome.judged]
 
 
 def _keep_expansions(machine: Any, form: Form, outcome: Outcome) -> None:

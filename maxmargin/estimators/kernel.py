@@ -165,6 +165,17 @@ class KernelEstimator(Estimator):
         else:
             self.support_vectors_ = _taken(X, support, self._workers(len(support) * _width(X)))
 
+    def _warn_without_norm(self, squared_norms: Any) -> None:
+        """Warn where |w|^2 is negative, which an indefinite kernel can make it."""
+        if min(squared_norms) < 0:
+            warn(
+                f"The kernel {self.kernel_!r} is indefinite on these data, and |w|^2 is negative "
+                "at the answer: there is no such hyperplane and no margin, and predictions may be "
+                "the wrong way round. Use a valid kernel, such as RBF(), or a smaller C; "
+                "maxmargin.kernels.check_valid(kernel, X) shows the eigenvalues.",
+                UserWarning,
+            )
+
     @property
     def _kernel_of_values(self) -> Kernel:
         """The kernel that is evaluated: ``kernel_``, or its translation into this package."""

@@ -165,7 +165,8 @@ class GramAt:
             return sums, products
 
         if not count:
-            return np.zeros(0), np.zeros((0, *coefficients.shape))
+            p = len(self.slopes)  # none of them moves a value
+            return np.zeros(p), np.zeros((p, *coefficients.shape))
         parts = self._workers(workers).map(add, reversed(stripes(self.n)))
         slopes = self.slopes[:, wanted]
         sums, products = (np.sum([part[k] for part in parts], axis=0) for k in (0, 1))

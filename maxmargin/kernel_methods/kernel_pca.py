@@ -85,6 +85,8 @@ class KernelPCA(
         Leave out components without variance. So it is in any case where ``n_components=None``.
     random_state : int, RandomState or None, default=None
         Of the start of ``"lanczos"`` and ``"randomized"``.
+    copy_X : bool, default=True
+        Whether ``X_fit_`` is a copy of the training rows. Without one, do not change them.
     n_jobs : int, optional
         Threads: -1 for one per core; by default as many as BLAS may use.
     cache_size : "auto" or float, default="auto"
@@ -153,6 +155,7 @@ class KernelPCA(
         "iterated_power": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "remove_zero_eig": ["boolean"],
         "random_state": ["random_state"],
+        "copy_X": ["boolean"],
         **WATCHED,
     }
 
@@ -173,6 +176,7 @@ class KernelPCA(
         iterated_power: int | str = "auto",
         remove_zero_eig: bool = False,
         random_state: Any = None,
+        copy_X: bool = True,
         n_jobs: int | None = None,
         cache_size: float | str = "auto",
         device: str = "cpu",
@@ -195,6 +199,7 @@ class KernelPCA(
         self.iterated_power = iterated_power
         self.remove_zero_eig = remove_zero_eig
         self.random_state = random_state
+        self.copy_X = copy_X
         self.n_jobs = n_jobs
         self.cache_size = cache_size
         self.device = device
@@ -243,7 +248,10 @@ class KernelPCA(
             if self.verbose:
                 judged = found.certificate
                 monitor.end(f"{judged.status}: {judged.claim}", judged.converged)
-        self._keep_support_vectors(X, np.arange(gram.n))
+        if self.copy_X or kernel.pairwise:
+            self._keep_support_vectors(X, np.arange(gram.n))
+        else:
+            self.support_, self.support_vectors_ = np.arange(gram.n, dtype=np.int32), X
         self.X_fit_ = self.support_vectors_
         width = getattr(self, "n_features_in_", None)  # strings have none
         self.gamma_ = getattr(self.kernel_, "gamma", None if width is None else 1.0 / width)
@@ -366,7 +374,8 @@ class KernelPCA(
             return
         if kernel.pairwise:
             raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
-        if kernel.input is not Input.VECTORS:
+        numbers = kernel.input is Input.OBJECTS and np.asarray(X).dtype.kind in "fiu"
+        if kernel.input is not Input.VECTORS and not numbers:  # a function takes anything
             raise ValueError(
                 f"Pre-images are vectors, and the kernel {kernel!r} compares others: use "
                 "fit_inverse_transform=False."

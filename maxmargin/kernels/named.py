@@ -110,10 +110,10 @@ def as_pairwise_kernel(
             "coef0": 1.0,
         }
         extra = kernel_params or {}
-        if not extra.keys() <= usual.keys():
+        if unknown := set(extra) - set(usual):
             raise ValueError(
-                f"kernel_params={extra!r} beside kernel={kernel!r}: named kernels have the "
-                "parameters gamma, degree and coef0 and no others."
+                f"kernel_params of the kernel {kernel!r} may have gamma, degree and coef0, got "
+                f"{', '.join(sorted(unknown))}."
             )
         known = {name: value for name, value in given.items() if value is not None}
         return as_kernel(kernel, **{**usual, **extra, **known})

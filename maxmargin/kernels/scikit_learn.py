@@ -49,11 +49,6 @@ def from_scikit_learn(kernel: theirs.Kernel) -> Kernel:
     >>> from_scikit_learn(2.0 * kernels.Matern(nu=2.5) + kernels.DotProduct(sigma_0=3.0))
     2 * Matern(nu=2.5) + Linear() + 9
     """
-    if isinstance(kernel, theirs.CompoundKernel):
-        raise ValueError(
-            f"{kernel!r} is a list of kernels, one for each class of scikit-learn's "
-            "GaussianProcessClassifier: pass one of them."
-        )
     try:
         same = translated(kernel)
     except UntranslatableError:
@@ -120,6 +115,13 @@ def _pairwise(kernel: theirs.PairwiseKernel) -> Kernel:
     return by_name(kernel.metric, float(kernel.gamma), degree, coef0)
 
 
+def _compound(kernel: theirs.CompoundKernel) -> Translated:
+    raise ValueError(
+        f"{kernel!r} is a list of kernels, one for each class of scikit-learn's "
+        "GaussianProcessClassifier: pass one of them."
+    )
+
+
 _RULES: dict[type, Callable[[Any], Translated]] = {
     theirs.ConstantKernel: lambda kernel: float(kernel.constant_value),
     theirs.WhiteKernel: lambda kernel: 0.0,
@@ -135,6 +137,7 @@ _RULES: dict[type, Callable[[Any], Translated]] = {
         Linear() + float(kernel.sigma_0) ** 2 if kernel.sigma_0 else Linear()
     ),
     theirs.PairwiseKernel: _pairwise,
+    theirs.CompoundKernel: _compound,
     theirs.Sum: _sum,
     theirs.Product: _product,
     theirs.Exponentiation: _power,

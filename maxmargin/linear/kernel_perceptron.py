@@ -13,14 +13,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.estimators import readings
 from maxmargin.estimators.kernel import KernelEstimator
 from maxmargin.kernels import Linear
+from maxmargin.kernels.base import Validity
 from maxmargin.progress import Reading
 from maxmargin.solvers.perceptron.kernel_state import KernelState
 from maxmargin.solvers.perceptron.state import PerceptronState, Sizes, Weights
+
+_ROUNDING = 1e-10  # of |w|^2, over the sum of the sizes of its terms
 
 
 def has_coefficients(machine: Any) -> None:
@@ -102,6 +106,10 @@ class KernelPerceptron(KernelEstimator):
         coefficients = start + np.array([weights.dual for weights in found]) * signs
         self._keep_support_vectors(X, np.flatnonzero(coefficients.any(axis=0)))
         self._expansion = np.ascontiguousarray(coefficients[:, self.support_])
+        if len(self.support_) and self.kernel_.validity is not Validity.VALID:
+            support = _safe_indexing(X, self.support_)
+            terms = self._expansion.T * self._expansion_at(support, self._expansion)
+            self._warn_without_norm(terms.sum(axis=0) + _ROUNDING * np.abs(terms).sum(axis=0))
 
     def _kernel_values(self, X: Any) -> np.ndarray:
         """Values of the machines at new points, shape (n, machines)."""

@@ -221,16 +221,10 @@ class KernelMachine(KernelEstimator):
         warn(f"{where}{advice} The {what} is {violation:.3g} (tol {self.tol:g}). See certificate_.")
 
     def _warn_without_norm(self, squared_norms: Any) -> None:
-        """Warn where |w|^2 is negative, which an indefinite kernel can make it."""
+        """Warn where the kernel is known to be indefinite: else a negative norm is rounding."""
         certificate: Any = self.certificate_
         if min(squared_norms) < 0 and certificate.definiteness is Definiteness.INDEFINITE:
-            warn(
-                f"The kernel {self.kernel_!r} is indefinite on these data, and |w|^2 is negative "
-                "at the answer: there is no such hyperplane and no margin, and predictions may be "
-                "the wrong way round. Use a valid kernel, such as RBF(), or a smaller C; "
-                "maxmargin.kernels.check_valid(kernel, X) shows the eigenvalues.",
-                UserWarning,
-            )
+            super()._warn_without_norm(squared_norms)
 
     def _keep_support(self, X: Any, support: np.ndarray, dual_coef: np.ndarray) -> None:
         """Set the attributes of the expansion, sparse where X is sparse, as scikit-learn does."""

@@ -26,12 +26,13 @@ from maxmargin.bounds import Bound, margin_bound
 from maxmargin.ensemble.boosting.capacity import capacity
 from maxmargin.ensemble.boosting.stump import DecisionStump
 from maxmargin.ensemble.boosting.weak import OWN, class_index
+from maxmargin.ensemble.learners import HasMembers
 from maxmargin.estimators.base import Estimator
 
 _BLOCK = 1 << 16  # rows that all hypotheses judge before the next ones
 
 
-class WeightedVote(ClassifierMixin, Estimator):
+class WeightedVote(HasMembers, ClassifierMixin, Estimator):
     """A classifier that counts the weighted votes of others."""
 
     estimator: Any

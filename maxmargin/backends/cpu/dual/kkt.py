@@ -12,6 +12,9 @@ import numpy as np
 
 from maxmargin.backends.compiled import INNER, njit
 
+_EPS = 2.0**-52
+_AT_BOUND = 1e-10  # of the width of a box: rounding of sums is no reason to move further
+
 
 class Variables(NamedTuple):
     """The arrays of a dual problem (:mod:`maxmargin.duals`), as the compiled loops take them."""
@@ -120,6 +123,27 @@ def levels_and_violation(variables, n_groups, beta, v):
         take_note(seen, g, t, v[t], beta[t] < variables.upper[t], beta[t] > variables.lower[t])
     violation, _ = widest_pair(seen, n_groups)
     return levels_of(seen, n_groups), violation
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def snap_to_bounds(variables, n_groups, beta):
+    """Put variables on bounds from which only the rounding of their group's sum keeps them.
+
+    Where all variables belong at a bound (balanced classes at a small C), the last bit of the sum
+    would make one of them free, and the intercept an end of the interval of optimal ones.
+    """
+    amount = np.zeros(max(n_groups, 1))
+    for t in range(beta.shape[0]):
+        if n_groups > 0:
+            amount[variables.group[t]] += abs(beta[t])
+    for t in range(beta.shape[0]):
+        low, high = variables.lower[t], variables.upper[t]
+        if n_groups > 0 and low < beta[t] < high:
+            near = min(4.0 * _EPS * amount[variables.group[t]], _AT_BOUND * (high - low))
+            if beta[t] - low <= near:
+                beta[t] = low
+            elif high - beta[t] <= near:
+                beta[t] = high
 
 
 class KKTScan(NamedTuple):

@@ -20,7 +20,7 @@ import numpy as np
 from maxmargin.backends.compiled import INNER, njit
 from maxmargin.backends.cpu.cholesky import cholesky, substitute
 from maxmargin.backends.cpu.dual.certificate import SUMMED, Readings, weigh
-from maxmargin.backends.cpu.dual.kkt import Variables
+from maxmargin.backends.cpu.dual.kkt import Variables, snap_to_bounds
 from maxmargin.backends.cpu.dual.steps import (
     CONVERGED,
     PAUSED,
@@ -178,6 +178,7 @@ def solve_some(values, batch, answers, first, last, max_entries, rounding, room)
         answers.steps[k] = steps
         coef = answers.coef[c:d]
         decision = answers.decision[c:d]
+        snap_to_bounds(variables, n_groups, beta)
         _decide(variables, places, beta, coef, decision)
         known = weigh(
             variables,
