@@ -189,8 +189,8 @@ def evaluate(
     """
     if not problem.hard:
         beta = solution.beta.copy()
-        snap_to_bounds(problem.variables, problem.n_groups, beta)
-        solution = replace(solution, beta=beta)
+        if snap_to_bounds(problem.variables, problem.n_groups, beta):
+            solution = replace(solution, beta=beta, exact=False)
     gram, beta = problem.gram, solution.beta
     rows = np.arange(gram.n) if rows is None else rows
     coef = problem.on_rows(beta)

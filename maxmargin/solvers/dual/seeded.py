@@ -27,7 +27,7 @@ import numpy as np
 from maxmargin.backends import cpu
 from maxmargin.backends.compiled import njit
 from maxmargin.backends.cpu import add_rows
-from maxmargin.backends.cpu.dual.kkt import levels_and_violation
+from maxmargin.backends.cpu.dual.kkt import levels_and_violation, snap_to_bounds
 from maxmargin.backends.cpu.dual.momentum import conjugate_steps
 from maxmargin.backends.cpu.dual.steps import PAUSED, Block, steps_among, walls
 from maxmargin.backends.cpu.loops import gather
@@ -290,7 +290,7 @@ class Seed:
 
     def snap(self) -> None:
         """Put variables to a bound from which only rounding keeps them."""
-        if _snap(self.beta, self.problem.lower, self.problem.upper):
+        if snap_to_bounds(self.problem.variables, self.n_groups, self.beta):
             self.clear()
 
 
@@ -328,28 +328,6 @@ def _scale(beta, v, linear, before_lower, before_upper, lower, upper, ratio):
         else:
             beta[t] *= ratio
         v[t] = ratio * (v[t] + linear[t]) - linear[t]
-
-
-@njit(cache=True, nogil=True)
-def _snap(beta, lower, upper):
-    """Put variables to a bound from which only rounding keeps them; returns how many.
-
-    Rounding is that of the largest variable: the box may be wider by many orders of magnitude.
-    """
-    count = 0
-    largest = 0.0
-    for t in range(beta.shape[0]):
-        largest = max(largest, abs(beta[t]))
-    for t in range(beta.shape[0]):
-        near = 1e-10 * min(upper[t] - lower[t], largest)
-        if lower[t] < beta[t] < upper[t]:
-            if beta[t] - lower[t] <= near:
-                beta[t] = lower[t]
-                count += 1
-            elif upper[t] - beta[t] <= near:
-                beta[t] = upper[t]
-                count += 1
-    return count
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -127,7 +127,7 @@ def levels_and_violation(variables, n_groups, beta, v):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def snap_to_bounds(variables, n_groups, beta):
-    """Put variables on bounds from which only the rounding of their group's sum keeps them.
+    """Put variables on bounds from which only rounding keeps them; return how many.
 
     Where all variables belong at a bound (balanced classes at a small C), the last bit of the sum
     would make one of them free, and the intercept an end of the interval of optimal ones.
@@ -136,14 +136,18 @@ def snap_to_bounds(variables, n_groups, beta):
     for t in range(beta.shape[0]):
         if n_groups > 0:
             amount[variables.group[t]] += abs(beta[t])
+    count = 0
     for t in range(beta.shape[0]):
         low, high = variables.lower[t], variables.upper[t]
         if n_groups > 0 and low < beta[t] < high:
             near = min(4.0 * _EPS * amount[variables.group[t]], _AT_BOUND * (high - low))
             if beta[t] - low <= near:
                 beta[t] = low
+                count += 1
             elif high - beta[t] <= near:
                 beta[t] = high
+                count += 1
+    return count
 
 
 class KKTScan(NamedTuple):
