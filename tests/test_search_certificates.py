@@ -46,6 +46,17 @@ def test_scores_of_plain_fits_at_the_ends_of_a_grid(load, C, gamma):
         np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], atol=0.002)
 
 
+def test_all_rows_at_bounds():
+    """Balanced weights add up but for rounding: every intercept between the margins is optimal."""
+    X, y = scaled(load_iris)
+    X, y = X[:140], y[:140]  # classes of different sizes
+    grid = {"C": [1e-4, 1e-2], "gamma": [1e-3, 0.03]}
+    ours, theirs = both(SVC(class_weight="balanced"), grid, X, y)
+    for search in (ours, theirs):  # in the middle: at an end all rows are of one class
+        assert search.cv_results_["mean_test_score"].min() > 0.8
+    np.testing.assert_allclose(*(one.cv_results_["mean_test_score"] for one in (ours, theirs)))
+
+
 @pytest.mark.parametrize(
     "estimator", [SVC(), SVC(kernel="poly"), NuSVC(nu=0.2), SVC(multiclass="crammer_singer")]
 )

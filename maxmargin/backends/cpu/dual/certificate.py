@@ -26,6 +26,7 @@ FEASIBLE = 1e-8  # infeasibility, over the size of an answer, that rounding expl
 RESOLVED = 16.0  # roundings of the largest terms below which their sum counts as zero
 _FEW, _HALVINGS = 0.1, 64  # of the rows, and of the largest value among the others
 _EPS = 2.0**-52
+_AT_BOUND = 1e-12  # share of its interval within which only rounding keeps a variable off a bound
 
 
 class KKTState(NamedTuple):
@@ -64,8 +65,16 @@ class KKTSums(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def kkt_sums(variables, n_groups, beta, start, decision, diagonal):
-    """Look at every variable of a point, given its decision ``D = K coef`` in float64."""
+    """Sum over the variables of a point, given its decision ``D = K coef`` in float64.
+
+    A variable within rounding of a bound counts as at it. Else the last bit of a sum decides the
+    level where all variables are at bounds: every level of an interval is optimal then, and the
+    middle is taken, but one such variable would move it to an end.
+    """
     groups = max(n_groups, 1)
+    largest = 0.0
+    for t in range(beta.shape[0]):
+        largest = max(largest, abs(beta[t]))
     seen = nothing_seen(n_groups)
     drift = np.zeros(groups)
     amount = np.zeros(groups)
@@ -77,7 +86,9 @@ def kkt_sums(variables, n_groups, beta, start, decision, diagonal):
         row = variables.gram_row[t]
         g = variables.group[t] if n_groups > 0 else 0
         v = score_of(variables, decision, t)
-        take_note(seen, g, t, v, a < variables.upper[t], a > variables.lower[t])
+        near = _AT_BOUND * min(variables.upper[t] - variables.lower[t], largest)
+        rises = variables.upper[t] - a > near
+        take_note(seen, g, t, v, rises, a - variables.lower[t] > near)
         drift[g] += a - start[t]
         amount[g] += abs(a)
         coef[row] += variables.orientation[t] * a
