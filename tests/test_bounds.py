@@ -132,7 +132,7 @@ def test_leave_one_out_refuses_what_its_theorem_does_not_cover():
 
 def test_an_intercept_that_is_only_bounded_is_refused_for_a_reason():
     """Equal rows, one class larger by one: without one of its rows the vote is tied."""
-    X, y = np.zeros((5, 1)), np.array([0, 0, 0, 1, 1])
+    X, y = np.zeros((5, 1)), np.array([1, 1, 1, 0, 0])
     model = SVC(kernel="linear", C=1.0).fit(X, y)
     assert len(model.support_) == 4
     assert true_leave_one_out(model, X, y) == 1.0

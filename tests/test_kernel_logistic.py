@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize_scalar
 from scipy.special import expit
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -157,6 +158,22 @@ def test_nasty_data(name, solver, kernel):
     assert certificate.converged or certificate.rounding > 1e-4 * certificate.primal
     if name == "all equal":  # nothing but the share of each class can be known
         np.testing.assert_allclose(model.predict_proba(X)[:, 1], y.mean(), atol=1e-6)
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_equal_rows_without_an_intercept(kernel, C):
+    """One value f for all rows, with ``|w|^2 = f^2 / K``: the least in one variable is known."""
+    X, y = np.full((9, 2), 3.0), np.arange(9) < 7
+    model = KernelLogisticRegression(C, kernel=kernel, gamma=0.1, fit_intercept=False).fit(X, y)
+    k = model.kernel_(X[:1])[0, 0]
+
+    def total(f):
+        return 0.5 * f**2 / k + C * (7 * np.logaddexp(0, -f) + 2 * np.logaddexp(0, f))
+
+    assert model.certificate_.converged
+    assert model.certificate_.primal == pytest.approx(total(model.decision_function(X[:1])[0]))
+    assert model.certificate_.primal == pytest.approx(minimize_scalar(total).fun, rel=1e-5)
 
 
 def test_indefinite_kernels_are_refused():

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import maxmargin
 from maxmargin.gram import Definiteness
-from maxmargin.multiclass import OneVsOne
+from maxmargin.multiclass import DAG, OneVsOne, OneVsRest
 
 RANDOM = np.random.default_rng(3)
 MACHINES = {
@@ -169,7 +169,9 @@ def test_tied_votes_go_to_the_first_class():
     circle = np.array([[1.0, -1.0, 1.0]])  # 0 beats 1, 2 beats 0, 1 beats 2
     assert OneVsOne(3).decode(circle).tolist() == [0]
     assert OneVsOne(3).scores(circle).argmax(axis=1).tolist() == [0]
-    assert OneVsOne(2).decode(np.array([[0.0], [-0.1]])).tolist() == [1, 0]
+    assert OneVsOne(3).decode(np.zeros((1, 3))).tolist() == [0]
+    for scheme in (OneVsOne(2), OneVsRest(2), DAG(2)):  # as decision_function > 0 says
+        assert scheme.decode(np.array([[0.0], [-0.1], [0.1]])).tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

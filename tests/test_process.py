@@ -342,6 +342,17 @@ def test_where_some_rows_show_nothing_all_are_taken():
     assert "too few" in model.certificate_.solver
 
 
+def test_a_top_of_some_rows_without_a_likelihood_on_all():
+    """A function without noise: the length scale grows until the matrix of all rows is singular."""
+    points = np.random.default_rng(0).normal(size=(300, 10))
+    model = GaussianProcessRegressor(start_rows=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(points, points[:, 0])  # refused before, with start_rows=None it was not
+    assert "without a likelihood" in model.certificate_.solver
+    assert model.score(points, points[:, 0]) > 0.999
+
+
 def test_rows_to_try_have_their_neighbours():
     points = np.repeat(RANDOM.normal(size=(50, 2)), 2, axis=0)
     rows = paired_rows(Gram.of(points, RBF(1.0)), 40, np.random.RandomState(0))

@@ -47,14 +47,15 @@ def test_scores_of_plain_fits_at_the_ends_of_a_grid(load, C, gamma):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scores_of_balanced_classes_at_a_small_cost():
+@pytest.mark.parametrize(("load", "rows"), [(load_breast_cancer, None), (load_iris, 140)])
+def test_scores_of_balanced_classes_at_a_small_cost(load, rows):
     """No support vector is free there, and any intercept of an interval is optimal."""
-    X, y = scaled(load_breast_cancer)
-    grid = {"C": [1e-6, 1e-3], "gamma": [0.1]}
+    X, y = (part[:rows] for part in scaled(load))
+    grid = {"C": [1e-6, 1e-3], "gamma": [0.03, 0.1]}
     ours, theirs = both(SVC(class_weight="balanced"), grid, X, y, StratifiedKFold(5))
     found, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
     np.testing.assert_allclose(found, expected, atol=0.002)
-    assert (found > 0.8).all()
+    assert (found > 0.8).all()  # at an end of the interval all rows are of one class
 
 
 @pytest.mark.parametrize(

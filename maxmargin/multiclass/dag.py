@@ -54,7 +54,7 @@ class DAG(OneVsOne):
             asked = [(node, rows) for node, rows in zip(level, here, strict=True) if len(rows)]
             answers = ask([(task_of[node], rows) for node, rows in asked])
             for (_, rows), values in zip(asked, answers, strict=True):
-                won = self.sign * values > 0
+                won = self.sign * values >= 0
                 high[rows] -= won
                 low[rows] += ~won
         return low

@@ -2,7 +2,7 @@
 
 ``K (K - 1) / 2`` machines; a point goes to the class with most votes. Layout and order are those
 of LIBSVM and scikit-learn: pairs (0, 1), (0, 2), ..., (1, 2), ...; a positive value votes for the
-first class of the pair, zero for the second.
+first class of the pair, and so does zero.
 """
 
 from __future__ import annotations
@@ -77,5 +77,5 @@ class OneVsOne(Scheme):
 
     def _votes(self, values: np.ndarray) -> np.ndarray:
         (first, second), one = self.pairs, np.eye(self.n_classes)
-        for_first = self.sign * values > 0
+        for_first = self.sign * values >= 0  # a tie is the first class's, of two classes as well
         return for_first @ one[first] + ~for_first @ one[second]

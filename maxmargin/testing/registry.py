@@ -165,6 +165,7 @@ _PRIOR = "predicts from its prior before it is fitted, as in scikit-learn"
 _INTERVAL = "the hinge leaves an interval of intercepts, all of them optimal"
 _AXES = "y with three axes ends in Python's own words: unhashable type"
 _WRAPPED = "weights are judged by the wrapped estimator: GaussianNB takes negative ones"
+_CONSTANT = "probabilities of scikit-learn's GaussianNB are NaN where all columns are constant"
 _CALIBRATED = "weights of rows count in the calibration, those of classes do not"
 _MATRIX = "a given matrix has a column for every row, which partitions of rows do not have"
 _SOLVER = "the solver visits single rows, or all at once: refused where they lie in partitions"
@@ -473,5 +474,8 @@ def _searches() -> Iterator[Instance]:
     graph = SchemeClassifier(RidgeClassifier(), multiclass="dag")
     yield Instance("SchemeClassifier", graph)
     bayes = SchemeClassifier(GaussianNB(), multiclass="ovr")
-    wrapped = {"weights_that_are_none_are_refused": _WRAPPED}
+    wrapped = {
+        "weights_that_are_none_are_refused": _WRAPPED,
+        "ties_have_one_rule": _CONSTANT,
+    }
     yield Instance("SchemeClassifier-ovr", bayes, cannot=wrapped)

@@ -8,7 +8,8 @@ rows it takes a 64th; the top that an ascent finds there is near one of all rows
 2. where ``D <= 3 sqrt(2 D)``, m rows do not show what there is to find, and every start ascends on
    all rows;
 3. otherwise those tops that are within ``3 sqrt(2 D)`` of the best, each once, ascend from there on
-   all rows, the best first.
+   all rows, the best first. Where none of these has a likelihood on all rows (without noise their
+   matrix may be singular in float64 at a top of fewer rows), every start ascends on all rows.
 
 The logarithm of a ratio of likelihoods whose mean is D varies by about sqrt(2 D) (exactly, for two
 Gaussians that differ in their means): that is what decides when m rows do not tell two tops
@@ -56,6 +57,7 @@ def maximise(
     """
     fit = watch.monitor.fit
     screened: list[Ascent] = []
+    worthy: list[Ascent] = []
     said = f"{len(starts)} start(s) on all rows"
     begin = list(starts)
     if rows is not None:
@@ -77,13 +79,23 @@ def maximise(
             said = f"{len(starts)} start(s) on all rows, {len(rows)} rows being too few"
         fit.problems += len(begin)
     ended: list[Ascent] = []
-    for k, start in enumerate(begin):
-        if fit.stopped() is not None and (screened or ended):
-            break
-        own = replace(watch, monitor=ProblemMonitor(fit, len(screened) + k))
-        ended.append(method.solve(problem, own, start=start, bounds=bounds))
-        fit.finished()
-    reached = [ascent for ascent in ended if np.isfinite(ascent.value)]
+
+    def ascend(begin: list[np.ndarray]) -> list[Ascent]:
+        """Ascend on all rows; return the ascents that have a likelihood."""
+        for start in begin:
+            if fit.stopped() is not None and (screened or ended):
+                break
+            own = replace(watch, monitor=ProblemMonitor(fit, len(screened) + len(ended)))
+            ended.append(method.solve(problem, own, start=start, bounds=bounds))
+            fit.finished()
+        return [ascent for ascent in ended if np.isfinite(ascent.value)]
+
+    reached = ascend(begin)
+    if worthy and not reached and fit.stopped() is None:
+        said += f", without a likelihood there; {len(starts)} start(s) on all rows"
+        fit.problems += len(starts)
+        begin += list(starts)
+        reached = ascend(list(starts))
     stop = fit.stopped()
     if reached:
         if stop is not None and len(ended) < len(begin):
