@@ -46,11 +46,13 @@ def observed(fit: Any) -> Any:
         with raising_interrupts():
             try:
                 (told if listening else fit)(machine, X, y, *args, **options)
-            except KeyboardInterrupt:  # outside of a solver: the model is the one of before
-                machine.__dict__ = before
+            except Warning:  # an error by the user's filter: it comes after the model is whole
                 raise
-            except MemoryError as error:
-                raise _with_advice(machine, error) from error
+            except BaseException as error:  # no mixture of two fits
+                machine.__dict__ = before
+                if isinstance(error, MemoryError):
+                    raise _with_advice(machine, error) from error
+                raise
             machine.fit_time_ = perf_counter() - began
         return machine
 

@@ -112,8 +112,10 @@ def test_callback_sees_and_stops(instance):
         raise LookupError("mine")
 
     if seen:
+        model = fit(instance.make(), sample)
         with pytest.raises(LookupError, match="mine"):
-            fit(instance.make(callback=broken), sample)
+            fit(model.set_params(callback=broken), sample.rows(range(4, 42), instance.pairwise))
+        assert_same(model, plain, sample.new, rtol=1e-9)
 
 
 @applies(takes("trace"))
