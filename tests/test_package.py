@@ -133,6 +133,28 @@ assert taken({name}(3.0)) == {factor} * 3.0
         subprocess.run([sys.executable, "-c", "import versions"], cwd=tmp_path, check=True)
 
 
+@pytest.mark.slow
+def test_what_other_files_had_in_them_is_compiled_anew(tmp_path):
+    """Machine code holds functions and numbers of the files that its own imports."""
+    begin = "from maxmargin.backends.compiled import INNER, njit\n"
+    (tmp_path / "far.py").write_text("NUMBER = 1.0\n")
+    near = begin + "from far import NUMBER\n\n@njit(**INNER)\ndef times(x):\n    return {} * x\n"
+    caller = begin + "from near import NUMBER, times\n\n@njit(cache=True)\ndef of(x):\n"
+    (tmp_path / "caller.py").write_text(caller + "    return times(x) + NUMBER\n")
+
+    def answer():
+        code = "import caller; print(caller.of(3.0), sum(caller.of.stats.cache_hits.values()))"
+        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True)
+        return done.stdout.decode().split()
+
+    (tmp_path / "near.py").write_text(near.format("2.0"))
+    assert [answer(), answer()] == [["7.0", "0"], ["7.0", "1"]]
+    (tmp_path / "near.py").write_text(near.format("20.0"))
+    assert answer() == ["61.0", "0"]
+    (tmp_path / "far.py").write_text("NUMBER = 5.0\n")
+    assert [answer(), answer()] == [["65.0", "0"], ["65.0", "1"]]
+
+
 def test_public_names():
     assert set(maxmargin.__all__) <= set(dir(maxmargin))
     for name in maxmargin.__all__:
