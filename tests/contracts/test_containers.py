@@ -46,6 +46,22 @@ def test_sparse_is_dense(instance):
         is_same(instance, convert, rtol=1e-5)
 
 
+@applies(takes_sparse)
+def test_mostly_zero_is_dense(instance):
+    """Entries by column, which are compiled loops of their own; above, rows may be written out."""
+
+    def padded(X):
+        return np.insert(X, [2] * 36, 0.0, axis=1)
+
+    sample = instance.sample()
+    sample = sample._replace(X=padded(sample.X), new=padded(sample.new))
+    dense = fit(instance.make_exact(), sample)
+    sparse = fit(instance.make_exact(), sample._replace(X=sp.csr_array(sample.X)))
+    assert_same(sparse, dense, sp.csr_array(sample.new), sample.new, rtol=1e-5)
+    assert_same(sparse, dense, sample.new, rtol=1e-5)
+    assert_same(dense, sparse, sp.csr_array(sample.new), rtol=1e-5)
+
+
 @pytest.mark.slow
 @applies(takes_sparse)
 def test_long_indices_are_short_ones(instance):

@@ -33,6 +33,7 @@ from maxmargin.backends.cpu.loops import (
 from maxmargin.backends.cpu.tiles import spread_out, stretches
 
 _SAMPLED_ROWS, _SPARSE_BELOW = 256, 0.25  # share of entries up to which CSR products win
+_WRITTEN_OUT = 1 << 20  # entries (8 MB) up to which CSR rows are written out: a bound on memory
 # An entry that meets one of the panel's costs as much as so many that are added in vector lanes;
 # fewer where the panel is wide: its columns then come from memory (measured, 123 to 200,000)
 _MEETING, _MEETING_WIDE, _WIDE = 30.0, 10.0, 4096
@@ -126,8 +127,11 @@ class Vectors(ABC):
     ) -> Vectors:
         """Vectors of all rows of X, seen from the same centre as those on the other side.
 
-        Products are made of the columns that the first side uses.
+        Products are made of the columns that the first side uses. Few CSR rows that are mostly
+        filled are written out: products are faster, and have the bits of the same rows given dense.
         """
+        if sp.issparse(X) and _is_worth_writing_out(X):
+            X = X.toarray()
         kept = SparseVectors if sp.issparse(X) else DenseVectors
         if kind == op.DOT:
             return _products_over(X, kept, rate, like)
@@ -456,6 +460,12 @@ def _products_over(X: Any, kept: Any, rate: float, like: Vectors | None) -> Vect
     vectors.columns = columns
     vectors.sizes = squared_lengths(X)  # of whole rows
     return vectors
+
+
+def _is_worth_writing_out(X: Any) -> bool:
+    """Whether CSR rows take little memory when dense, and are not mostly zero."""
+    size = X.shape[0] * X.shape[1]
+    return _SPARSE_BELOW * size <= X.nnz and size <= _WRITTEN_OUT
 
 
 def _less(X: Any, centre: np.ndarray) -> Any:
