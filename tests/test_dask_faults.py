@@ -95,6 +95,7 @@ def test_a_worker_that_comes_later_changes_nothing(client, at_round):
     done = at_round(1, lambda: client.cluster.scale(3))
     same_answer(LogisticRegression().fit(*rows()), undisturbed)
     assert done
+    client.wait_for_workers(3)  # else it may come, and be closed, in another test
     client.cluster.scale(2)
     while len(client.scheduler_info()["workers"]) > 2:
         time.sleep(0.05)
