@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as Reference
 
 from maxmargin import SVC, Gram, KernelLogisticRegression, LogisticRegression, Trace
-from maxmargin.kernels import RBF, Spectrum
+from maxmargin.kernels import RBF, Linear, Spectrum
 from maxmargin.multiclass import OneVsRest
 from maxmargin.solvers import KernelNewton, select_solver
 from maxmargin.solvers.logistic.likelihood import Likelihood
@@ -174,6 +174,20 @@ def test_equal_rows_without_an_intercept(kernel, C):
     assert model.certificate_.converged
     assert model.certificate_.primal == pytest.approx(total(model.decision_function(X[:1])[0]))
     assert model.certificate_.primal == pytest.approx(minimize_scalar(total).fun, rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", [8, 0, 19])
+def test_far_rows_leave_an_answer_better_than_none(seed):
+    """Kernel values of 5e10 times what rounding left of sums that are zero were values of 1e5."""
+    random = np.random.default_rng(seed)
+    X = random.integers(-2, 3, (21, 4)).astype(float)
+    X[:5] += 2.3e5 * random.choice([-1, 1], (5, 1))
+    y = random.integers(3, size=21)
+    y[:3] = range(3)
+    kernel = RBF(1e-3) + Linear()
+    model = KernelLogisticRegression(C=4e3, kernel=kernel, solver="newton-cg").fit(X, y)
+    assert model.certificate_.primal < 4e3 * 21 * np.log(3)
 
 
 def test_indefinite_kernels_are_refused():

@@ -325,15 +325,17 @@ class KernelNewtonRun(Run):
         if self.products is None:  # nothing has begun
             judged = problem.judged(self.primal, 0.0, 0.0, words, status, tol)
             return LogisticSolution(self.A, self.b, self.n_iter, judged)
-        KA, workers = problem.gram.matmat(self.A, workers=self.watch.workers), self.watch.workers
-        b = self.b
+        A, b, workers = self.A, self.b, self.watch.workers
+        if problem.free_intercept:  # the sum has gathered rounding, which is nothing once centred
+            A = A - A.mean(axis=0)
+        KA = problem.gram.matmat(A, workers=workers)
         if problem.free_intercept:
             b = problem.intercept(KA, b + (self.KA - KA).mean(axis=0))
         if status.stopped:
             judged = problem.judged(self.primal, self.primal - self.gap, 0.0, words, status, tol)
         else:
-            judged = problem.certificate(self.A, KA, b, workers, words, status, tol)
-        return LogisticSolution(self.A, b, self.n_iter, judged)
+            judged = problem.certificate(A, KA, b, workers, words, status, tol)
+        return LogisticSolution(A, b, self.n_iter, judged)
 
 
 class ConstrainedSystem:

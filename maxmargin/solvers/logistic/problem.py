@@ -132,6 +132,7 @@ class LogisticProblem:
         """D of ``beta`` with ``K beta``."""
         return -0.5 * float(np.vdot(beta, Kbeta)) - self.likelihood.conjugates(beta)
 
+    @np.errstate(over="ignore", invalid="ignore")  # no curvature is left far out
     def intercept(self, KA: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Return the best intercepts beside values KA, by Newton's method from b."""
         if not self.free_intercept:
@@ -143,11 +144,14 @@ class LogisticProblem:
             if np.abs(left).max() <= _LEVEL * np.abs(beta).sum():
                 break
             step = solved(likelihood.curvature(KA + b).total(), left)
+            if not np.isfinite(step).all():
+                break
             if left @ step <= _EPS * abs(value):  # the loss would only show its rounding
-                b = b + step
+                if likelihood.loss(KA + b + step) <= value + _EPS * abs(value):
+                    b = b + step
                 break
             length = 1.0
-            while (after := likelihood.loss(KA + b + length * step)) > value and length > _EPS:
+            while length > _EPS and not (after := likelihood.loss(KA + b + length * step)) <= value:
                 length *= 0.5
             if length <= _EPS:
                 break
