@@ -31,6 +31,7 @@ from maxmargin.kernels import RBF, Kernel
 
 KINDS = ("SVC", "hard SVC", "SVC, 3 classes", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 FEASIBLE = 1e-8  # infeasibility, over the size of the coefficients, that is still called feasible
+ROUNDED = 32 * EPS  # of a coefficient that was divided and multiplied by sums of thousands of terms
 _LONG_DOUBLE_UP_TO = 400
 
 
@@ -335,10 +336,10 @@ def _nu_svc(
 
     def violation(f: np.ndarray) -> float:
         groups = y if fitted.fit_intercept else np.zeros(len(y))
-        below = alpha < w * (1 - 8 * EPS)  # rho was divided by, and is made again from a sum
+        below = alpha < w * (1 - ROUNDED)  # rho was divided by, and is made again from sums
         return _two_sided(-y * f, below, alpha > 0, groups)
 
-    infeasible = _off(sums, box - 8 * EPS * float(w.max()), beta)
+    infeasible = _off(sums, box - ROUNDED * float(w.max()), beta)
     truth = _truth(values, rows, beta, loss, 0.0, violation, infeasible)
     return replace(truth, same_scale=known)
 
