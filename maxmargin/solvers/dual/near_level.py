@@ -68,8 +68,9 @@ class Pace:
         self.spent = 0 if self.reluctance >= 1 else self.spent
 
     def led_astray(self) -> None:
-        """Have Newton's steps come early: float32 is too coarse for this problem."""
-        self.reluctance = min(self.reluctance, _EAGER)
+        """Take Newton's steps early, unless they have failed: float32 is too coarse here."""
+        if not self.failures:
+            self.reluctance = min(self.reluctance, _EAGER)
 
     def tired(self, violation: float) -> bool:
         """Take note of a violation; whether it is worth asking what Newton's steps cost."""
