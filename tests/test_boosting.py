@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 from sklearn.datasets import (
     load_breast_cancer,
     load_iris,
+    load_wine,
     make_classification,
     make_gaussian_quantiles,
     make_moons,
@@ -640,6 +641,16 @@ def test_weights_beyond_float64_end_the_rounds(learning_rate):
         model.fit(IRIS, SPECIES)
     assert model.status_ is Status.DIVERGED
     assert np.isfinite(model.predict_proba(IRIS)).all()
+
+
+def test_a_product_beyond_float64_is_one_warning():
+    """Of finite normalisers."""
+    model = AdaBoostClassifier(learning_rate=23.0)
+    with pytest.warns(ConvergenceWarning, match="infinite values") as said:
+        model.fit(*load_wine(return_X_y=True))
+    assert [w.category for w in said] == [ConvergenceWarning]
+    assert np.isfinite(model.normalisers_).all()
+    assert np.isinf(model.bounds().product[-1])
 
 
 def test_scores_of_the_exponential_loss_are_its_link():
