@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from contracts.common import quietly
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
 from sklearn.gaussian_process import kernels as theirs
@@ -58,7 +59,7 @@ KERNELS = [
     RationalQuadratic(0.5, 2.0) ** 0.5,
     ExpSineSquared(0.7, 1.3),
     DotProduct(2.0) ** 2,
-    DotProduct(0.0),
+    DotProduct(0.0, "fixed"),
     ConstantKernel(2.0) * (RBF() + ConstantKernel(0.5)),
     (ConstantKernel(2.0) + ConstantKernel(3.0)) * Matern(),
     *(PairwiseKernel(0.5, metric=name) for name in NAMES),
@@ -119,6 +120,31 @@ def test_a_process_is_that_of_scikit_learn(kernel):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
     assert best == pytest.approx(same.log_marginal_likelihood_value_, abs=1e-8)
     assert ours.certificate_.residual < 1e-10
+
+
+def with_one_fixed(kernel):
+    """Yield a kernel object, and it again with one hyperparameter fixed, for each of them."""
+    yield kernel
+    for free in kernel.hyperparameters:
+        yield clone(kernel).set_params(**{f"{free.name}_bounds": "fixed"})
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_every_kernel_object_has_its_likelihood_and_gradient(kernel):
+    """Also with hyperparameters fixed."""
+    data = X[:, :1] if isinstance(kernel, ExpSineSquared) else X  # valid on a line alone
+    alpha = 20 if isinstance(kernel, PairwiseKernel) else 0.1  # some are indefinite
+    for given in with_one_fixed(kernel):
+        ours = GaussianProcessRegressor(given, alpha=alpha, optimizer=None).fit(data, Y)
+        fitted = Theirs(given, alpha=alpha, optimizer=None).fit(data, Y)
+        assert ours.kernel_.hyperparameters == fitted.kernel_.hyperparameters
+        (value, slopes), (expected, expected_slopes) = (
+            model.log_marginal_likelihood(given.theta, eval_gradient=True)
+            for model in (ours, fitted)
+        )
+        assert value == pytest.approx(expected, rel=1e-9)
+        # theirs of Matern(nu=3.5) are forward differences with a step of 1e-10
+        np.testing.assert_allclose(slopes, expected_slopes, rtol=1e-4, atol=1e-5)
 
 
 def test_the_default_kernel_is_optimised():
