@@ -20,13 +20,14 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
     WhiteKernel,
 )
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from maxmargin import (
     SVC,
     ExplicitFeatures,
     GaussianProcessRegressor,
     Gram,
+    KernelPCA,
     KernelRidge,
     Nystroem,
     RandomFourier,
@@ -81,6 +82,21 @@ def test_values_are_those_of_the_kernel_object(kernel):
     assert is_known(kernel)
     np.testing.assert_allclose(same(X, Z), kernel(X, Z), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(same.diag(X), kernel.diag(X), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gamma", [None, 0.7])
+def test_names_of_pairwise_kernels(name, gamma):
+    """As ``kernel=`` of the estimators that take these names in scikit-learn."""
+    given = {} if gamma is None else {"gamma": gamma}
+    expected = pairwise_kernels(Z, X, metric=name, filter_params=True, **given)
+    options = {"kernel": name, **given}
+    for model in (KernelRidge(alpha=50.0, **options), KernelPCA(2, **options)):
+        np.testing.assert_allclose(model.fit(X, Y).kernel_(Z, X), expected, rtol=1e-12, atol=1e-14)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # some are indefinite
+        features = Nystroem(n_components=30, **options).fit(X)
+    np.testing.assert_allclose(features.kernel_(Z, X), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_every_class_of_scikit_learn_is_translated_or_refused():
