@@ -108,6 +108,9 @@ def test_every_class_of_scikit_learn_is_translated_or_refused():
         as_kernel(CompoundKernel([RBF(), Matern()]))
     with pytest.raises(ValueError, match="is a list of kernels"):
         GaussianProcessRegressor(CompoundKernel([RBF()]) + WhiteKernel()).fit(X, Y)
+    for estimator in (SVC, GaussianProcessRegressor):
+        with pytest.raises(ValueError, match="pass kernel='precomputed'"):
+            estimator(kernel=PairwiseKernel(metric="precomputed") + RBF()).fit(X @ X.T, Y > 1)
     with pytest.raises(ValueError, match=r"WhiteKernel.*alpha"):
         KernelRidge(kernel=RBF() + WhiteKernel()).fit(X, Y)
 
