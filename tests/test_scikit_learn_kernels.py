@@ -64,6 +64,7 @@ KERNELS = [
     ConstantKernel(2.0) * (RBF() + ConstantKernel(0.5)),
     (ConstantKernel(2.0) + ConstantKernel(3.0)) * Matern(),
     *(PairwiseKernel(0.5, metric=name) for name in NAMES),
+    PairwiseKernel(0.5, metric="poly", pairwise_kernels_kwargs={"degree": 2, "coef0": 0.3}),
 ]
 NOISY = [
     1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1),
