@@ -13,9 +13,11 @@ array([1])
 True
 """
 
+import sys
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from maxmargin.aliases import ElsewhereFinder, is_scikit_learns
 
 __version__ = "0.1.0"
 
@@ -99,6 +101,9 @@ _SUBMODULES = (
 # not dask: a star would hide the library of this name, and needs it installed
 __all__ = [*_HOME, *(name for name in _SUBMODULES if name != "dask"), "__version__"]
 
+if not any(isinstance(finder, ElsewhereFinder) for finder in sys.meta_path):
+    sys.meta_path.append(ElsewhereFinder())
+
 if TYPE_CHECKING:
     from maxmargin.certificate import Certificate
     from maxmargin.ensemble import (
@@ -157,7 +162,7 @@ def __getattr__(name: str) -> object:
         value = getattr(import_module(_HOME[name]), name)
     elif name in _SUBMODULES:
         value = import_module(f"{__name__}.{name}")
-    elif not name.startswith("_") and find_spec(f"sklearn.{name}") is not None:
+    elif is_scikit_learns(name):
         raise ImportError(f"maxmargin has no {name}: import it from sklearn.", name=name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,7 +2,8 @@
 
 Replacing ``sklearn`` by ``maxmargin`` in an import works wherever this package has the class:
 ``from maxmargin.linear_model import Ridge``. :data:`PATHS` is the one table behind these modules;
-a name of scikit-learn's that is not in it raises an ImportError that says where to import it from.
+a name of scikit-learn's that is not in it raises an ImportError that says where to import it from,
+and so does a module of scikit-learn's without a class of this package.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from types import ModuleType
 
 PATHS = {
@@ -40,6 +43,27 @@ _INSTEAD = {  # classes of this package with the function of a class of scikit-l
     "RidgeClassifier": "maxmargin.LeastSquaresClassifier",
     "SGDClassifier": "LinearSVC(lam=alpha / 2) or LogisticRegression(lam=alpha / 2)",
 }
+
+
+class ElsewhereFinder(MetaPathFinder):
+    """Import hook that names scikit-learn's module where this package has none of that name.
+
+    It stands last in ``sys.meta_path``, so that it is asked only where an import has failed.
+    """
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Raise an error for a module of scikit-learn's; find none."""
+        package, _, name = fullname.partition(".")
+        if package == __package__ and is_scikit_learns(name):
+            raise ModuleNotFoundError(
+                f"maxmargin has no {name}: import sklearn.{name}.",
+                name=fullname,
+            )
+
+
+def is_scikit_learns(name: str) -> bool:
+    """Whether scikit-learn has a public module of this name."""
+    return name.isidentifier() and name[0] != "_" and find_spec(f"sklearn.{name}") is not None
 
 
 def attributes(module: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

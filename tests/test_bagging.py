@@ -702,6 +702,11 @@ class Plain:
         return self.tree.predict(X)
 
 
+class Weightless(Plain):
+    def fit(self, X, y):
+        super().fit(X, y)
+
+
 class OwnFit(DecisionTreeClassifier):
     def fit(self, X, y, sample_weight=None):
         super().fit(X, y, sample_weight)
@@ -710,8 +715,10 @@ class OwnFit(DecisionTreeClassifier):
 
 def test_any_object_with_fit_and_predict_is_a_member():
     X, y = load_iris(return_X_y=True)
-    assert BaggingClassifier(Plain(), 3).fit(X, y).score(X, y) > 0.9
-    assert AdaBoostClassifier(Plain(), n_estimators=3).fit(X, y).score(X, y) > 0.9
+    for learner in (Plain(), Weightless()):
+        assert BaggingClassifier(learner, 3).fit(X, y).score(X, y) > 0.9
+        model = AdaBoostClassifier(learner, n_estimators=3, random_state=0)
+        assert model.fit(X, y).score(X, y) > 0.9
     assert all(member.called_ for member in BaggingClassifier(OwnFit(), 3).fit(X, y))
 
 

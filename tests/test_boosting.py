@@ -9,6 +9,7 @@ from scipy.optimize import linprog
 from sklearn.datasets import (
     load_breast_cancer,
     load_iris,
+    load_wine,
     make_classification,
     make_gaussian_quantiles,
     make_moons,
@@ -626,6 +627,25 @@ def test_attributes_that_scikit_learn_has():
     )
 
 
+@pytest.mark.parametrize("y", [MALIGNANT, SPECIES], ids=["two classes", "three"])
+def test_probabilities_are_the_link_of_the_exponential_loss(y):
+    """As docs/migrating.md says: of the sum of the votes; scikit-learn's is of their mean."""
+    X = CANCER if y is MALIGNANT else IRIS
+    model = AdaBoostClassifier(n_estimators=5).fit(X, y)
+    votes = sum(
+        alpha * (stump.predict(X)[:, None] == model.classes_)
+        for alpha, stump in zip(model.estimator_weights_, model.estimators_, strict=True)
+    )
+    if len(model.classes_) == 2:
+        g = votes[:, 1] - votes[:, 0]
+        np.testing.assert_allclose(model.decision_function(X) * model.estimator_weights_.sum(), g)
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-2 * g)))
+    expected = np.exp(2 * votes)
+    np.testing.assert_allclose(
+        model.predict_proba(X), expected / expected.sum(axis=1, keepdims=True)
+    )
+
+
 def test_one_class_is_one_perfect_stump():
     model = AdaBoostClassifier().fit(IRIS, np.ones(150))
     np.testing.assert_array_equal(model.predict_proba(IRIS), np.ones((150, 1)))
@@ -640,6 +660,16 @@ def test_weights_beyond_float64_end_the_rounds(learning_rate):
         model.fit(IRIS, SPECIES)
     assert model.status_ is Status.DIVERGED
     assert np.isfinite(model.predict_proba(IRIS)).all()
+
+
+def test_a_product_beyond_float64_is_one_warning():
+    """Of finite normalisers."""
+    model = AdaBoostClassifier(learning_rate=23.0)
+    with pytest.warns(ConvergenceWarning, match="infinite values") as said:
+        model.fit(*load_wine(return_X_y=True))
+    assert [w.category for w in said] == [ConvergenceWarning]
+    assert np.isfinite(model.normalisers_).all()
+    assert np.isinf(model.bounds().product[-1])
 
 
 def test_scores_of_the_exponential_loss_are_its_link():

@@ -186,8 +186,19 @@ def test_kernels_are_imported_as_from_scikit_learn():
     code = "from maxmargin.gaussian_process import kernels; print(kernels.RBF(2.0))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.split() == ["RBF(length_scale=2)"], done.stderr
+    theirs = import_module("sklearn.gaussian_process.kernels")
+    public = {
+        name
+        for name, kind in vars(theirs).items()
+        if isinstance(kind, type) and kind.__module__ == theirs.__name__
+    }
+    assert public <= vars(import_module("maxmargin.gaussian_process.kernels")).keys()
 
 
 def test_modules_that_are_scikit_learns_alone():
     with pytest.raises(ImportError, match="no preprocessing: import it from sklearn"):
         from maxmargin import preprocessing  # noqa: F401
+    with pytest.raises(ModuleNotFoundError, match=r"no metrics: import sklearn\.metrics"):
+        import maxmargin.metrics.pairwise
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'maxmargin\.nothing'"):
+        import maxmargin.nothing  # noqa: F401

@@ -62,3 +62,9 @@ def test_the_examples_of_contributing_are_as_short_as_it_says():
     assert len(found) == page.count("```python")
     for lines, code in found:
         assert len([line for line in code.splitlines() if line.strip()]) <= int(lines)
+
+
+def test_the_readme_names_every_page():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"docs/(\w+\.md)", readme))
+    assert {path.name for path in ROOT.glob("docs/*.md")} <= named

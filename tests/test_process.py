@@ -223,6 +223,18 @@ def test_the_same_process_as_of_scikit_learn(targets, normalize_y):
     np.testing.assert_allclose(model.alpha_, other.alpha_, atol=1e-7)
 
 
+@pytest.mark.parametrize("targets", [y, y[:, None], T], ids=["n", "n x 1", "n x 2"])
+def test_shapes_are_scikit_learns(targets):
+    ours, theirs = (
+        estimator(optimizer=None, alpha=0.1).fit(X, targets)
+        for estimator in (GaussianProcessRegressor, Reference)
+    )
+    for which in ({}, {"return_std": True}, {"return_cov": True}):
+        got, expected = ours.predict(NEW, **which), theirs.predict(NEW, **which)
+        assert [np.shape(a) for a in got] == [np.shape(a) for a in expected]
+    assert ours.sample_y(NEW, 4).shape == theirs.sample_y(NEW, 4).shape
+
+
 def test_the_mean_is_kernel_ridge():
     model = process(RBF(0.4), noise_level=0.3, alpha=0.0, optimizer=None).fit(X, y)
     ridge = KernelRidge(0.3, kernel=RBF(0.4)).fit(X, y)

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from contracts.common import quietly
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor as Theirs
 from sklearn.gaussian_process import kernels as theirs
@@ -19,13 +20,14 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
     WhiteKernel,
 )
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from maxmargin import (
     SVC,
     ExplicitFeatures,
     GaussianProcessRegressor,
     Gram,
+    KernelPCA,
     KernelRidge,
     Nystroem,
     RandomFourier,
@@ -58,10 +60,11 @@ KERNELS = [
     RationalQuadratic(0.5, 2.0) ** 0.5,
     ExpSineSquared(0.7, 1.3),
     DotProduct(2.0) ** 2,
-    DotProduct(0.0),
+    DotProduct(0.0, "fixed"),
     ConstantKernel(2.0) * (RBF() + ConstantKernel(0.5)),
     (ConstantKernel(2.0) + ConstantKernel(3.0)) * Matern(),
     *(PairwiseKernel(0.5, metric=name) for name in NAMES),
+    PairwiseKernel(0.5, metric="poly", pairwise_kernels_kwargs={"degree": 2, "coef0": 0.3}),
 ]
 NOISY = [
     1.0 * RBF([1.0, 1.0]) + WhiteKernel(0.1),
@@ -82,6 +85,21 @@ def test_values_are_those_of_the_kernel_object(kernel):
     np.testing.assert_allclose(same.diag(X), kernel.diag(X), rtol=1e-12, atol=1e-14)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gamma", [None, 0.7])
+def test_names_of_pairwise_kernels(name, gamma):
+    """As ``kernel=`` of the estimators that take these names in scikit-learn."""
+    given = {} if gamma is None else {"gamma": gamma}
+    expected = pairwise_kernels(Z, X, metric=name, filter_params=True, **given)
+    options = {"kernel": name, **given}
+    for model in (KernelRidge(alpha=50.0, **options), KernelPCA(2, **options)):
+        np.testing.assert_allclose(model.fit(X, Y).kernel_(Z, X), expected, rtol=1e-12, atol=1e-14)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # some are indefinite
+        features = Nystroem(n_components=30, **options).fit(X)
+    np.testing.assert_allclose(features.kernel_(Z, X), expected, rtol=1e-12, atol=1e-14)
+
+
 def test_every_class_of_scikit_learn_is_translated_or_refused():
     public = [kind for kind in vars(theirs).values() if isinstance(kind, type)]
     concrete = {k for k in public if issubclass(k, theirs.Kernel) and not k.__abstractmethods__}
@@ -91,6 +109,9 @@ def test_every_class_of_scikit_learn_is_translated_or_refused():
         as_kernel(CompoundKernel([RBF(), Matern()]))
     with pytest.raises(ValueError, match="is a list of kernels"):
         GaussianProcessRegressor(CompoundKernel([RBF()]) + WhiteKernel()).fit(X, Y)
+    for estimator in (SVC, GaussianProcessRegressor):
+        with pytest.raises(ValueError, match="pass kernel='precomputed'"):
+            estimator(kernel=PairwiseKernel(metric="precomputed") + RBF()).fit(X @ X.T, Y > 1)
     with pytest.raises(ValueError, match=r"WhiteKernel.*alpha"):
         KernelRidge(kernel=RBF() + WhiteKernel()).fit(X, Y)
 
@@ -119,6 +140,31 @@ def test_a_process_is_that_of_scikit_learn(kernel):
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
     assert best == pytest.approx(same.log_marginal_likelihood_value_, abs=1e-8)
     assert ours.certificate_.residual < 1e-10
+
+
+def with_one_fixed(kernel):
+    """Yield a kernel object, and it again with one hyperparameter fixed, for each of them."""
+    yield kernel
+    for free in kernel.hyperparameters:
+        yield clone(kernel).set_params(**{f"{free.name}_bounds": "fixed"})
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_every_kernel_object_has_its_likelihood_and_gradient(kernel):
+    """Also with hyperparameters fixed."""
+    data = X[:, :1] if isinstance(kernel, ExpSineSquared) else X  # valid on a line alone
+    alpha = 20 if isinstance(kernel, PairwiseKernel) else 0.1  # some are indefinite
+    for given in with_one_fixed(kernel):
+        ours = GaussianProcessRegressor(given, alpha=alpha, optimizer=None).fit(data, Y)
+        fitted = Theirs(given, alpha=alpha, optimizer=None).fit(data, Y)
+        assert ours.kernel_.hyperparameters == fitted.kernel_.hyperparameters
+        (value, slopes), (expected, expected_slopes) = (
+            model.log_marginal_likelihood(given.theta, eval_gradient=True)
+            for model in (ours, fitted)
+        )
+        assert value == pytest.approx(expected, rel=1e-9)
+        # theirs of Matern(nu=3.5) are forward differences with a step of 1e-10
+        np.testing.assert_allclose(slopes, expected_slopes, rtol=1e-4, atol=1e-5)
 
 
 def test_the_default_kernel_is_optimised():

@@ -108,7 +108,12 @@ def _scaled(length_scale: Any, isotropic: Callable[[float], Kernel]) -> Kernel:
 def _pairwise(kernel: theirs.PairwiseKernel) -> Kernel:
     from maxmargin.kernels.named import by_name
 
-    if callable(kernel.metric) or kernel.metric == "precomputed":
+    if kernel.metric == "precomputed":
+        raise ValueError(
+            f"{kernel!r} has no points to compare: pass kernel='precomputed' and the matrix of "
+            "kernel values as X."
+        )
+    if callable(kernel.metric):
         raise UntranslatableError(f"{kernel!r} calls a function of two rows.")
     extra = kernel.pairwise_kernels_kwargs or {}
     degree, coef0 = extra.get("degree", 3), extra.get("coef0", 1.0)

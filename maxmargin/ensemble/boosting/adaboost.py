@@ -299,7 +299,7 @@ class AdaBoostClassifier(StagedVote):
             tol=0.0,
             rounds=self.n_iter_,
             train_error=made.train_errors[-1],
-            bound=float(np.prod(made.normalisers)),
+            bound=made.bound,
             minimum_margin=made.minimum_margin,
         )
 
@@ -312,7 +312,8 @@ class AdaBoostClassifier(StagedVote):
             Arrays of shape (n_rounds,), each at most the next.
         """
         check_is_fitted(self)
-        product = np.cumprod(self.normalisers_)
+        with np.errstate(over="ignore"):  # status_ says that the rounds diverged
+            product = np.cumprod(self.normalisers_)
         if len(self.classes_) > 2 or self.learning_rate != 1:
             return TrainingBounds(self.train_errors_, product, None, None)
         edge = 0.5 - self.estimator_errors_

@@ -29,6 +29,7 @@ Statistics and Its Interface 2, 2009 (SAMME).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -93,6 +94,11 @@ class Rounds:
     distributions: list[np.ndarray] = field(default_factory=list)
     minimum_margin: float = -1.0
     status: Status = Status.COMPLETED
+
+    @property
+    def bound(self) -> float:
+        """Product of the normalisers, above the training error; infinite beyond float64."""
+        return math.prod(self.normalisers)  # NumPy's product would warn
 
 
 @dataclass(frozen=True)
@@ -302,7 +308,7 @@ class AdaBoostRun(Run):
             if np.isinf(alpha):
                 self.status = Status.PERFECT
                 return
-            if np.isinf(np.prod(done.normalisers)):  # the learning rate is too large
+            if np.isinf(done.bound):  # the learning rate is too large
                 self.status = Status.DIVERGED
                 return
             if len(done.hypotheses) < method.rounds:
@@ -339,7 +345,7 @@ class AdaBoostRun(Run):
     def measure(self) -> Measure:
         """Training error, and the mean exponential loss."""
         error = self.rows.train_errors[-1] if self.rows.train_errors else 1.0
-        return Measure(error, float(np.prod(self.done.normalisers)))
+        return Measure(error, self.done.bound)
 
     def solution(self, status: Status) -> Rounds:
         """Return the rounds."""
