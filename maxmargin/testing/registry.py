@@ -244,6 +244,8 @@ def _kernel_svms() -> Iterator[Instance]:
     yield Instance("NuSVR-origin", NuSVR(fit_intercept=False), target="number", cannot=own)
     yield Instance("NuSVR-gamma", NuSVR(gamma=0.5, tol=1e-10), target="number")
     outliers = own | dict.fromkeys(_WEIGHT_CHECKS, _BOUNDARY)
+    nu = NuSVR(gamma=0.5, tol=1e-10)
+    yield Instance("NuSVR-columns", nu, target="numbers")
     yield Instance("OneClassSVM", OneClassSVM(), target=None, cannot=outliers, exact=tight)
 
 
@@ -279,6 +281,7 @@ def _linear() -> Iterator[Instance]:
     summed = LinearSVC(multiclass="weston_watkins", intercept_scaling=3.0, tol=1e-10, max_iter=-1)
     yield Instance("LinearSVC-summed", summed.set_params(random_state=0))
     yield Instance("LinearSVR", LinearSVR(tol=1e-10, lam=0.01), target="number")
+    yield Instance("LinearSVR-columns", LinearSVR(tol=1e-10, lam=0.01), target="numbers")
     squared = LinearSVR(loss="squared_epsilon_insensitive", tol=1e-10)
     yield Instance("LinearSVR-squared", squared, target="number")
     yield Instance("LogisticRegression", LogisticRegression(tol=1e-12, lam=0.01))
@@ -359,6 +362,8 @@ def _kernel_methods() -> Iterator[Instance]:
     left_out = dict.fromkeys(_WEIGHT_CHECKS, _LEFT_OUT)
     yield Instance("KernelRidgeCV", KernelRidgeCV(), target="number", cannot=left_out)
     yield Instance("KernelRidgeCV-rbf", KernelRidgeCV(kernel=RBF(0.5)), target="number")
+    several = KernelRidgeCV(kernel=RBF(0.5))
+    yield Instance("KernelRidgeCV-columns", several, target="numbers")
     unfitted = (
         "clone_is_not_fitted",
         "calls_before_a_fit_are_refused_by_name",
@@ -367,6 +372,8 @@ def _kernel_methods() -> Iterator[Instance]:
     prior = dict.fromkeys(unfitted, _PRIOR)
     process = GaussianProcessRegressor(alpha=0.1)
     yield Instance("GaussianProcessRegressor", process, target="number", cannot=prior)
+    several = GaussianProcessRegressor(kernel=RBF(0.5), alpha=0.1)
+    yield Instance("GaussianProcessRegressor-columns", several, target="numbers", cannot=prior)
     noisy = GaussianProcessRegressor(
         kernel=RBF(0.5), noise_level=0.1, n_restarts_optimizer=1, random_state=0
     )
@@ -445,6 +452,8 @@ def _ensembles() -> Iterator[Instance]:
     yield Instance("BaggingClassifier-SVC", kernel, cannot=drawn)
     bagged = BaggingRegressor(n_estimators=5, random_state=0)
     yield Instance("BaggingRegressor", bagged, target="number", cannot=drawn)
+    several = BaggingRegressor(n_estimators=5, random_state=1)
+    yield Instance("BaggingRegressor-columns", several, target="numbers", cannot=drawn)
     kernel = BaggingRegressor(SVR(), n_estimators=3, random_state=0)
     yield Instance("BaggingRegressor-SVR", kernel, target="number", cannot=drawn)
 
