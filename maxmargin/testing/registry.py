@@ -154,6 +154,7 @@ _STEP = "a weight scales the step, which is not the same as visiting a row twice
 _LUCK = "by the seed 0.64 to 1.0 of the rows; scikit-learn's Perceptron 0.48 to 1.0"
 _DRAWN = "a row given twice is drawn twice as often: equal in distribution, as in scikit-learn"
 _DISTANCES = "the check takes distances for a kernel's values: an indefinite matrix, refused"
+_SQUARE = "the check's data are no square matrix, and its tags are not asked"
 _VOTES = "break_ties=False, as in scikit-learn: of classes with as many votes, the first"
 _PLATT = "probabilities are calibrated on folds, apart from the decision, as in scikit-learn"
 _FOLDS = "the folds of cross-validation follow the order of the rows"
@@ -247,6 +248,9 @@ def _kernel_svms() -> Iterator[Instance]:
     nu = NuSVR(gamma=0.5, tol=1e-10)
     yield Instance("NuSVR-columns", nu, target="numbers")
     yield Instance("OneClassSVM", OneClassSVM(), target=None, cannot=outliers, exact=tight)
+    given = OneClassSVM(kernel="precomputed")
+    checks = dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), _SQUARE)
+    yield Instance("OneClassSVM-gram", given, "gram", None, cannot=matrix | checks, exact=tight)
 
 
 def _linear() -> Iterator[Instance]:
@@ -385,6 +389,8 @@ def _kernel_methods() -> Iterator[Instance]:
     newton = KernelLogisticRegression(gamma=0.5, tol=1e-10, multiclass="ovr", solver="newton-cg")
     yield Instance("KernelLogisticRegression-ovr", newton)
     yield Instance("KernelPCA", KernelPCA(n_components=2, kernel="rbf"), target=None)
+    given = KernelPCA(n_components=2, kernel="precomputed")
+    yield Instance("KernelPCA-gram", given, "gram", None)
     lanczos = KernelPCA(n_components=2, eigen_solver="lanczos", random_state=0)
     yield Instance("KernelPCA-lanczos", lanczos, target=None)
     inverse = KernelPCA(n_components=2, kernel=RBF(0.1), fit_inverse_transform="fixed_point")
