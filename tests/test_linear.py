@@ -567,14 +567,14 @@ def test_interior_points_take_over_where_coordinates_crawl(machine, offset, monk
     assert np.count_nonzero(model.coef_) <= 22  # of as many rows, an extreme point
 
 
-@pytest.mark.parametrize("seed", [69, 297])
+@pytest.mark.parametrize("seed", [482, 69, 297])
 def test_the_dual_by_rows_with_costs_over_twelve_orders_of_magnitude(seed):
-    """One ended at a gap of 1 with an intercept of 1e16, one took 28,000 turns for 18 passes."""
+    """One took 12 s for 19 passes, in turns that visit no row; one ended at a gap of 1."""
     random = np.random.default_rng(seed)
     data = random.normal(size=(3, random.integers(1, 5)))
     y, weight = [0, 1, random.integers(2)], 10.0 ** random.uniform(-6, 6, 3)
     for C in (1.0, 1e3):
-        machine = LinearSVC(loss="hinge", dual=True, C=C, random_state=0)
+        machine = LinearSVC(loss="hinge", dual=True, C=C, random_state=0, time_limit=2.0)
         assert machine.fit(data, y, sample_weight=weight).certificate_.converged
         assert machine.n_iter_ < 1000
 

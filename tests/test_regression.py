@@ -430,3 +430,17 @@ def test_rank_of_indicators_in_many_rows():
     assert model.rank_ == 40
     assert np.abs(model.coef_).max() < 10
     assert model.certificate_.gradient_norm < 1e-10
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_conjugate_gradients_do_not_leave_the_answer_for_rounding(seed):
+    """A column far from zero and a tol below rounding: they went on to NaN, called converged."""
+    random = np.random.default_rng(seed)
+    rows, targets = random.normal(size=(15, 2)), 1e8 * random.normal(size=15)
+    rows[:, 0] += 1e8
+    exact = LinearRegression().fit(rows, targets).certificate_.objective
+    model = LinearRegression(solver="conjugate_gradient", tol=1e-10)
+    with pytest.warns(ConvergenceWarning):
+        certificate = model.fit(rows, targets).certificate_
+    assert certificate.status is Status.STALLED
+    assert certificate.objective == pytest.approx(exact, rel=1e-6)

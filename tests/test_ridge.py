@@ -679,9 +679,10 @@ def test_searches_take_it():
     assert own.fit(X, y).best_params_["kernel__gamma"] == ours.best_params_["gamma"]
 
 
-def test_conjugate_gradients_end_where_they_crawl():
-    """Seven rows, kernel values from 1e-11 to 1e13: 100,000 steps once renewed their patience."""
-    random = np.random.default_rng(5390)
+@pytest.mark.parametrize("seed", [167, 5390])
+def test_conjugate_gradients_end_where_they_crawl(seed):
+    """Few rows, kernel values over 24 orders of magnitude: the residual swings and never falls."""
+    random = np.random.default_rng(seed)
     X = random.standard_t(1.2, size=(random.integers(5, 21), random.integers(1, 6)))
     X *= 10 ** random.uniform(-1, 2)
     y = random.normal(size=len(X))

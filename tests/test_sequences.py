@@ -410,6 +410,26 @@ def test_small_letters_and_skipped_characters():
     np.testing.assert_array_equal(WeightedDegree(1, unknown="skip")(["AN", "AN"]), np.ones((2, 2)))
 
 
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        WeightedDegree(3, shift=1, unknown="skip"),
+        WeightedDegree(2, unknown="skip"),
+        Spectrum(2, unknown="skip"),
+    ],
+    ids=str,
+)
+def test_sequences_of_which_nothing_is_left_have_values_of_zero(kernel):
+    """The values of five sequences without a known character ended in ZeroDivisionError."""
+    X, y = ["NNN"] * 5, [0, 1, 0, 1, 0]
+    assert not kernel(X).any()
+    assert not kernel.diag(X).any()
+    assert not kernel(X, ["ACG"]).any()
+    model = SVC(kernel=kernel).fit(X, y)
+    assert model.certificate_.converged
+    assert (model.predict(X) == 0).all()
+
+
 TABLE = {
     "sequence": DNA,
     "length": [float(len(x)) for x in DNA],

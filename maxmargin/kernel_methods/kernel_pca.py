@@ -236,6 +236,8 @@ class KernelPCA(
         kernel = self._validated_kernel()
         self._refuse_preimages(X, kernel)
         X, _ = self._validated(X, np.ones(_num_samples(X)), kernel)
+        single = getattr(X, "dtype", None) == np.float32
+        self._dtype = np.float32 if single else np.float64  # of components, as X is
         gram = self._gram(X, kernel)
         count = gram.n if self.n_components is None else min(self.n_components, gram.n)
         problem = SpectralProblem(gram, count)
@@ -305,8 +307,6 @@ class KernelPCA(
         vectors = svd_flip(vectors, None)[0]
         if self.remove_zero_eig or self.n_components is None:
             values, vectors = values[values > 0], vectors[:, values > 0]
-        single = getattr(self.X_fit_, "dtype", None) == np.float32
-        self._dtype = np.float32 if single else np.float64  # of components, as the rows are
         self.eigenvalues_, self.eigenvectors_ = values, vectors  # those of the certificate
         self.certificate_, self.n_iter_ = found.certificate, found.n_iter
         a = np.divide(vectors, np.sqrt(values), out=np.zeros_like(vectors), where=values > 0)

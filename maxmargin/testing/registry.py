@@ -154,6 +154,7 @@ _STEP = "a weight scales the step, which is not the same as visiting a row twice
 _LUCK = "by the seed 0.64 to 1.0 of the rows; scikit-learn's Perceptron 0.48 to 1.0"
 _DRAWN = "a row given twice is drawn twice as often: equal in distribution, as in scikit-learn"
 _DISTANCES = "the check takes distances for a kernel's values: an indefinite matrix, refused"
+_SQUARE = "the check's data are no square matrix, and its tags are not asked"
 _VOTES = "break_ties=False, as in scikit-learn: of classes with as many votes, the first"
 _PLATT = "probabilities are calibrated on folds, apart from the decision, as in scikit-learn"
 _FOLDS = "the folds of cross-validation follow the order of the rows"
@@ -244,7 +245,12 @@ def _kernel_svms() -> Iterator[Instance]:
     yield Instance("NuSVR-origin", NuSVR(fit_intercept=False), target="number", cannot=own)
     yield Instance("NuSVR-gamma", NuSVR(gamma=0.5, tol=1e-10), target="number")
     outliers = own | dict.fromkeys(_WEIGHT_CHECKS, _BOUNDARY)
+    nu = NuSVR(gamma=0.5, tol=1e-10)
+    yield Instance("NuSVR-columns", nu, target="numbers")
     yield Instance("OneClassSVM", OneClassSVM(), target=None, cannot=outliers, exact=tight)
+    given = OneClassSVM(kernel="precomputed")
+    checks = dict.fromkeys(("check_outliers_train", "check_outliers_fit_predict"), _SQUARE)
+    yield Instance("OneClassSVM-gram", given, "gram", None, cannot=matrix | checks, exact=tight)
 
 
 def _linear() -> Iterator[Instance]:
@@ -279,6 +285,7 @@ def _linear() -> Iterator[Instance]:
     summed = LinearSVC(multiclass="weston_watkins", intercept_scaling=3.0, tol=1e-10, max_iter=-1)
     yield Instance("LinearSVC-summed", summed.set_params(random_state=0))
     yield Instance("LinearSVR", LinearSVR(tol=1e-10, lam=0.01), target="number")
+    yield Instance("LinearSVR-columns", LinearSVR(tol=1e-10, lam=0.01), target="numbers")
     squared = LinearSVR(loss="squared_epsilon_insensitive", tol=1e-10)
     yield Instance("LinearSVR-squared", squared, target="number")
     yield Instance("LogisticRegression", LogisticRegression(tol=1e-12, lam=0.01))
@@ -359,6 +366,8 @@ def _kernel_methods() -> Iterator[Instance]:
     left_out = dict.fromkeys(_WEIGHT_CHECKS, _LEFT_OUT)
     yield Instance("KernelRidgeCV", KernelRidgeCV(), target="number", cannot=left_out)
     yield Instance("KernelRidgeCV-rbf", KernelRidgeCV(kernel=RBF(0.5)), target="number")
+    several = KernelRidgeCV(kernel=RBF(0.5))
+    yield Instance("KernelRidgeCV-columns", several, target="numbers")
     unfitted = (
         "clone_is_not_fitted",
         "calls_before_a_fit_are_refused_by_name",
@@ -367,6 +376,8 @@ def _kernel_methods() -> Iterator[Instance]:
     prior = dict.fromkeys(unfitted, _PRIOR)
     process = GaussianProcessRegressor(alpha=0.1)
     yield Instance("GaussianProcessRegressor", process, target="number", cannot=prior)
+    several = GaussianProcessRegressor(kernel=RBF(0.5), alpha=0.1)
+    yield Instance("GaussianProcessRegressor-columns", several, target="numbers", cannot=prior)
     noisy = GaussianProcessRegressor(
         kernel=RBF(0.5), noise_level=0.1, n_restarts_optimizer=1, random_state=0
     )
@@ -378,6 +389,8 @@ def _kernel_methods() -> Iterator[Instance]:
     newton = KernelLogisticRegression(gamma=0.5, tol=1e-10, multiclass="ovr", solver="newton-cg")
     yield Instance("KernelLogisticRegression-ovr", newton)
     yield Instance("KernelPCA", KernelPCA(n_components=2, kernel="rbf"), target=None)
+    given = KernelPCA(n_components=2, kernel="precomputed")
+    yield Instance("KernelPCA-gram", given, "gram", None)
     lanczos = KernelPCA(n_components=2, eigen_solver="lanczos", random_state=0)
     yield Instance("KernelPCA-lanczos", lanczos, target=None)
     inverse = KernelPCA(n_components=2, kernel=RBF(0.1), fit_inverse_transform="fixed_point")
@@ -445,6 +458,8 @@ def _ensembles() -> Iterator[Instance]:
     yield Instance("BaggingClassifier-SVC", kernel, cannot=drawn)
     bagged = BaggingRegressor(n_estimators=5, random_state=0)
     yield Instance("BaggingRegressor", bagged, target="number", cannot=drawn)
+    several = BaggingRegressor(n_estimators=5, random_state=1)
+    yield Instance("BaggingRegressor-columns", several, target="numbers", cannot=drawn)
     kernel = BaggingRegressor(SVR(), n_estimators=3, random_state=0)
     yield Instance("BaggingRegressor-SVR", kernel, target="number", cannot=drawn)
 

@@ -115,6 +115,7 @@ def nu_soft_margin(model, X, y, s):
 def tube(model, X, y, s):
     epsilon = getattr(model, "epsilon_", getattr(model, "epsilon", None))
     targets = np.atleast_2d(y.T)
+    epsilons = np.broadcast_to(epsilon, len(targets))
     if hasattr(model, "feature_coef_"):
         w = np.atleast_2d(model.feature_coef_)
         values, norms = (
@@ -124,9 +125,9 @@ def tube(model, X, y, s):
     else:
         K, beta = gram(model, X), expansion(model, model.dual_coef_, len(y))
         values, norms = K @ beta.T + model.intercept_, np.sum(beta @ K * beta, axis=1)
-    for t, f, norm in zip(targets, values.T, norms, strict=True):
-        excess = s @ np.maximum(0, np.abs(f - t) - epsilon)
-        width = model.nu * s.sum() * epsilon if hasattr(model, "nu") else 0.0
+    for t, f, norm, wide in zip(targets, values.T, norms, epsilons, strict=True):
+        excess = s @ np.maximum(0, np.abs(f - t) - wide)
+        width = model.nu * s.sum() * wide if hasattr(model, "nu") else 0.0
         yield {"primal": norm / 2 + model.C * (width + excess)}
 
 
@@ -184,10 +185,11 @@ def principal_components(model, X, y, s):
 @of("GaussianProcessRegressor")
 def likelihood(model, X, y, s):
     C, n = gram(model, X) + (model.alpha + model.noise_level_) * np.eye(len(y)), len(y)
-    solved = np.linalg.solve(C, model.y_train_)
+    targets = model.y_train_.reshape(n, -1)
     logs = np.linalg.slogdet(C)[1] + n * np.log(2 * np.pi)
-    residual = np.linalg.norm(model.y_train_ - C @ model.alpha_) / np.linalg.norm(model.y_train_)
-    yield {"objective": (model.y_train_ @ solved + logs) / 2, "residual": residual}
+    fitted = np.sum(targets * np.linalg.solve(C, targets)) + targets.shape[1] * logs
+    residual = np.linalg.norm(model.y_train_ - C @ model.alpha_) / np.linalg.norm(targets)
+    yield {"objective": fitted / 2, "residual": residual}
 
 
 # -- linear methods --------------------------------------------------------------------------------
@@ -226,8 +228,9 @@ def linear_tube(model, X, y, s):
     W, _, values = linear_values(model, X)
     power = {"epsilon_insensitive": 1, "squared_epsilon_insensitive": 2}[model.loss]
     C = model.C if model.lam is None else 1 / (2 * s.sum() * model.lam)
-    excess = s @ np.maximum(0, np.abs(values[:, 0] - y) - model.epsilon) ** power
-    yield {"primal": W[0] @ W[0] / 2 + C * excess}
+    for w, f, t in zip(W, values.T, np.atleast_2d(y.T), strict=True):
+        excess = s @ np.maximum(0, np.abs(f - t) - model.epsilon) ** power
+        yield {"primal": w @ w / 2 + C * excess}
 
 
 @of("LogisticRegression")

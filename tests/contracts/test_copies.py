@@ -1,6 +1,8 @@
 """Copies of an estimator answer as it does: pickle, joblib, skops, deepcopy, clone, repr."""
 
 import copy
+import copyreg
+import io
 import pickle
 
 import joblib
@@ -30,6 +32,22 @@ def test_pickle_joblib_and_deepcopy(instance, pair, tmp_path):
     for other in (*copies, joblib.load(tmp_path / "model")):
         assert_same(other, model, new, rtol=1e-12)
         assert str(getattr(other, "certificate_", "")) == str(getattr(model, "certificate_", ""))
+
+
+def swap_bytes(array):
+    """Reduce an array, for pickling, to one of the other byte order."""
+    if array.dtype.hasobject:
+        return array.__reduce__()
+    return array.byteswap().view(array.dtype.newbyteorder()).__reduce__()
+
+
+def test_pickles_of_a_computer_with_the_other_byte_order(instance, pair):
+    model, new = pair
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file)
+    pickler.dispatch_table = {**copyreg.dispatch_table, np.ndarray: swap_bytes}
+    pickler.dump(model)
+    assert_same(pickle.loads(file.getvalue()), model, new, rtol=1e-12)
 
 
 def test_skops(instance, pair):

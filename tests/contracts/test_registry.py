@@ -6,7 +6,8 @@ import pkgutil
 import re
 from pathlib import Path
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
+from sklearn.utils import get_tags
 
 import maxmargin
 from maxmargin.testing import all_estimators
@@ -38,6 +39,17 @@ def test_every_public_estimator_is_registered():
     registered = {type(instance.estimator) for instance in INSTANCES}
     missing = [place for kind, place in public_estimators().items() if kind not in registered]
     assert not missing, f"add instances to maxmargin/testing/registry.py: {missing}"
+
+
+def test_regressors_of_several_targets_have_an_instance_with_them():
+    several = {
+        type(instance.estimator)
+        for instance in INSTANCES
+        if is_regressor(instance.estimator)
+        and get_tags(instance.estimator).target_tags.multi_output
+    }
+    shown = {type(instance.estimator) for instance in INSTANCES if instance.target == "numbers"}
+    assert several == shown
 
 
 def test_names_are_unique_and_begin_with_the_class():

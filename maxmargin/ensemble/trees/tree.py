@@ -79,6 +79,11 @@ class Tree:
     depth: int
     missing: Missing | None = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore a pickled tree in this computer's byte order: compiled code knows no other."""
+        native = [part.astype(part.dtype.newbyteorder("="), copy=False) for part in state["nodes"]]
+        self.__dict__.update(state, nodes=Nodes(*native))
+
     # -- nodes ---------------------------------------------------------------------------------
 
     @property

@@ -47,6 +47,7 @@ _TURNS = 6  # after which to look in any case
 _TRIES, _CLOSE = 60, 1e-9  # for the first intercept
 _ROUNDING = 1e-14  # of a difference of squares
 _LONG = 1 << 23  # entries of a sweep from which a call is for one of them: 0.01 s
+_OFTEN = 100  # turns from which a call is for one of them, of few rows: 0.01 s
 _STALE = 200  # looks in a row without a smaller gap
 
 
@@ -64,6 +65,7 @@ class DualDescentRun(RiskRun[RegularisedRisk]):
         self.limit = watch.left(0)
         self.state = _State(risk, start, self.cache, watch.seed)
         self.looked_at = 0, 0  # after so many steps and visits
+        self.turns = 0  # since then
         self.moved = True  # since the weights were made of the variables
 
     def steps(self) -> Generator[None, None, None]:
@@ -94,15 +96,18 @@ class DualDescentRun(RiskRun[RegularisedRisk]):
     def _due(self) -> bool:
         """Whether to be looked at: the steps allowed are taken, or about a hundredth of a second.
 
-        A turn over few rows takes less time than a look.
+        A turn over few rows takes less time than a look, and one without rows visits none.
         """
         (steps, visits), design = self.looked_at, self.risk.design
         now = self.n_iter, self.state.visits
+        self.turns += 1
         due = (
-            now[0] - steps >= self.allowed or (now[1] - visits) * design.entries > _LONG * design.n
+            now[0] - steps >= self.allowed
+            or (now[1] - visits) * design.entries > _LONG * design.n
+            or self.turns >= _OFTEN
         )
         if due:
-            self.looked_at = now
+            self.looked_at, self.turns = now, 0
         return due
 
     @property

@@ -40,6 +40,7 @@ from maxmargin.solvers.driver import Measure, Method, Run, Watch
 _BLOCK = 1 << 17  # entries that are factorised at a time: they fit in a core's cache
 _SHORTEST = 3  # rows of a block for each of its columns, at least
 _ACTIVE_SETS = 30  # for each column, that nonnegative coefficients may take
+_MORE = 50  # steps beyond the columns without half the gradient, after which they are rounding
 _ROUNDING = 4.0  # roundings of the data below which a singular value counts as zero
 
 
@@ -310,12 +311,14 @@ class ConjugateGradientsRun(Run):
         """Conjugate directions, once more from where they end if the residual was not exact."""
         while self._largest() > self.watch.tol:
             yield from self._descend()
-            if not self.residual.renew(self.V):
+            if self.status is not None or not self.residual.renew(self.V):
                 return
 
     def _descend(self) -> Generator[None, None, None]:
-        """One conjugate direction after the other."""
+        """One conjugate direction after the other, and back to the best where rounding leads."""
         residual, unit, V = self.residual, self.unit, self.V
+        least, best = self._largest(), V.copy()
+        half, patience = 0.5 * least, self.n_iter + V.shape[1] + _MORE
         direction, square = residual.gradient * unit**2, _squared(residual.gradient * unit)
         while self._largest() > self.watch.tol:
             curvature = residual.curvature(direction)
@@ -326,6 +329,14 @@ class ConjugateGradientsRun(Run):
             turn = np.divide(square, last, out=np.zeros(len(V)), where=last > 0)
             direction = residual.gradient * unit**2 + turn[:, None] * direction
             self.n_iter += 1
+            largest = self._largest()
+            if largest < least:
+                least, best = largest, V.copy()
+            if largest < half:
+                half, patience = 0.5 * largest, self.n_iter + V.shape[1] + _MORE
+            elif self.n_iter > patience or not np.isfinite(largest):
+                V[:], self.status = best, Status.STALLED
+                return
             yield
 
     def solution(self, status: Status) -> LeastSquares:
