@@ -58,15 +58,20 @@ def test_scores_of_balanced_classes_at_a_small_cost(load, rows):
     assert (found > 0.8).all()  # at an end of the interval all rows are of one class
 
 
+@pytest.mark.fast
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_values_below_tol_are_those_of_plain_fits():
-    """All classes at once, at a small cost: tol leaves the class open, and the start decides."""
+@pytest.mark.parametrize("multiclass", ["crammer_singer", "ovr", "ecoc"])
+def test_values_below_tol_are_those_of_plain_fits(multiclass):
+    """At a small cost tol leaves open which value is largest: start and rounding decide."""
     X, y = scaled(load_wine)
-    grid = {"C": [1e-3, 1e-1], "gamma": [1e-6, 1e-3]}
-    ours, theirs = both(SVC(multiclass="crammer_singer"), grid, X, y, StratifiedKFold(5))
+    grid = {"C": [1e-6, 1e-3, 1e-1], "gamma": [1e-6, 1e-3, 1e-1]}
+    ours, theirs = both(SVC(multiclass=multiclass), grid, X, y, StratifiedKFold(5))
     found, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
     np.testing.assert_allclose(found, expected, atol=0.002)
     assert "less than tol" in str(ours.sharing_)
+    grid = {"C": [1.0, 10.0], "gamma": [0.1]}
+    wide = GridSearchCV(SVC(multiclass=multiclass), grid, cv=3).fit(X, y)
+    assert wide.sharing_.shared.all()
 
 
 @pytest.mark.parametrize(
