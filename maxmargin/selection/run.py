@@ -340,6 +340,9 @@ class SharedFits:
         def answer(task: tuple[np.ndarray, CostPath]) -> list[HeldOut]:
             K, path = task
             test = path.values(K, path.fold.test)
+            path.end_at_hidden(test)
+            if not path.reached:
+                return []
             train = path.values(K, path.fold.train) if self.manners.train_too else None
             return [
                 HeldOut(

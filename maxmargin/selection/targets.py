@@ -23,6 +23,10 @@ from maxmargin.multiclass import as_scheme, class_weights, read_labels
 # in 20 to a near tie.
 _OPEN = 0.05
 UNDECIDED = "Its values of held-out rows differ by less than tol: start and rounding decide."
+# Deviations of a value by the rounding of kernel values, and the share of rows whose class may hang
+# on that. Of 216 fits of 250 rows of breast cancer, gamma 1e-9 to 1e-5, 6 have scores 0.004 from
+# those of plain fits without this, 2 with 8 deviations, and 1 with 16.
+_DEVIATIONS, _HIDDEN = 16.0, 0.002
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,13 @@ class Labels:
         """Values of the problems, (q, n_problems), from the stretches' sums, (q, s, columns)."""
         return self.scheme.combine(sums)
 
+    def hidden(self, values: np.ndarray, noise: float) -> bool:
+        """Whether the classes of some rows hang on values' deviations by rounding."""
+        index = self.scheme.decode(values)
+        shifts = _DEVIATIONS * noise, -_DEVIATIONS * noise
+        changed = [self.scheme.decode(values + shift) != index for shift in shifts]
+        return bool(np.mean(changed[0] | changed[1]) > _HIDDEN)
+
     def undecided(self, values: np.ndarray, tol: float) -> bool:
         """Whether ``tol`` leaves the classes of many rows open, from the values of the problems.
 
@@ -192,9 +203,11 @@ class Numbers:
         """Take the one sum."""
         return sums[:, 0]
 
-    def undecided(self, values: np.ndarray, tol: float) -> bool:
+    def hidden(self, values: np.ndarray, noise: float) -> bool:
         """There are no classes."""
         return False
+
+    undecided = hidden
 
 
 Targets = Labels | Numbers
