@@ -341,9 +341,10 @@ class SharedFits:
             K, path = task
             test = path.values(K, path.fold.test)
             path.end_at_hidden(test)
-            if not path.reached:
-                return []
-            train = path.values(K, path.fold.train) if self.manners.train_too else None
+            train = None
+            if self.manners.train_too and path.reached:
+                train = path.values(K, path.fold.train)
+                path.end_at_hidden(train)
             return [
                 HeldOut(
                     candidate,
