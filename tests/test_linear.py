@@ -391,6 +391,16 @@ def test_logistic_regression_refuses_too(parameters, y, message):
         LogisticRegression(**parameters).fit(X, y)
 
 
+@pytest.mark.parametrize("cost", [0.01, 1.0])
+def test_logistic_regression_is_as_exact_by_default_as_that_of_scikit_learn(cost):
+    points, labels = load_iris(return_X_y=True)
+    best = LogisticRegression(C=cost, tol=1e-12).fit(points, labels).coef_
+    theirs = sklearn.linear_model.LogisticRegression(C=cost, max_iter=1000).fit(points, labels)
+    error = np.abs(LogisticRegression(C=cost).fit(points, labels).coef_ - best).max()
+    assert error <= np.abs(theirs.coef_ - best).max()
+    assert error <= 1e-5 * np.abs(best).max()
+
+
 def test_many_columns_are_solved_without_their_matrix(random, monkeypatch):
     wide = random.normal(size=(40, 1700))
     for machine in (LinearSVC(penalty="l1"), LogisticRegression(), LogisticRegression(C=0.01)):

@@ -63,6 +63,16 @@ def test_layers_import_one_way():
             assert imported == module or layer(imported) < layer(module), (path, imported)
 
 
+def test_lapack_s_routines_are_those_of_the_lowest_scipy():
+    """Found only where SciPy 1.13 is installed (.ci/lowest), and nothing can be imported then."""
+    since = {"gbcon", "gtcon", "hetri", "hetrs", "langb", "lantr", "stevd", "sytri", "sytrs"}
+    since |= {"trcon"}  # without the letter of a type
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "scipy.linalg.lapack":
+                assert not since & {alias.name[1:] for alias in node.names}, path
+
+
 def test_import_is_light():
     code = """
 import json, sys, time, numpy

@@ -4,15 +4,23 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    load_wine,
+)
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.model_selection import GridSearchCV as TheirSearch
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, GridSearchCV, LinearSVC, NuSVC
+from maxmargin import SVC, SVR, Gram, GridSearchCV, LinearSVC, NuSVC, duals
+from maxmargin.kernels import Linear
 from maxmargin.solution import Status
+from maxmargin.solvers import Seed, SeededSMO
 
 
 def scaled(load):
@@ -58,15 +66,20 @@ def test_scores_of_balanced_classes_at_a_small_cost(load, rows):
     assert (found > 0.8).all()  # at an end of the interval all rows are of one class
 
 
+@pytest.mark.fast
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_values_below_tol_are_those_of_plain_fits():
-    """All classes at once, at a small cost: tol leaves the class open, and the start decides."""
+@pytest.mark.parametrize("multiclass", ["crammer_singer", "ovr", "ecoc"])
+def test_values_below_tol_are_those_of_plain_fits(multiclass):
+    """At a small cost tol leaves open which value is largest: start and rounding decide."""
     X, y = scaled(load_wine)
-    grid = {"C": [1e-3, 1e-1], "gamma": [1e-6, 1e-3]}
-    ours, theirs = both(SVC(multiclass="crammer_singer"), grid, X, y, StratifiedKFold(5))
+    grid = {"C": [1e-6, 1e-3, 1e-1], "gamma": [1e-6, 1e-3, 1e-1]}
+    ours, theirs = both(SVC(multiclass=multiclass), grid, X, y, StratifiedKFold(5))
     found, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
     np.testing.assert_allclose(found, expected, atol=0.002)
     assert "less than tol" in str(ours.sharing_)
+    grid = {"C": [1.0, 10.0], "gamma": [0.1]}
+    wide = GridSearchCV(SVC(multiclass=multiclass), grid, cv=3).fit(X, y)
+    assert wide.sharing_.shared.all()
 
 
 @pytest.mark.parametrize(
@@ -124,6 +137,47 @@ def test_targets_in_another_unit():
     np.testing.assert_allclose(*scores, rtol=1e-9)
     assert searches[0].sharing_.how == searches[1].sharing_.how
     assert len(set(searches[0].sharing_.how.values())) == 2  # float32, and float64 at a large C
+
+
+def test_rounding_decides_no_class():
+    """All variables are at their bounds, and values of 1e-8 decide: float32 is not enough."""
+    X, y = load_breast_cancer(return_X_y=True)
+    rows = np.random.default_rng(8).permutation(len(y))[:250]
+    X, y = StandardScaler().fit_transform(X[rows]), y[rows]
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    machine, grid = SVC(class_weight="balanced", gamma=2.43e-7), {"C": [1e-5, 0.0069, 1.0]}
+    ours = GridSearchCV(machine, grid, cv=cv, return_train_score=True).fit(X, y)
+    theirs = TheirSearch(machine, grid, cv=cv, return_train_score=True).fit(X, y)
+    assert ours.sharing_.shared.all()
+    for name in ("mean_test_score", "mean_train_score"):
+        np.testing.assert_allclose(ours.cv_results_[name], theirs.cv_results_[name], atol=0.002)
+
+
+def test_costs_far_apart_cost_no_digits():
+    """Scores near one are made of kernel values of 1e-10, times the ratio of two costs."""
+    X, y = (part[:300] for part in scaled(load_digits))
+    grid = {"C": [1e-6, 5e8, 8.7e9]}
+    ours, theirs = both(SVC(kernel="linear", multiclass="ovr"), grid, 1e-6 * X, y)
+    assert (ours.cv_results_["worst_gap"] < 1e-4).all()
+    assert "float32" in str(list(ours.sharing_.how.values()))
+    found, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
+    np.testing.assert_allclose(found, expected, atol=0.002)
+
+
+def test_a_scaled_seed_is_computed_anew(random):
+    """What rounding leaves of scores is as large as a multiple of the costs' ratio."""
+    rows = 1e-3 * random.normal(size=(60, 4))
+    signs = np.where(rows[:, 0] > 0, 1.0, -1.0)
+    gram = Gram.of(rows, Linear())
+    costs = [1e-9, 1e6]
+    low, high = (duals.c_svc(np.arange(60), signs, np.full(60, C)).over(gram) for C in costs)
+    seed = Seed.of(low)
+    SeededSMO().solve(low, seed=seed)
+    seed.raise_walls(high)
+    K = (rows @ rows.T).astype(np.float32).astype(float)
+    values = -(K @ high.on_rows(seed.beta, 60))
+    expected = high.orientation * values[high.gram_row] - high.linear
+    np.testing.assert_allclose(seed.v, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_what_does_not_converge_says_so():

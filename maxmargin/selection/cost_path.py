@@ -124,6 +124,13 @@ class CostPath:
         with self._lock:
             self.reached = min(self.reached, i)
 
+    def end_at_hidden(self, values: np.ndarray) -> None:
+        """Leave candidates on to others from where rounding hides classes of held-out rows."""
+        for i in range(self.reached):
+            if self.targets.hidden(values[i], float(self.noise[i].max())):
+                self._end_at(i)
+                return
+
     def _certify(self, k: int, path: list[Followed]) -> None:
         """Certify the solutions of problem k, or note that they are in doubt."""
         problem = path[0].problem

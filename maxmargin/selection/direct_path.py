@@ -6,26 +6,20 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from maxmargin.backends.threads import ALONE
 from maxmargin.gram import Gram
 from maxmargin.progress import ProblemMonitor
 from maxmargin.selection.cost_path import CostPath
 from maxmargin.selection.held_out import Claim, HeldOut
 from maxmargin.selection.plan import Candidate
-from maxmargin.selection.targets import Labels
+from maxmargin.selection.targets import UNDECIDED, Labels
 from maxmargin.solvers import RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
 
 if TYPE_CHECKING:
     from maxmargin.selection.run import SharedFits
 
-# Share of held-out rows. Digits, 4 x 4 candidates, 5 folds: with 0.01 2 of 80 fits are left alone,
-# for a tenth more time, with 0.002 27, for twice the time; 0.05 leaves a row in 20 to a near tie.
-_OPEN = 0.05
 _UNFINISHED = "It has not converged along the path: a fit of its own may end apart."
-_UNDECIDED = "Its values of held-out rows differ by less than tol, so that the start decides."
 
 
 def direct_outcomes(
@@ -45,7 +39,7 @@ def direct_outcomes(
     def follow(path: CostPath) -> tuple[list[HeldOut], dict[str, list[Candidate]]]:
         own = gram.take(range(gram.n))  # rows that a solver keeps are those of its thread
         found, known, before = None, [], None
-        alone: dict[str, list[Candidate]] = {_UNFINISHED: [], _UNDECIDED: []}
+        alone: dict[str, list[Candidate]] = {_UNFINISHED: [], UNDECIDED: []}
         for candidate in path.left:
             began, machine = time.perf_counter(), candidate.machine
             problem = targets.direct_problem(machine, path.fold).over(own)
@@ -59,8 +53,8 @@ def direct_outcomes(
                 alone[_UNFINISHED].append(candidate)
                 before = None
                 continue
-            if _open_share(found.values[path.fold.test], machine.tol) > _OPEN:
-                alone[_UNDECIDED].append(candidate)
+            if targets.undecided(found.values[path.fold.test], machine.tol):
+                alone[UNDECIDED].append(candidate)
                 continue
             train = found.values[path.fold.train] if fits.manners.train_too else None
             known.append(
@@ -84,9 +78,3 @@ def direct_outcomes(
             if candidates:
                 fits.leave_alone(candidates, reason, path.fold.split)
         yield from known
-
-
-def _open_share(values: np.ndarray, tol: float) -> float:
-    """Return the share of rows whose two largest values are equal to within ``tol`` of each."""
-    second, first = np.partition(values, -2, axis=1)[:, -2:].T
-    return float(np.mean(first - second <= 2.0 * tol))

@@ -39,7 +39,7 @@ from maxmargin.selection.linear_path import linear_outcomes
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
 from maxmargin.selection.scikit_learn import Manners
 from maxmargin.selection.shared_data import SharedData, TrainingSide
-from maxmargin.selection.targets import Fold, Labels
+from maxmargin.selection.targets import UNDECIDED, Fold, Labels
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.seeded import warm_start_ratio
@@ -340,7 +340,11 @@ class SharedFits:
         def answer(task: tuple[np.ndarray, CostPath]) -> list[HeldOut]:
             K, path = task
             test = path.values(K, path.fold.test)
-            train = path.values(K, path.fold.train) if self.manners.train_too else None
+            path.end_at_hidden(test)
+            train = None
+            if self.manners.train_too and path.reached:
+                train = path.values(K, path.fold.train)
+                path.end_at_hidden(train)
             return [
                 HeldOut(
                     candidate,
@@ -354,10 +358,18 @@ class SharedFits:
                     calibration=path.calibration(i),
                 )
                 for i, candidate in enumerate(path.candidates[: path.reached])
+                if not self._undecided(path, candidate, test[i])
             ]
 
         tasks = [(job.K, path) for job in jobs for path in job.paths if path.reached]
         return [known for some in self.workers.map(answer, tasks) for known in some]
+
+    def _undecided(self, path: CostPath, candidate: Candidate, values: np.ndarray) -> bool:
+        """Leave a candidate alone whose ``tol`` leaves the classes of held-out rows open."""
+        undecided = path.targets.undecided(values, path.tol)
+        if undecided:
+            self.leave_alone([candidate], UNDECIDED, path.fold.split)
+        return undecided
 
     def _certified(self, data: DataSet, job: KernelJob, dtype: Any) -> Iterator[HeldOut]:
         """Solve what is left of the paths to certificates."""
@@ -406,17 +418,20 @@ class SharedFits:
             for j, path in enumerate(paths):
                 own = slice(n * j, n * (j + 1))
                 before[id(path)] = problems[own], evaluations[own]
+                candidate, test = path.left[0], values(path.fold.test, own)
+                path.reached += 1
+                if self._undecided(path, candidate, test):
+                    continue
                 yield HeldOut(
-                    path.left[0],
+                    candidate,
                     path.fold.split,
                     seconds,
                     how,
                     Claim.of(DualCertificate.worst([e.certificate for e in evaluations[own]])),
-                    test=values(path.fold.test, own),
+                    test=test,
                     train=values(path.fold.train, own) if self.manners.train_too else None,
                     classes=targets.classes,
                 )
-                path.reached += 1
 
     def _values_of(
         self, gram: Gram, evaluations: list[Evaluation], sign: float

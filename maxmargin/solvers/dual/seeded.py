@@ -47,6 +47,7 @@ _LOOKS = 200  # at all variables, before a problem is given up
 _SLICE = 1 << 27  # entries of a compiled call: less than a tenth of a second
 _EPSILON = float(np.finfo(np.float32).eps)
 _DRIFT = 0.1  # part of tol that the rounding of v may have
+_LOST = 1e-9  # of v, by raising costs: a multiple of K b, which may be far below p, is taken from v
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,7 @@ class Seed:
             self.v = problem.scores(problem.decision_at_start())
         self._cleared_beta, self._cleared_v = self.beta.copy(), self.v.copy()
         self._drift, self.level, self.violation = 0.0, 0.0, np.inf
+        self._lost = float(np.finfo(np.float64).eps)
 
     @classmethod
     def of(cls, problem: DualProblem, workers: Workers = ALONE) -> Seed:
@@ -236,6 +238,9 @@ class Seed:
             for beta, v in ((self.beta, self.v), (self._cleared_beta, self._cleared_v)):
                 _scale(beta, v, problem.linear, *walls, ratio)
             self._drift *= ratio
+            self._lost *= ratio
+            if self._lost > _LOST:
+                self._recompute()
 
     def advance(self, tol: float, allowed: int) -> int:
         """Take up to so many steps with all variables; returns their number."""
@@ -281,6 +286,12 @@ class Seed:
         self._drift = 0.0
         given = self.problem.variables, self.n_groups, self.beta, self.v
         (self.level,), self.violation = levels_and_violation(*given)
+
+    def _recompute(self) -> None:
+        """Compute v from the variables alone."""
+        self._cleared_beta[:], self._cleared_v[:] = 0.0, -self.problem.linear
+        self.clear()
+        self._lost = float(np.finfo(np.float64).eps)
 
     def exact_scores(self) -> np.ndarray:
         """Return a copy of v, free of the rounding of steps."""
