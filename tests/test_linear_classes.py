@@ -188,6 +188,7 @@ def test_the_kernel_machine_has_the_same_problem(form, bias):
     np.testing.assert_allclose(mine.decision_function(X), kernel.decision_function(X), atol=1e-3)
 
 
+@pytest.mark.filterwarnings("ignore:Liblinear failed to converge")  # of scikit-learn 1.6
 @pytest.mark.parametrize("C", [0.01, 1.0])
 def test_liblinear_has_the_same_problem(C):
     X, y = data(load_digits)
