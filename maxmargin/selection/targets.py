@@ -29,8 +29,10 @@ _COARSE = 0.02
 COARSE = "Its tol is a large share of the spread of held-out targets: start and rounding decide."
 # Deviations of a value by the rounding of kernel values, and the share of rows whose class may hang
 # on that. Of 216 fits of 250 rows of breast cancer, gamma 1e-9 to 1e-5, 6 have scores 0.004 from
-# those of plain fits without this, 2 with 8 deviations, and 1 with 16.
-_DEVIATIONS, _HIDDEN = 16.0, 0.002
+# those of plain fits without this, 2 with 8 deviations, and 1 with 16. Kernel values of another
+# BLAS deviate by some ulps (tests/noise.py: 8 deviations), and moved a score by 0.004 with 16.
+# 31 of 100 fits of 3,000 rows are solved again, with 16 deviations 25: 2.5 s of CPU time for 2.3.
+_DEVIATIONS, _HIDDEN = 48.0, 0.002
 
 
 @dataclass(frozen=True)
