@@ -10,14 +10,25 @@ from sklearn.datasets import (
     load_digits,
     load_iris,
     load_wine,
+    make_classification,
 )
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.model_selection import GridSearchCV as TheirSearch
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 
-from maxmargin import SVC, SVR, Gram, GridSearchCV, LinearSVC, NuSVC, duals
+from maxmargin import (
+    SVC,
+    SVR,
+    Gram,
+    GridSearchCV,
+    LinearSVC,
+    LinearSVR,
+    LogisticRegression,
+    NuSVC,
+    duals,
+)
 from maxmargin.kernels import Linear
 from maxmargin.solution import Status
 from maxmargin.solvers import Seed, SeededSMO
@@ -120,6 +131,48 @@ def test_fits_of_their_own_and_linear_paths():
     assert not any(name.endswith(("gap", "status")) for name in search.cv_results_)
 
 
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("machine", "seed", "costs"),
+    [
+        (LinearSVC(loss="hinge"), 636961, [0.9829968, 321.0177, 492875.9]),  # 0.74, plain 0.59
+        (LogisticRegression(), 13, [1e-6, 7e-5, 1e-3]),  # 0.53, plain 0.49: rounding decides
+        (LinearSVR(), 1, [1e-5, 5.0, 2e4]),  # R^2 -0.116 to a tenth of tol, plain -0.131
+    ],
+)
+def test_linear_machines_begin_where_plain_fits_begin(machine, seed, costs):
+    """In units of 1e-6 an answer at the last C is one to tol at the next."""
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    random = np.random.default_rng(seed)
+    if isinstance(machine, LinearSVR):
+        X, cv = random.normal(size=(100, 3)), KFold(3, shuffle=True, random_state=0)
+        y = X.sum(axis=1) + 1e3 * (np.arange(100) < 5) + 1e4
+    elif isinstance(machine, LogisticRegression):
+        X, y = random.normal(size=(120, 2)), np.arange(120) % 2
+    else:
+        X, y = make_classification(
+            93, 6, n_informative=4, n_clusters_per_class=1, flip_y=0.0, random_state=seed
+        )
+    X = 1e-6 * StandardScaler().fit_transform(X)
+    ours, theirs = both(machine, {"C": costs}, X, y, cv)
+    found, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert "from zero" in str(ours.sharing_)
+
+
+def test_paths_of_many_rows(random):
+    """Each C begins at the last but where one problem for all classes is solved row by row."""
+    y = np.arange(2400) % 3
+    X = random.normal(size=(2400, 4)) + np.eye(4)[y]
+    machine = LinearSVC(multiclass="crammer_singer", random_state=0)
+    grid = {"C": [1e-9, 1e-6, 1.0]}
+    for unit, search_for, how in ((1.0, LinearSVC(), "the last"), (1e-6, machine, "from zero")):
+        ours, theirs = both(search_for, grid, unit * X, y)
+        found, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
+        np.testing.assert_allclose(found, expected, atol=0.002)
+        assert how in str(ours.sharing_)
+
+
 def test_targets_in_another_unit():
     """A power of two in targets, costs, tube and tol: the same scores, found in the same way."""
     X, y = scaled(load_diabetes)
@@ -137,6 +190,19 @@ def test_targets_in_another_unit():
     np.testing.assert_allclose(*scores, rtol=1e-9)
     assert searches[0].sharing_.how == searches[1].sharing_.how
     assert len(set(searches[0].sharing_.how.values())) == 2  # float32, and float64 at a large C
+
+
+def test_targets_beside_outliers_are_left_to_plain_fits():
+    """The others vary by 0.008, and tol is 0.001: plain fits have R^2 -0.57, this had -0.52."""
+    random = np.random.default_rng(59)
+    X = random.normal(size=(100, 3))
+    y = X.sum(axis=1) + 1e3 * (np.arange(100) < 5)
+    X, y = StandardScaler().fit_transform(X), (y - y.mean()) / y.std()
+    machine, grid = SVR(gamma=1.79e-4, epsilon=0.01), {"C": [1.524, 20.0]}
+    ours, theirs = both(machine, grid, X, y, KFold(3, shuffle=True, random_state=0))
+    found, expected = (s.cv_results_["mean_test_score"] for s in (ours, theirs))
+    np.testing.assert_allclose(found, expected, atol=0.002)
+    assert "spread of held-out targets" in str(ours.sharing_)
 
 
 def test_rounding_decides_no_class():
@@ -180,13 +246,18 @@ def test_a_scaled_seed_is_computed_anew(random):
     np.testing.assert_allclose(seed.v, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_what_does_not_converge_says_so():
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("machine", "costs"), [(SVR(max_iter=5), [1e5]), (LinearSVR(max_iter=2), [1.0, 1e5])]
+)
+def test_what_does_not_converge_says_so(machine, costs):
     X, y = scaled(load_diabetes)
-    search = GridSearchCV(SVR(max_iter=5), {"C": [1e5]}, cv=3, refit=False)
+    search = GridSearchCV(machine, {"C": costs}, cv=3, refit=False)
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         found = search.fit(X, y).cv_results_
-    assert found["status"].tolist() == [str(Status.MAX_ITER)]
-    assert found["worst_gap"][0] > 1e-3
+    assert found["status"].tolist() == [str(Status.MAX_ITER)] * len(costs)
+    assert (found["worst_gap"] > 1e-3).all()
+    assert len(costs) == 1 or search.sharing_.shared.all()
 
 
 def test_dropped_candidates_are_not_fitted():

@@ -445,7 +445,13 @@ def kept(solution: LinearSolution, whole: bool) -> LinearSolution:
 
 @around_fit
 def C_path(
-    machine: Any, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None
+    machine: Any,
+    X: Any,
+    y: Any,
+    Cs: Iterable[float],
+    sample_weight: Any = None,
+    *,
+    from_zero: bool = False,
 ) -> list[Any]:
     """Fit a machine for every C of a list, in less time than each on its own.
 
@@ -463,6 +469,9 @@ def C_path(
     Cs : iterable of float
         In any order.
     sample_weight : array-like of shape (n_samples,), optional
+    from_zero : bool, default=False
+        Whether each fit begins at zero instead, as a fit of its own does: then it ends where that
+        ends, also where ``tol`` leaves that open, and only the data are checked once.
 
     Returns
     -------
@@ -488,14 +497,14 @@ def C_path(
     costs = np.array([float(C) for C in Cs])
     if np.isinf(costs).any():
         raise ValueError("A path goes along finite costs: C=inf has no penalty to weigh against.")
-    at: Any = clone(machine).set_params(warm_start=True)
+    at: Any = clone(machine).set_params(warm_start=not from_zero)
     if not isinstance(machine, RiskMachine):
         return _path_of_fits(at, X, y, costs, sample_weight, machine.warm_start)
     for C in (costs.min(initial=1.0), costs.max(initial=1.0)):  # between the two, all are allowed
         at.set_params(C=float(C))._validate_params()
     at.C = 1.0
     problems = at._pose(X, y, sample_weight)
-    caches = [RiskCache() for _ in problems]
+    caches = None if from_zero else [RiskCache() for _ in problems]
     found: dict[int, Any] = {}
     for k in np.argsort(costs, kind="stable").tolist():
         at = copy.copy(at)

@@ -39,7 +39,7 @@ from maxmargin.selection.linear_path import linear_outcomes
 from maxmargin.selection.plan import REFUSALS, Candidate, Sharing, grouped
 from maxmargin.selection.scikit_learn import Manners
 from maxmargin.selection.shared_data import SharedData, TrainingSide
-from maxmargin.selection.targets import UNDECIDED, Fold, Labels
+from maxmargin.selection.targets import COARSE, UNDECIDED, Fold, Labels
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Auto, solve_certified
 from maxmargin.solvers.dual.seeded import warm_start_ratio
@@ -141,6 +141,9 @@ class SharedFits:
                 if reason is not None:
                     reason = reason.format(path[0].machine.probability)
                     self.leave_alone(path, reason, fold.split)
+                    continue
+                if data.targets.coarse(fold, path[0].machine.tol):
+                    self.leave_alone(path, COARSE, fold.split)
                     continue
                 posed = self._posed(data, path, fold)
                 if not posed:
