@@ -446,17 +446,17 @@ def test_conjugate_gradients_do_not_leave_the_answer_for_rounding(seed):
     assert certificate.objective == pytest.approx(exact, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", [8, 9, 11])
+@pytest.mark.parametrize("seed", [8, 11, 13])
 def test_conjugate_gradients_converge_by_the_data_not_by_their_own_sums(seed):
-    """Their gradient was below tol, that of the data 18 to 21 times as large."""
+    """Their gradient was below tol, that of the data 98 to 282 times tol."""
     random = np.random.default_rng(seed)
     X, y = random.normal(size=(30, 4)), random.normal(size=30)
-    X[0] *= 1e6
-    model = LinearRegression(solver="conjugate_gradient", tol=1e-12)
+    X[0] *= 1e8
+    model = LinearRegression(solver="conjugate_gradient", tol=1e-11)
     with pytest.warns(ConvergenceWarning, match="solver='qr'"):
         certificate = model.fit(X, y).certificate_
     assert certificate.status is Status.STALLED
-    assert certificate.gradient_norm > 1e-12
+    assert certificate.gradient_norm > 1e-11
     least = LinearRegression().fit(X, y).certificate_.objective
     assert certificate.objective == pytest.approx(least)
 
