@@ -41,6 +41,8 @@ def test_more_claims_are_true(family):
         ("boosting", 112392),
         ("features", 103036),  # a normalisation of large entries
         ("ridge", 110580),  # a float32 column far from zero beside others
+        ("ridge", 1263),  # least norm over columns of 16 orders
+        ("mce", 286),  # a penalty on a constant column
         ("ridge", 100695),  # an objective of terms that cancel
         ("ivanov", 107367),  # zero weights lose nothing
         ("ivanov", 100586),  # sparse coefficients

@@ -5,7 +5,7 @@ import pytest
 from sklearn import svm
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
@@ -32,6 +32,7 @@ from maxmargin.multiclass import (
     WestonWatkins,
 )
 from maxmargin.risk import DirectRisk
+from maxmargin.solution import Status
 from maxmargin.solvers import LBFGS, ClassDescent, DualDescent, Newton, Watch, select_solver
 
 FORMS = ["crammer_singer", "weston_watkins"]
@@ -385,3 +386,27 @@ def test_methods_say_what_they_take():
     squares = LeastSquaresClassifier(multiclass=codes).fit(X, y)
     assert squares.coef_.shape == (len(codes.code), 4)
     assert squares.score(X, y) > 0.75
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    ("form", "shift", "scale", "options"),
+    [
+        ("weston_watkins", [1e8, 0.0], 1.0, {"C": 3e5, "intercept_scaling": 3.0}),
+        ("crammer_singer", 0.0, [1e8, 1e-8, 1.0], {"C": 4e-4}),
+    ],
+)
+def test_a_gap_that_hardly_falls_ends_as_stalled(form, shift, scale, options):
+    # it fell by 1e-15 of itself every few looks, for ever
+    g = np.random.default_rng(1)
+    X = scale * g.normal(size=(7, np.size(shift) + np.size(scale) - 1)) + shift
+    y, limits = [0, 2, 1, 1, 0, 2, 1], {"max_iter": -1, "tol": 1e-10, "time_limit": 10}
+    model = LinearSVC(multiclass=form, random_state=0, **limits, **options)
+    with pytest.warns(ConvergenceWarning, match="no step lowers the objective any more"):
+        model.fit(X, y)
+    certificate = model.certificate_
+    assert certificate.status is Status.STALLED
+    assert certificate.relative_gap > 0.9
+    cost, scaling = np.full(7, options["C"]), options.get("intercept_scaling", np.inf)
+    primal = objective(model, X, np.array(y), cost, form, scaling)
+    np.testing.assert_allclose(certificate.primal, primal, rtol=1e-6)

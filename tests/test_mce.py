@@ -347,3 +347,15 @@ def test_the_pictures_draw_the_losses_and_their_slopes():
     np.testing.assert_allclose(weight, 1 / (1 + np.exp(u)))
     u, weight = lines["minimum classification error"]
     np.testing.assert_allclose(weight, np.exp(-u) / (1 + np.exp(-u)) ** 2)
+
+
+def test_a_constant_column_adds_no_penalty():
+    """A random start gave it a weight that the answer did not have, and loss_ counted it."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 3)), random.integers(2, size=40)
+    X[:, 0] = 3.0
+    model = MCEClassifier(alpha=1e-3, init="zero", tol=1e-3, random_state=0).fit(X, y)
+    assert model.losses_.argmin() > 0  # the best is a random start's
+    margins = np.where(y == 1, 1.0, -1.0) * model.decision_function(X)
+    penalty = 0.5e-3 * np.sum((X.std(axis=0) * model.coef_) ** 2)
+    assert model.loss_ == pytest.approx(np.mean(1 / (1 + np.exp(margins))) + penalty, rel=1e-12)

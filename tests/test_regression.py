@@ -444,3 +444,29 @@ def test_conjugate_gradients_do_not_leave_the_answer_for_rounding(seed):
         certificate = model.fit(rows, targets).certificate_
     assert certificate.status is Status.STALLED
     assert certificate.objective == pytest.approx(exact, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", [8, 11, 13])
+def test_conjugate_gradients_converge_by_the_data_not_by_their_own_sums(seed):
+    """Their gradient was below tol, that of the data 98 to 282 times tol."""
+    random = np.random.default_rng(seed)
+    X, y = random.normal(size=(30, 4)), random.normal(size=30)
+    X[0] *= 1e8
+    model = LinearRegression(solver="conjugate_gradient", tol=1e-11)
+    with pytest.warns(ConvergenceWarning, match="solver='qr'"):
+        certificate = model.fit(X, y).certificate_
+    assert certificate.status is Status.STALLED
+    assert certificate.gradient_norm > 1e-11
+    least = LinearRegression().fit(X, y).certificate_.objective
+    assert certificate.objective == pytest.approx(least)
+
+
+@pytest.mark.parametrize("seed", [0, 4, 5])
+def test_the_least_norm_is_exact_for_columns_of_any_scales(seed):
+    """Gradients of 1e-8: long columns spoilt what short ones have."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(20, 30)) * 10.0 ** random.uniform(-8, 8, size=30)
+    y = random.normal(size=20)
+    model = LinearRegression().fit(X, y)
+    assert model.rank_ == 19
+    assert model.certificate_.gradient_norm < 1e-12

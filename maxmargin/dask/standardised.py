@@ -309,11 +309,10 @@ class SpreadResidual(Residual):
         """Mean of its squares, of all targets together."""
         return float(self._square.sum())
 
-    def renew(self, V: np.ndarray) -> bool:
+    def renew(self, V: np.ndarray) -> None:
         """Make it anew at some weights."""
         losses, gradient = self.error.each(np.column_stack([V, np.zeros(len(V))]))
         self._square, self.gradient = losses, -0.5 * gradient[:, :-1]
-        return True
 
     def curvature(self, direction: np.ndarray) -> np.ndarray:
         """Mean squares (m,) of what a direction (m, d) of the weights changes of it."""

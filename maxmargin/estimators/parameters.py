@@ -60,13 +60,14 @@ class CheckedParameters:
 
 
 def refuse_extreme_parameters(parameters: dict[str, Any]) -> None:
-    """Refuse numbers, and factors in a dict, of a size that float64 cannot compute with.
+    """Refuse numbers, and factors in a dict or dicts, of a size that float64 cannot compute with.
 
     Zero, and infinity where it is not in a dict, are for others to judge.
     """
     for name, value in parameters.items():
-        inside = isinstance(value, dict)
-        for number in value.values() if inside else [value]:
+        values = value if isinstance(value, list) else [value]  # one dict for each output
+        inside = [number for one in values if isinstance(one, dict) for number in one.values()]
+        for number in inside or [value]:
             if number is None or type(number) in (bool, str) or not isinstance(number, Real):
                 continue
             if number == 0 or number != number:

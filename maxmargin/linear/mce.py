@@ -459,6 +459,7 @@ def _random_start(error: SmoothedError, typical: np.ndarray, random: Any) -> np.
     m = 1 if error.n_classes == 2 else error.n_classes
     V = random.normal(size=(m, error.columns.d + 1))
     V[:, :-1] /= typical ** random.uniform()
+    V[:, :-1] *= error.columns.scale > 0  # a constant column has no coefficient to be penalised
     V[:, -1] *= _OFF_CENTRE * error.intercept
     if m > 1:  # what all classes have in common has no effect
         V -= V.mean(axis=0)

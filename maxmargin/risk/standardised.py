@@ -446,9 +446,10 @@ class Residual:
         self.left -= step * self.image
         self.gradient = self._gradient()
 
-    def renew(self, V: np.ndarray) -> bool:
-        """Make it anew at some weights, where it is only known by its changes; else False."""
-        return False
+    def renew(self, V: np.ndarray) -> None:
+        """Make it anew at some weights: what was known by its changes has their rounding."""
+        self.left = self.error.target - self.error.columns.values(V)
+        self.gradient = self._gradient()
 
 
 class Coordinates:

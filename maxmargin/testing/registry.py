@@ -48,8 +48,9 @@ class Instance:
     data : {"numbers", "counts", "gram", "text", "sequences"}
         What X is: a matrix of numbers, of counts (not negative), or of kernel values (square), a
         list of documents, or of sequences.
-    target : {"classes", "two classes", "number", "numbers", "topics", None}
-        What y is; ``"numbers"`` has two columns, ``"topics"`` are sets of labels.
+    target : {"classes", "two classes", "columns of classes", "number", "numbers", "topics", None}
+        What y is; ``"numbers"`` and ``"columns of classes"`` have two columns, the latter one of
+        three classes and one of two, ``"topics"`` are sets of labels.
     cannot : mapping of str to str
         Contracts and scikit-learn checks that do not hold, each with the reason. They are run all
         the same, and have to fail.
@@ -104,6 +105,7 @@ class Instance:
         return {
             "classes": _CLASSES[index],
             "two classes": _CLASSES[(index > 0).astype(int)],
+            "columns of classes": _CLASSES[np.column_stack([index, (numbers > 0).astype(int)])],
             "number": numbers,
             "numbers": np.column_stack([numbers, numbers - points[:, 2]]),
             "topics": [[str(_CLASSES[k])] + ["odd"] * (i % 2) for i, k in enumerate(index)],
@@ -436,6 +438,8 @@ def _ensembles() -> Iterator[Instance]:
     yield Instance("DecisionTreeClassifier", DecisionTreeClassifier(random_state=0))
     gain = DecisionTreeClassifier(criterion="normalised_gain", splitter="random", random_state=0)
     yield Instance("DecisionTreeClassifier-random", gain)
+    tree, columns = DecisionTreeClassifier(random_state=0), "columns of classes"
+    yield Instance("DecisionTreeClassifier-columns", tree, target=columns)
     tree = DecisionTreeRegressor(random_state=0)
     yield Instance("DecisionTreeRegressor", tree, target="number")
     yield Instance("DecisionTreeRegressor-columns", tree, target="numbers")
@@ -447,6 +451,8 @@ def _ensembles() -> Iterator[Instance]:
         10, bootstrap=True, class_weight="balanced_subsample", random_state=0
     )
     yield Instance("ExtraTreesClassifier-bootstrap", bootstrap, cannot=drawn | renamed)
+    repeated = {"weight_is_repetition": _EQUAL_SPLITS}  # a node of two rows draws one test
+    yield Instance("ExtraTreesClassifier-columns", forest, target=columns, cannot=repeated)
     forest = ExtraTreesRegressor(10, random_state=0)
     equal = dict.fromkeys(("weight_is_repetition", "order_of_rows_is_nothing"), _EQUAL_SPLITS)
     yield Instance("ExtraTreesRegressor", forest, target="number", cannot=equal)

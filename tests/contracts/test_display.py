@@ -44,7 +44,8 @@ def test_explanation_has_what_the_model_has(instance):
     sample = instance.sample()
     model = fit(instance.make(), sample)
     found, own = explain(model), getattr(model, "best_estimator_", model)
-    if hasattr(own, "score") and sample.y is not None:
+    # scikit-learn has no accuracy of several outputs
+    if hasattr(own, "score") and sample.y is not None and instance.target != "columns of classes":
         found = explain(model, sample.X, sample.y)
         assert np.isclose(found.score, model.score(sample.X, sample.y))
     sections, said = found.sections(), str(found)

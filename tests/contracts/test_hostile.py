@@ -225,5 +225,6 @@ def test_extreme_numbers_never_end_in_nan(instance):
 def test_class_weights_that_are_none_are_refused(instance):
     sample = instance.sample()
     for weight in (HUGE, np.inf, np.nan, -1.0, *OUT_OF_REACH):
-        model = instance.make(class_weight={sample.y[0]: weight})
+        given = [{label: weight} for label in np.atleast_1d(sample.y[0])]  # for each output
+        model = instance.make(class_weight=given if sample.y.ndim > 1 else given[0])
         assert "class_weight" in str(refusal(model.fit, sample.X, sample.y)), str(weight)[:9]

@@ -19,6 +19,7 @@ SHARES = {
     "ridge": 12,
     "process": 6,
     "logistic": 6,
+    "mce": 2,
     "spectral": 6,
     "features": 5,
     "boosting": 6,

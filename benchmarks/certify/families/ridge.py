@@ -1,7 +1,8 @@
 """Ridge regression, with and without a kernel: the exact solution in long double.
 
 The system is solved by Cholesky's factors, the linear problem by Gram and Schmidt's, each in long
-double; leaving rows out is done row by row.
+double; leaving rows out is done row by row. Without a penalty, for numbers or classes and with
+every solver, the sum of squares and its gradient are computed at the weights, in long double.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks.certify import exact
 from benchmarks.certify.data import (
     EPS,
     LONG_EPS,
     Data,
+    classes_of,
     eps_of,
     in_form,
     kernel_with_formula,
@@ -25,7 +28,13 @@ from benchmarks.certify.data import (
     tolerance,
 )
 from benchmarks.certify.judge import Claims, Problem
-from maxmargin import KernelRidge, KernelRidgeCV, LinearRegression, Ridge
+from maxmargin import (
+    KernelRidge,
+    KernelRidgeCV,
+    LeastSquaresClassifier,
+    LinearRegression,
+    Ridge,
+)
 
 
 def problem(random: np.random.Generator) -> Problem:
@@ -51,6 +60,8 @@ def problem(random: np.random.Generator) -> Problem:
         judge = _linear
     elif kind == "none":
         model, judge = LinearRegression(fit_intercept=bool(random.random() < 0.8)), _least_squares
+        if random.random() > 0.2:
+            return _any_least_squares(random, Data(X, y, weight), scale, f"{form}, {about}")
     elif kind == "kernel":
         solver = str(random.choice(["auto", "cholesky", "cg"]))
         model = KernelRidge(alpha, kernel=kernel, solver=solver, **common)
@@ -67,6 +78,49 @@ def problem(random: np.random.Generator) -> Problem:
         f"{n}x{X.shape[1]} {form}, {outputs} outputs, {about}, {model!r}",
         lambda: model.fit(X, given, sample_weight=weight),
         lambda fitted, claims: judge(data, fitted, claims),
+    )
+
+
+def _any_least_squares(
+    random: np.random.Generator, data: Data, scale: float, about: str
+) -> Problem:
+    """Make a problem of numbers or classes, of any solver, columns and targets of any scale."""
+    X, y, weight = data.X, data.y, data.weight
+    n, d = X.shape
+    solver = str(random.choice(["qr", *3 * ["conjugate_gradient"], "gradient_descent", "sgd"]))
+    common: dict[str, Any] = {"solver": solver, "fit_intercept": bool(random.random() < 0.8)}
+    common["tol"] = tolerance(random, 0.0, -12) or None
+    if solver in ("gradient_descent", "sgd"):
+        common["random_state"] = 0
+        if random.random() < 0.3:
+            common["step_size"] = str(random.choice(["constant", "inverse_sqrt", "inverse"]))
+            common["units"] = str(random.choice(["data", "standardised"]))
+    given: Any = None
+    model: Any
+    if random.random() < 0.5:
+        classes = int(random.choice([2, 3]))
+        labels = classes_of(random, data.dense.astype(np.float64), scale, classes)
+        factors = 10.0 ** random.uniform(-2, 2, size=classes)
+        given, y = labels, np.where(labels[:, None] == np.arange(classes), 1.0, -1.0)
+        if classes == 2:
+            y = y[:, 1:]
+        if random.random() < 0.3:
+            common["class_weight"] = {k: float(factor) for k, factor in enumerate(factors)}
+            weight = data.weights * factors[labels]
+        model = LeastSquaresClassifier(**common)
+    else:
+        y = y * 10.0 ** random.uniform(-8, 4)
+        positive = solver == "qr" and random.random() < 0.5
+        model = LinearRegression(positive=positive, **common)
+    if random.random() < 0.6:
+        factors = 10.0 ** random.uniform(-8, 8, size=d)
+        X = (X.multiply(factors).tocsr() if sp.issparse(X) else X * factors).astype(X.dtype)
+        about += f", columns times {factors.min():.2g} to {factors.max():.2g}"
+    posed = Data(X, y, weight)
+    return Problem(
+        f"{n}x{d} {about}, {y.shape[1]} targets, {model!r}",
+        lambda: model.fit(X, y if given is None else given, sample_weight=data.weight),
+        lambda fitted, claims: _least_squares(posed, fitted, claims),
     )
 
 
@@ -161,35 +215,52 @@ def _linear(data: Data, fitted: Ridge, claims: Claims) -> None:
         )
 
 
-def _least_squares(data: Data, fitted: LinearRegression, claims: Claims) -> None:
+def _least_squares(data: Data, fitted: Any, claims: Claims) -> None:
     """Least to a gradient; of full rank the sum of squares is that of NumPy's solution, centred."""
     rows = data.weights > 0
     X, s = data.dense[rows], data.weights[rows].astype(np.longdouble)
     coef = fitted.coef_.reshape(data.y.shape[1], -1)
     b, root = np.resize(np.atleast_1d(fitted.intercept_), len(coef)), np.sqrt(s)
-    claims.converged = fitted.certificate_.converged
+    certificate = fitted.certificate_
+    claims.converged = certificate.converged
+    if not np.isfinite(coef).all() and not claims.converged:
+        return  # steps that are too large diverge, and say so
     mean = s @ X / s.sum() if fitted.fit_intercept else np.zeros(X.shape[1])
     t = data.y[rows].astype(np.longdouble)
     middle = s @ t / s.sum() if fitted.fit_intercept else np.zeros(t.shape[1])
-    table = (root[:, None] * (X - mean)).astype(np.float64)
-    w = np.linalg.lstsq(table, (root[:, None] * (t - middle)).astype(np.float64))[0]
 
     def error(w: np.ndarray, b: Any) -> Any:
         return s @ (X @ w + b - t) ** 2
 
-    best, own = error(w, middle - mean @ w), error(coef.T, b)
-    scale = np.abs(X).max(initial=0.0) * np.abs(coef).sum(axis=1) + np.abs(b)
+    own = error(coef.T, b)
+    scale = np.abs(coef) @ np.abs(X).max(axis=0) + np.abs(b)
     noise = EPS * 64 * scale * np.sqrt(s.sum())
     least = s @ (t - middle) ** 2
+    room = noise**2 + 2 * noise * np.sqrt(own) + 1e-9 * own
+    claims.equal("objective", own.sum(), certificate.objective, room.sum())
     lengths, mean_size = np.sqrt(s @ (X - mean) ** 2), np.abs(mean) * np.sqrt(s.sum())
-    varying = lengths > 8 * EPS * np.sqrt(len(X)) * mean_size  # of others nothing is claimed
+    rounded = EPS * np.sqrt(len(X)) * mean_size
+    varying = lengths > 8 * rounded  # of others nothing is claimed
     Z = root[:, None] * (X - mean)[:, varying] / lengths[varying]
     size = np.sqrt(np.where(least > 0, least, 1.0))
-    gradient = 2 * np.abs(Z.T @ (root[:, None] * (X @ coef.T + b - t))) / size
-    if claims.converged and gradient.size:
-        room = (2 * noise / size)[np.argmax(gradient.max(axis=0))]
-        claims.to_tol("gradient", gradient.max(), fitted.certificate_.tol, room)
+    left = root[:, None] * (X @ coef.T + b - t) / size
+    slope = 2 * Z.T @ left
+    if getattr(fitted, "positive", False):  # down is no way for a coefficient at zero
+        slope = np.where(coef.T[varying] == 0, np.minimum(slope, 0.0), slope)
+    if fitted.fit_intercept:
+        slope = np.vstack([slope, 2 * root @ left / np.sqrt(s.sum())])
+    gradient = np.abs(slope).max(initial=0.0)
+    # values are rounded, and sums over columns far from zero beside their lengths
+    cancelled = 16 * (rounded[varying] / lengths[varying]).max(initial=EPS)
+    room = (2 * noise / size + cancelled * np.sqrt((left**2).sum(axis=0))).max()
+    if not (~varying & (lengths > 2 * rounded)).any():
+        claims.equal("gradient", gradient, certificate.gradient_norm, room + 1e-9 * gradient)
+    if claims.converged:
+        claims.to_tol("gradient", gradient, certificate.tol, room)
     if claims.converged and fitted.rank_ == X.shape[1]:  # else least to a gradient
+        table = (root[:, None] * (X - mean)).astype(np.float64)
+        w = np.linalg.lstsq(table, (root[:, None] * (t - middle)).astype(np.float64))[0]
+        best = error(w, middle - mean @ w)
         room = noise**2 + 2 * noise * np.sqrt(own) + 1e-9 * least
         claims.at_most("sum of squares", (own - best).max(), 0.0, room[np.argmax(own - best)])
 

@@ -49,6 +49,9 @@ _TURNS, _WHOLE = 6, 3  # sweeps over these until a look, and of which one is ove
 _FALLEN = 0.02  # share of the gap at which to look again
 _REACH = 0.3  # of a margin: classes that are further from being in play are left out
 _STALE = 200  # looks in a row without a smaller gap
+# looks in which the gap should become less by this factor; of 270 fits that converged on badly
+# scaled data one took 514
+_PATIENCE, _LESS = 1_000, 0.9
 _LONG = 1 << 25  # entries times classes of one compiled call: some hundredths of a second
 
 
@@ -91,6 +94,7 @@ class ClassDescentRun(RiskRun[DirectRisk]):
     def steps(self) -> Generator[None, None, None]:
         """Some turns over the chosen rows, then a look at all of them."""
         tol, stale, least = self.watch.tol, 0, np.inf
+        goal, patient_until = np.inf, _PATIENCE
         for turn in count():
             if turn or not self.known:  # an earlier answer is looked at first
                 yield from self._turns(_BEFORE * min(turn, 2))
@@ -98,7 +102,9 @@ class ClassDescentRun(RiskRun[DirectRisk]):
             if self.gap <= 0.999 * tol * self.objective:  # rounding must not matter
                 return
             stale, least = 0 if self.gap < least else stale + 1, min(self.gap, least)
-            if stale > _STALE:
+            if self.gap <= goal:
+                goal, patient_until = _LESS * self.gap, turn + _PATIENCE
+            if stale > _STALE or turn >= patient_until:
                 break
         self.status = Status.STALLED
 

@@ -227,12 +227,24 @@ class FactorisationRun(_TriangularRun):
             coef[:, varying] = (Vt.T @ components).T / scale
             known = svdvals(inner * scale, check_finite=False) if rank else size
         else:
-            Q, T = qr(scale[:, None] * Vt[:rank].T, mode="economic", check_finite=False)
-            coef[:, varying] = (Q @ solve_triangular(T, components, trans="T")).T
+            coef[:, varying], T = _least_norm(scale[:, None] * Vt[:rank].T, components)
             known = svdvals(size[:rank] * T, check_finite=False) if rank else size[:0]
         singular = np.zeros(min(n, d))
         singular[: len(known)] = known
         return coef, rank, singular
+
+
+def _least_norm(M: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return w' of least norm with ``M' w = right``, and T (k, k) with ``M = Q T``.
+
+    Rows of M may be of very different lengths. With the longest first, and the columns in the order
+    of a pivoted factorisation, each row is as exact as it is long (Cox and Higham, BIT 38, 1998).
+    """
+    order = np.argsort(-np.abs(M).max(axis=1, initial=0.0), kind="stable")
+    Q, T, columns = qr(M[order], mode="economic", pivoting=True, check_finite=False)
+    w = np.empty((len(M), right.shape[1]))
+    w[order] = Q @ solve_triangular(T, right[columns], trans="T")
+    return w.T, T[:, np.argsort(columns)]
 
 
 class NonnegativeRun(_TriangularRun):
@@ -309,10 +321,16 @@ class ConjugateGradientsRun(Run):
 
     def steps(self) -> Generator[None, None, None]:
         """Conjugate directions, once more from where they end if the residual was not exact."""
-        while self._largest() > self.watch.tol:
-            yield from self._descend()
-            if self.status is not None or not self.residual.renew(self.V):
+        last = np.inf
+        while (largest := self._largest()) > self.watch.tol:
+            if largest > 0.5 * last:  # what one more descent has not halved is rounding
+                self.status = Status.STALLED
                 return
+            last = largest
+            yield from self._descend()
+            if self.status is not None:
+                return
+            self.residual.renew(self.V)
 
     def _descend(self) -> Generator[None, None, None]:
         """One conjugate direction after the other, and back to the best where rounding leads."""
