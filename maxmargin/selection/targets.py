@@ -157,12 +157,16 @@ class Labels:
     def undecided(self, values: np.ndarray, tol: float) -> bool:
         """Whether ``tol`` leaves the classes of many rows open, from the values of the problems.
 
-        Their two largest scores are equal to within ``tol`` of each. Where pairs vote, every value
-        is compared with zero instead.
+        Their two largest scores are equal to within ``tol`` of each. Where votes are counted,
+        every value is compared with zero instead, and equal counts are usual.
         """
         if self.scheme.by_class:
             return False
-        scores = values if self.direct else self.scheme.scores(values)
+        scores = values
+        if not self.direct:
+            scores = self.scheme.scores(values)
+            if np.array_equal(scores, self.scheme.scores(np.sign(values))):
+                return False
         second, first = np.partition(scores, -2, axis=1)[:, -2:].T
         return bool(np.mean(first - second <= 2.0 * tol) > _OPEN)
 
