@@ -11,7 +11,13 @@ import scipy.sparse as sp
 from scipy.stats import loguniform, uniform
 from sklearn import config_context, model_selection
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_digits,
+    load_iris,
+    make_classification,
+)
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning, NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
@@ -521,7 +527,6 @@ def divided(A, B):
         (LinearSVC(solver="sgd", random_state=0), {"C": [1, 2]}, 0, "its steps"),
         (LinearSVC(lam=0.1), {"fit_intercept": [True]}, 0, "lam=0.1 is for a fit of its own"),
         (LinearSVC(penalty="l1"), HINGES, 0, "Its fit refuses: penalty='l1'"),
-        (LinearSVC(max_iter=1), {"C": [1, 1000]}, 0, "not converged along the path"),
     ],
 )
 @pytest.mark.filterwarnings("ignore")
@@ -539,6 +544,20 @@ def test_reasons(machine, grid, split, reason):
     assert not sharing.shared[0, split]
     assert sharing.how.keys().isdisjoint(sharing.reasons)
     assert len(sharing.how) + len(sharing.reasons) == sharing.shared.size
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("rows", [2400, 90])
+def test_unfinished_fits_are_those_of_plain_fits(rows):
+    """Few rows begin at zero for each C, as plain fits do; many from the last C's answer."""
+    X, y = make_classification(rows, 6, flip_y=0.1, random_state=0)
+    options = {"param_grid": {"C": [1, 1000]}, "cv": 2, "refit": False}
+    search = maxmargin.GridSearchCV(LinearSVC(max_iter=1), **options).fit(X, y)
+    assert_same_scores(search, GridSearchCV(LinearSVC(max_iter=1), **options).fit(X, y))
+    if rows == 90:
+        assert search.sharing_.shared.all()
+    else:
+        assert "not converged along the path" in search.sharing_.why(0)
 
 
 def test_reasons_of_data_and_of_the_search():
