@@ -147,7 +147,7 @@ class LogisticProblem:
             if not np.isfinite(step).all():
                 break
             if left @ step <= _EPS * abs(value):  # the loss would only show its rounding
-                if likelihood.loss(KA + b + step) <= value + _EPS * abs(value):
+                if likelihood.loss(KA + b + step) <= (1.0 + len(KA) * _EPS) * value:
                     b = b + step
                 break
             length = 1.0
