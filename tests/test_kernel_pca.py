@@ -17,6 +17,7 @@ from maxmargin.kernels import RBF, FunctionKernel, Linear, Precomputed, Spectrum
 from maxmargin.progress import Monitor
 from maxmargin.solution import Status
 from maxmargin.solvers.products import GramProducts
+from maxmargin.solvers.spectral import methods
 from maxmargin.solvers.spectral.methods import BlockLanczos
 from maxmargin.solvers.spectral.problem import SpectralProblem
 
@@ -184,6 +185,39 @@ def test_gammas_that_leave_no_digits():
         assert_bounds(model, values[::-1], vectors[:, ::-1][:, :3])
         assert (certificate.angles[2] == 1.0) == (gamma < 1e-6)  # the third is pure rounding
         assert (certificate.angles[:2] < 0.1).all()
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize("failure", ["error", "fewer"])
+def test_all_eigenvalues_are_computed_where_lapack_fails_on_some(monkeypatch, failure):
+    """Its drivers for a subset fail on some clusters of eigenvalues, each LAPACK on others."""
+    expected = KernelPCA(5, kernel=RBF(GAMMA), eigen_solver="dense").fit(X)
+    eigh = methods.eigh
+
+    def only_divide_and_conquer(matrix, driver=None, **options):
+        values, vectors = eigh(matrix, driver=driver, **options)
+        if driver == "evd" or len(matrix) == 1:
+            return values, vectors
+        if failure == "error":
+            raise np.linalg.LinAlgError("Internal Error.")
+        return values[1:], vectors[:, 1:]
+
+    monkeypatch.setattr(methods, "eigh", only_divide_and_conquer)
+    for solver in ("dense", "lanczos"):
+        model = KernelPCA(5, kernel=RBF(GAMMA), eigen_solver=solver).fit(X)
+        assert model.certificate_.converged
+        np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+        assert model.certificate_.angles.max() < 1e-6
+        assert model.certificate_.missing >= (1 - 1e-9) * expected.certificate_.missing
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_leading_eigenvectors(n):
+    K = centred(X[:n] @ X[:n].T) + np.eye(n)
+    for count in range(1, n + 1):
+        values, vectors = methods.leading_eigenvectors(K, count)
+        np.testing.assert_allclose(values, np.linalg.eigvalsh(K)[n - count :])
+        np.testing.assert_allclose(K @ vectors, vectors * values, atol=1e-12)
 
 
 def test_tol_and_iterated_power_are_obeyed():

@@ -15,10 +15,11 @@ Martinsson and Tropp, SIAM Review 53, 2011 (random starts).
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import LinAlgError, eigh, qr
 
 from maxmargin.backends.threads import StoppedError, Workers
 from maxmargin.memory import megabytes
@@ -34,6 +35,35 @@ _AHEAD = 0.5  # times tol: residual at which a run ends
 _RESOLVED = 1e-13  # part of a block's size that is rounding
 _STALLED = 12  # passes without a better residual after which digits are at their end
 _MATRICES = 3  # that LAPACK's way takes: the Gram matrix, its copy and the eigenvectors
+
+
+def leading_eigenvectors(matrix: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenvalues of a symmetric matrix and their eigenvectors, by LAPACK.
+
+    Where eigenvalues are clustered, as of a kernel matrix near a multiple of the identity, the
+    driver for some of them (``evr``) may raise "Internal Error." or return fewer than it was asked
+    for. Divide and conquer (``evd``), which is for all of them, solves these matrices, too.
+
+    Parameters
+    ----------
+    matrix : float array (n, n)
+    count : int
+
+    Returns
+    -------
+    values : float array (count,)
+        In ascending order.
+    vectors : float array (n, count)
+    """
+    n = len(matrix)
+    if count < n:
+        with suppress(LinAlgError):
+            values, vectors = eigh(matrix, subset_by_index=(n - count, n - 1))
+            if len(values) == count:
+                return values, vectors
+    driver = "evd" if n > 1 else "evr"  # SciPy 1.13 fails on one row with evd
+    values, vectors = eigh(matrix, driver=driver)
+    return values[n - count :], vectors[:, n - count :]
 
 
 @dataclass(frozen=True)
@@ -129,14 +159,9 @@ class DenseEigenRun(SpectralRun):
         except StoppedError:
             yield  # to the driver, which knows why
         n, count = self.problem.n, self.problem.count
-        matrix = np.array(self.products.K)
-        if count < n:
-            some = (n - count - 1, n - 1)
-            values, vectors = eigh(matrix, overwrite_a=True, subset_by_index=some)
-            self.beyond = values[:1]
-        else:
-            driver = "evd" if n > 1 else "evr"  # SciPy 1.13 fails on one row with evd
-            values, vectors = eigh(matrix, overwrite_a=True, driver=driver)
+        assert self.products.K is not None
+        values, vectors = leading_eigenvectors(self.products.K, min(count + 1, n))
+        self.beyond = values[::-1][count:]
         self.values = values[::-1][:count].copy()
         self.vectors = np.ascontiguousarray(vectors[:, ::-1][:, :count])
         self.n_iter, self.residual = 1, float(np.finfo(np.float64).eps)  # LAPACK's, about
@@ -227,7 +252,7 @@ class BlockLanczosRun(SpectralRun):
 
     def _ritz(self, Q: np.ndarray, image: np.ndarray, T: np.ndarray) -> np.ndarray:
         """Take the Ritz vectors of the basis; returns their residuals, which are new directions."""
-        values, S = eigh((T + T.T) / 2, check_finite=False)
+        values, S = leading_eigenvectors((T + T.T) / 2, len(T))
         values, self.best = values[::-1], np.ascontiguousarray(S[:, ::-1][:, : self.width])
         vectors, some = Q @ self.best, values[: self.width]
         R = image @ self.best - vectors * some
