@@ -48,6 +48,7 @@ def test_more_claims_are_true(family):
         ("ivanov", 100586),  # sparse coefficients
         ("ivanov", 202419),  # a float64 sum of losses is rounded
         ("ivanov", 203914),  # rows of weight zero have no part in the median
+        ("ivanov", 832368),  # zero weights without an intercept have the value zero
         ("linear", 109517),  # l1: no weight but zero
         ("searches", 40),  # an intercept that may be any of an interval
         ("searches", 200549),  # scores of points within the gap

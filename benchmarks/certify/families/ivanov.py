@@ -115,7 +115,9 @@ def _judge(data: Data, fitted: Any, claims: Claims) -> None:
     claims.at_most("dual above what is attained", certificate.dual, best + rounding, known)
     claims.at_most("gap", own - best, certificate.gap + rounding, known)
     if certificate.converged:
-        middle = np.median(target[cost > 0]) if regression else 0.0
+        # of w = 0, whose values are an intercept where there is one, and zero where there is none
+        free = regression and fitted.fit_intercept
+        middle = np.median(target[cost > 0]) if free else 0.0
         least = 1e-6 * float(loss(np.full(len(target), middle)))
         scale = max(float(own), least, 1e-300)
         claims.to_tol(
