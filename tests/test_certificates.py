@@ -3,6 +3,7 @@
 import pickle
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from sklearn.preprocessing import StandardScaler
 
 from maxmargin import SVC, SVR, Gram, InseparableError, NuSVC, NuSVR, OneClassSVM, duals
 from maxmargin.certificate import DualCertificate
+from maxmargin.evaluation import evaluate
 from maxmargin.gram import Definiteness, spectrum
 from maxmargin.kernels import RBF, Linear, Polynomial, Sigmoid
-from maxmargin.solution import Status
+from maxmargin.solution import Solution, Status
 from maxmargin.solvers import SMO, Auto, solve_certified
 from maxmargin.solvers.dual import certified, smo
 from maxmargin.solvers.dual.small import SmallBatch
@@ -310,6 +312,18 @@ def test_rounding_is_part_of_what_is_claimed():
     assert certificate.rounding > 1e-3 * certificate.primal
     assert certificate.relative_gap >= certificate.rounding / certificate.primal
     assert SVC(C=10.0).fit(X, y).certificate_.rounding < 1e-7
+
+
+def test_rounding_counts_the_sum_of_losses():
+    """At zero variables no kernel value is rounded, but the sum of a thousand costs is."""
+    m, C = 1000, 0.1
+    problem = duals.c_svc(np.arange(m), np.ones(m), np.full(m, C), bias=False)
+    problem = problem.over(Gram.of(np.ones((m, 1)), Linear()))
+    zero = Solution(np.zeros(m), 0, Status.MAX_ITER)
+    certificate = evaluate(problem, zero, 1e-3, Definiteness.PROVEN).certificate
+    missing = float(m * Fraction(C) - Fraction(certificate.gap))
+    assert 10 * np.finfo(float).eps * certificate.gap < missing <= certificate.rounding
+    assert certificate.rounding < 1e-11 * certificate.gap
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])

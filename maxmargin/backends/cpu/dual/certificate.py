@@ -118,7 +118,8 @@ def kkt_state(sums, n_groups):
 def gap(variables, beta, decision, levels, error):
     """``sum_t r_t b_t - min(r_t lower_t, r_t upper_t)`` with r the gradient plus the level.
 
-    Also how much larger it may be where each entry of the decision may be off by its ``error``.
+    Also how much larger it may be where each entry of the decision may be off by its ``error``, and
+    the sum of m terms, each rounded twice, by ``m + 1`` times half eps.
     """
     total = 0.0
     doubt = 0.0
@@ -132,6 +133,7 @@ def gap(variables, beta, decision, levels, error):
         term = max(residual * above, -residual * below, 0.0)
         total += term
         doubt += max((residual + off) * above, (off - residual) * below, 0.0) - term
+    doubt += _EPS * (beta.shape[0] + 1) * total  # twice that: totals of partitions are summed, too
     return total, doubt
 
 
