@@ -58,6 +58,7 @@ def test_more_claims_are_true(family):
         ("svm", 756088),  # sums measured from where a later round began
         ("separability", 751438),  # a margin near what float64 resolves
         ("searches", 707529),  # a row on the boundary of a pair of classes
+        ("spectral", 1011279),  # an eigenvalue that is missing between two that were found
         ("spectral", 712224),  # an eigenvalue that is called zero
         ("linear", 300313),  # l1: wide, a large C; coordinates took more than a minute
         ("linear", 106699),  # l1: rows of such lengths that a model cannot be solved in float64

@@ -71,8 +71,12 @@ def _judge(data: Data, fitted: KernelPCA, claims: Claims) -> None:
     if trace > 1e3 * room and len(values) == len(certificate.angles):
         known = n * (room + allowed) / trace
         claims.equal("explained", min(values.sum() / trace, 1), certificate.explained, known)
+    around = np.concatenate([[np.inf], values, [certificate.missing]])
     for k, sine in enumerate(certificate.angles[: len(values)]):
-        if sine < 0.5:  # the space of the true eigenvalue nearest, which is a simple one
+        # the bound is claimed if no eigenvalue is missing between both neighbours; the angle is to
+        # the space of the true eigenvalue nearest, which is a simple one
+        missing = (left > around[k + 2] + allowed) & (left < around[k] - allowed)
+        if sine < 0.5 and not missing.any():
             quotient = float(own[:, k] @ centred @ own[:, k])  # values near zero are called zero
             j = int(np.abs(true - quotient).argmin())
             apart = np.delete(np.abs(true - true[j]), j).min(initial=np.inf)
