@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as Reference
@@ -328,3 +329,13 @@ def test_probabilities_sum_to_one_for_large_values():
         p = model.predict_proba(X * 1e6)
         assert np.abs(p.sum(axis=1) - 1.0).max() < 1e-15 * 8
         assert (model.predict_log_proba(X * 1e6) <= 0.0).all()
+
+
+@pytest.mark.parametrize("model", [KernelLogisticRegression(), LogisticRegression()])
+def test_probabilities_where_no_class_is_likely(model):
+    """All of a row's underflowed before they were scaled to a sum of one: NaN."""
+    model = clone(model).set_params(multiclass="ovr").fit(X3, Y3)
+    model.intercept_ = model.intercept_ - 1e4
+    p = model.predict_proba(X3)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X3))

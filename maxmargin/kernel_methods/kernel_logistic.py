@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -406,7 +405,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         if values.shape[1] == 1:
             values = np.column_stack([np.zeros(len(values)), values])
         elif self.scheme_ is not None:
-            return np.log(self.scheme_.probabilities(expit(values)))
+            return self.scheme_.log_probabilities(values)
         values = values - values.max(axis=1, keepdims=True)  # large ones have no digits to spare
         return values - np.logaddexp.reduce(values, axis=1)[:, None]
 
