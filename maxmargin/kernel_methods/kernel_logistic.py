@@ -337,7 +337,9 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             max_iter=self.max_iter, time_limit=self.time_limit or 0.0
         )
         if not self.dual_coef_.any():
-            advice += " No step was completed: all rows have the same probabilities."
+            why = "The kernel's values are too large for steps in float64 (scale the data)"
+            why = why if self.n_iter_ else "No step was completed"
+            advice += f" {why}: all rows have the same probabilities."
         warn(f"{advice} The relative gap is {certificate.relative_gap:.2g}. See certificate_.")
 
     # -- answers -------------------------------------------------------------------------------
