@@ -5,14 +5,15 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression as Reference
 
 from maxmargin import SVC, Gram, KernelLogisticRegression, LogisticRegression, Trace
-from maxmargin.kernels import RBF, Linear, Spectrum
+from maxmargin.kernels import RBF, Linear, Polynomial, Spectrum
 from maxmargin.multiclass import OneVsRest
-from maxmargin.solvers import KernelNewton, select_solver
+from maxmargin.solvers import KernelNewton, Watch, select_solver
 from maxmargin.solvers.logistic.likelihood import Likelihood
 from maxmargin.solvers.logistic.problem import LogisticProblem
 
@@ -328,3 +329,34 @@ def test_probabilities_sum_to_one_for_large_values():
         p = model.predict_proba(X * 1e6)
         assert np.abs(p.sum(axis=1) - 1.0).max() < 1e-15 * 8
         assert (model.predict_log_proba(X * 1e6) <= 0.0).all()
+
+
+@pytest.mark.parametrize("model", [KernelLogisticRegression(), LogisticRegression()])
+def test_probabilities_where_no_class_is_likely(model):
+    """All of a row's underflowed before they were scaled to a sum of one: NaN."""
+    model = clone(model).set_params(multiclass="ovr").fit(X3, Y3)
+    model.intercept_ = model.intercept_ - 1e4
+    p = model.predict_proba(X3)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-14)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X3))
+
+
+@pytest.mark.parametrize("seed", [7, 4])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_answer_is_worse_than_no_model(seed):
+    """Kernel values of 1e52 left objectives of 14 and 1e14, and zero weights have 13."""
+    random = np.random.default_rng(seed)
+    X = 1e6 + random.normal(size=(19, 1)) * (random.random((19, 1)) < 0.3)
+    y = random.permutation(np.arange(19) % 2)
+    kernel = Polynomial(degree=4, gamma=5.0)
+    model = KernelLogisticRegression(kernel=kernel, solver="newton-cg").fit(X, y)
+    assert not model.certificate_.converged
+    assert 0.0 <= model.certificate_.primal <= 19 * np.log(2.0)
+
+
+def test_no_step_to_a_negative_square():
+    """A kernel's rounding made them: an objective below zero, which looked converged."""
+    problem = LogisticProblem(Gram.of(X2, RBF(0.1)), Likelihood(Y2, 2, np.ones(len(Y2))))
+    run = KernelNewton().begin(problem, Watch(tol=1e-4))
+    run._descend(np.ones((len(X2), 1)), -np.ones((len(X2), 1)), slope=-1.0)
+    assert np.vdot(run.A, run.KA) >= -1e-12 * run.primal

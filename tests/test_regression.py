@@ -461,6 +461,20 @@ def test_conjugate_gradients_converge_by_the_data_not_by_their_own_sums(seed):
     assert certificate.objective == pytest.approx(least)
 
 
+@pytest.mark.parametrize("seed", [7, 2, 9])
+def test_the_least_norm_does_not_leave_a_gradient(seed):
+    """Far along a direction that is within float32's precision it left 40 times tol."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(30, 3))
+    X[:, 2] = X[:, 1] + 1e-5 * X[:, 2] + 1e-6 * X[:, 0]
+    y = random.normal(size=30) + 3.0 * X[:, 0]
+    X[:, 0] += 100.0
+    X = (X * [1.0, 1e9, 1e9]).astype(np.float32)
+    certificate = LinearRegression(tol=1e-5).fit(X, y).certificate_
+    assert certificate.converged
+    assert certificate.gradient_norm <= 1e-5
+
+
 @pytest.mark.parametrize("seed", [0, 4, 5])
 def test_the_least_norm_is_exact_for_columns_of_any_scales(seed):
     """Gradients of 1e-8: long columns spoilt what short ones have."""

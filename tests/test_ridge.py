@@ -233,6 +233,14 @@ def test_the_rounding_of_a_residual_is_within_its_bound():
     assert true <= part.gap + part.rounding
 
 
+def test_products_that_cancel_are_within_the_bound():
+    """A column that is constant has no weight but rounding, which was beyond its bound."""
+    random = np.random.default_rng(0)
+    X, y, weight = np.full((6, 1), 561.1), random.normal(size=6), random.uniform(0.2, 2.0, size=6)
+    model = Ridge(0.1).fit(X, y, sample_weight=weight)
+    assert abs(model.coef_[0]) <= model.certificate_.norm_error < 1e-9
+
+
 def test_unfinished_work_is_not_called_finished():
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         model = machine(1e-3, solver=PreconditionedCG(rank=0), max_iter=2).fit(X, y)

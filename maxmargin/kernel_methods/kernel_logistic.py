@@ -6,7 +6,6 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -338,7 +337,9 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             max_iter=self.max_iter, time_limit=self.time_limit or 0.0
         )
         if not self.dual_coef_.any():
-            advice += " No step was completed: all rows have the same probabilities."
+            why = "The kernel's values are too large for steps in float64 (scale the data)"
+            why = why if self.n_iter_ else "No step was completed"
+            advice += f" {why}: all rows have the same probabilities."
         warn(f"{advice} The relative gap is {certificate.relative_gap:.2g}. See certificate_.")
 
     # -- answers -------------------------------------------------------------------------------
@@ -406,7 +407,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         if values.shape[1] == 1:
             values = np.column_stack([np.zeros(len(values)), values])
         elif self.scheme_ is not None:
-            return np.log(self.scheme_.probabilities(expit(values)))
+            return self.scheme_.log_probabilities(values)
         values = values - values.max(axis=1, keepdims=True)  # large ones have no digits to spare
         return values - np.logaddexp.reduce(values, axis=1)[:, None]
 

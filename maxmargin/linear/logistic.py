@@ -386,7 +386,7 @@ class LogisticRegression(RiskClassifier):
             return np.column_stack([expit(-values), expit(values)])
         if self._asked == _SOFTMAX:
             return softmax(values, axis=1)
-        return self.scheme_.probabilities(expit(values))
+        return np.exp(self.scheme_.log_probabilities(values))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithm of the probability of every class.
@@ -401,8 +401,7 @@ class LogisticRegression(RiskClassifier):
         """
         values = self._values(X)
         if values.shape[1] > 1 and self._asked != _SOFTMAX:
-            with np.errstate(divide="ignore"):  # a code may leave nothing for a class
-                return np.log(self.predict_proba(X))
+            return self.scheme_.log_probabilities(values)
         if values.shape[1] == 1:
             values = np.column_stack([np.zeros(len(values)), values])
         values = values - values.max(axis=1, keepdims=True)  # large ones have no digits to spare

@@ -65,7 +65,16 @@ class OneVsRest(Scheme):
         return super().logits(values) if self.n_classes == 2 else values
 
     def probabilities(self, r: np.ndarray) -> np.ndarray:
-        """Scale those of the classes to sum to one, as scikit-learn does."""
+        """Scale those of the classes to sum to one, even where all are zero."""
         if self.n_classes == 2:
             return super().probabilities(r)
-        return r / r.sum(axis=1, keepdims=True)
+        total = r.sum(axis=1, keepdims=True)
+        return np.where(total == 0, 1.0 / self.n_classes, r / np.where(total == 0, 1.0, total))
+
+    def log_probabilities(self, values: np.ndarray) -> np.ndarray:
+        """Scale in logarithms: ``1 / (1 + exp(-value))`` may underflow in all classes of a row."""
+        if self.n_classes == 2:
+            return super().log_probabilities(values)
+        logarithms = -np.logaddexp(0.0, -values)
+        logarithms -= logarithms.max(axis=1, keepdims=True)  # large ones have no digits to spare
+        return logarithms - np.logaddexp.reduce(logarithms, axis=1)[:, None]

@@ -8,7 +8,7 @@ those on the other, 0 for those that it does not see. From a task comes a machin
     decode         class of a point from the machines' values there
     decide         the same, where machines need not all be asked
     scores         one value per class
-    probabilities  from those of the machines
+    probabilities  from those of the machines, or their logarithms from the machines' values
     tempered       from the machines' values, by one scale
     layout         where ``dual_coef_`` keeps the coefficients
 
@@ -188,6 +188,11 @@ class Scheme(ABC):
         if self.n_classes == 2:
             return np.column_stack([1 - r[:, 0], r[:, 0]])
         return couple(r, self.code)
+
+    def log_probabilities(self, values: np.ndarray) -> np.ndarray:
+        """Logarithms of class probabilities (n, classes), from machines' logarithms of odds."""
+        with np.errstate(divide="ignore"):  # a code may leave nothing for a class
+            return np.log(self.probabilities(expit(values)))
 
     def logits(self, values: np.ndarray) -> np.ndarray:
         """One value per class, (n, classes), whose softmax at some scale is a probability.

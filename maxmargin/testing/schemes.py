@@ -80,6 +80,9 @@ def _check_answers(scheme: Scheme, random: np.random.Generator) -> None:
     p = scheme.probabilities(random.uniform(0.01, 0.99, size=values.shape))
     assert (p >= 0).all(), "a probability is negative"
     np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9, err_msg="sum of probabilities")
+    far = -1e4 * np.abs(values)
+    for p in scheme.probabilities(np.zeros_like(values)), np.exp(scheme.log_probabilities(far)):
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-9, err_msg="sum where none says yes")
     p = scheme.tempered(values, 2.0)
     assert p.shape == scores.shape, "shape of tempered probabilities"
     assert (p >= 0).all(), "a tempered probability is negative"

@@ -50,6 +50,7 @@ _DESCENT = 1e-4  # part of the slope that a step has to win
 _RESOLVED = 1e-14  # part of an objective that its rounding is
 _SHORTEST = 1e-10  # step that is tried
 _LARGE, _STAGE, _LOOSE = 100.0, 10.0, 0.1  # cost times K_ii; its growth, and gap in between
+_EPS = float(np.finfo(np.float64).eps)
 _STEPS = 1000  # of conjugate gradients in one system, where digits are at their end
 
 Inverse = Callable[[np.ndarray], np.ndarray]
@@ -122,8 +123,9 @@ class KernelNewtonRun(Run):
         self.workers = Workers(watch.workers.count, watch.stopped)
         n, m, gram = problem.n, problem.m, problem.gram
         self.A, self.KA, self.b = np.zeros((n, m)), np.zeros((n, m)), np.zeros(m)
-        self.b = problem.intercept(self.KA, self.b)
+        self.b = self.intercept_at_zero = problem.intercept(self.KA, self.b)
         self.primal = self.gap = problem.primal(self.A, self.KA, self.b)
+        self.primal_at_zero = self.primal
         roots = _DEVICE_ROOTS if gram.on_device else _ROOTS
         usual = roots * (n / m) ** 0.5
         room = _SHARE * gram.memory / (8 * n * (1 + m))
@@ -255,7 +257,8 @@ class KernelNewtonRun(Run):
         while length >= _SHORTEST and slope < 0:
             A, KA = self.A + length * dA, self.KA + length * dKA
             b = problem.intercept(KA, self.b)
-            if problem.primal(A, KA, b) <= self.primal + _DESCENT * length * slope + rounding:
+            falls = problem.primal(A, KA, b) <= self.primal + _DESCENT * length * slope + rounding
+            if falls and np.vdot(A, KA) >= -rounding:  # less is a square that has no digits
                 self.A, self.KA, self.b, self.moved = A, KA, b, -slope * length
                 return
             length *= 0.5
@@ -331,8 +334,12 @@ class KernelNewtonRun(Run):
         KA = problem.gram.matmat(A, workers=workers)
         if problem.free_intercept:
             b = problem.intercept(KA, b + (self.KA - KA).mean(axis=0))
+        primal, most = problem.primal(A, KA, b), (1.0 + problem.n * _EPS) * self.primal_at_zero
+        if not 0 <= primal <= most:  # values that are not centred may have no digits
+            A, KA, primal = np.zeros_like(A), np.zeros_like(KA), self.primal_at_zero
+            b = self.intercept_at_zero
         if status.stopped:
-            judged = problem.judged(self.primal, self.primal - self.gap, 0.0, words, status, tol)
+            judged = problem.judged(primal, self.primal - self.gap, 0.0, words, status, tol)
         else:
             judged = problem.certificate(A, KA, b, workers, words, status, tol)
         return LogisticSolution(A, b, self.n_iter, judged)

@@ -236,8 +236,12 @@ class LinearSystem(RidgeSystem):
         return (
             _EPS
             * ((n + d) ** 0.5 + 4.0)
-            * (square * np.linalg.norm(b, axis=0) + np.linalg.norm(self.right, axis=0))
+            * (square * np.linalg.norm(b, axis=0) + self._right_terms(square))
         )
+
+    def _right_terms(self, square: float) -> np.ndarray:
+        """Bound on the length of the terms that each right side is summed from."""
+        return np.linalg.norm(self.right, axis=0)
 
     def _means(self) -> float:
         """Squared size of what is subtracted from the rows."""
@@ -261,6 +265,10 @@ class PrimalSystem(LinearSystem):
     def right(self) -> np.ndarray:
         """``Z'S t``."""
         return self.data.onto_targets()[:, self.outputs]
+
+    def _right_terms(self, square: float) -> np.ndarray:
+        """Bound by the lengths of columns and targets: their products may cancel."""
+        return np.sqrt(square * self.squares)
 
     @cached_property
     def squares(self) -> np.ndarray:

@@ -220,15 +220,23 @@ class FactorisationRun(_TriangularRun):
         # what is lost in the data's rounding counts as zero where the gradient does not show it
         shown = np.sqrt(np.cumsum((2.0 * size[:, None] * onto)[::-1] ** 2, axis=0))[::-1]
         needed = (size > _ROUNDING * eps * uncertain) | (shown > self.watch.tol).any(axis=1)
-        rank = int(np.sum(needed & (size > _ROUNDING * own)))
-        components = onto[:rank] / size[:rank, None]
-        coef = np.zeros((right.shape[1], d))
-        if rank == len(scale):
-            coef[:, varying] = (Vt.T @ components).T / scale
-            known = svdvals(inner * scale, check_finite=False) if rank else size
-        else:
+        resolved = size > _ROUNDING * own
+        least, most = int(np.sum(needed & resolved)), int(np.sum(resolved))
+        rank, coef = least, np.zeros((right.shape[1], d))
+        while True:
+            components = onto[:rank] / size[:rank, None]
+            if rank == len(scale):
+                coef[:, varying] = (Vt.T @ components).T / scale
+                known = svdvals(inner * scale, check_finite=False) if rank else size
+                break
             coef[:, varying], T = _least_norm(scale[:, None] * Vt[:rank].T, components)
             known = svdvals(size[:rank] * T, check_finite=False) if rank else size[:0]
+            # the least norm may go far along what counts as zero, until the gradient does show it
+            moved = size[rank:, None] * (Vt[rank:] @ (coef[:, varying] * scale).T)
+            left = 2.0 * size[rank:, None] * (moved - onto[rank:])
+            if rank == most or np.linalg.norm(left, axis=0).max() <= self.watch.tol:
+                break
+            rank = min(2 * rank + 1 - least, most)  # one more, three more, seven ...
         singular = np.zeros(min(n, d))
         singular[: len(known)] = known
         return coef, rank, singular
