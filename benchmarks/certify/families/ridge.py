@@ -135,15 +135,27 @@ def _parts(fitted: Any, claims: Claims) -> tuple[Any, ...]:
 
 
 def _compare(
-    part: Any, own: Any, best: Any, off: Any, distance: Any, size: Any, room: Any, claims: Claims
+    part: Any,
+    own: Any,
+    best: Any,
+    off: Any,
+    distance: Any,
+    size: Any,
+    room: Any,
+    claims: Claims,
+    products: Any = 0.0,
 ) -> None:
-    """Hold one output's certificate against objectives and distances from the exact answer."""
+    """Hold one output's certificate against objectives and distances from the exact answer.
+
+    ``products`` is what the rounding of a matrix product makes of the objective in float64: of
+    first order, where the gap is of second.
+    """
     if part.definiteness == "indefinite":
         return
     claimed = part.gap + part.rounding
     claims.at_most("gap", own - best, claimed, room)
     slack = 1e-9 * own + 64 * EPS * size**2  # a difference of terms as large as the targets
-    claims.equal("objective", own, part.objective, claimed + room + slack)
+    claims.equal("objective", own, part.objective, claimed + room + slack + products)
     claims.at_most("w", distance, part.norm_error, room)
     if part.converged:
         allowed = np.sqrt(2 * part.rounding) / size + room / size
@@ -177,7 +189,10 @@ def _kernel(data: Data, fitted: Any, claims: Claims) -> None:
         size = _size(root * t) or 1.0
         top = np.abs(np.diag(K) * s).max(initial=0.0) * len(K) / alpha
         room = LONG_EPS * 100 * (1 + top) * (value(best) + size**2)
-        _compare(part, value(a), value(best), _size(root * f), length, size, room, claims)
+        off = _size(root * f)
+        terms = np.abs(K) @ np.abs(a)
+        products = EPS * (terms @ (s * np.abs(K @ a - t) + alpha * np.abs(a)))
+        _compare(part, value(a), value(best), off, length, size, room, claims, products)
         claims.at_most(
             "coefficients", _size(difference), part.coefficient_error, room / alpha + room
         )

@@ -36,7 +36,7 @@ _FALLEN = 0.1  # a violation that falls to this part in time does not crawl
 _FRUITLESS, _BETTER = 2, 0.9  # Newton's answers in a row that do not better the violation so much
 _RELUCTANCE = 4  # times dearer they count after that
 _HOPELESS = 1.5e9  # entries without such a fall, after a failure of Newton's: none will come,
-_SURELY = 5, 50  # within these multiples of Newton's cost
+_SURELY = 1, 50  # within these multiples of Newton's cost
 _EAGER = 0.03  # of their cost is to be spent before, once float32 has led astray
 _LOW_RANK = 6  # entries of steps for each entry of a factor and column, thirty reflections of it
 _COARSE, _FINE, _FINER = 1e-9, 1e-13, 1e-2  # of the diagonal that a factor may lack, at first
@@ -61,10 +61,13 @@ class Pace:
         self.cost = np.inf
 
     def again(self) -> None:
-        """Begin another round, with Newton's steps if they have led somewhere in the last one."""
+        """Begin another round, with Newton's steps if they have led somewhere in the last one.
+
+        Where they have failed, another failure is not waited for.
+        """
         self.newton = self.gained and not self.failures
         self.violation, self.best = np.inf, np.inf
-        self.wasted, self.failures, self.gained = 0, 0, False
+        self.wasted, self.gained = 0, False
         self.spent = 0 if self.reluctance >= 1 else self.spent
 
     def led_astray(self) -> None:
