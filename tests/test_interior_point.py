@@ -228,6 +228,22 @@ def test_a_factor_of_low_rank_is_the_matrix():
     assert (np.abs(residual) <= 1e-9 * np.abs(right).max()).all()
 
 
+def test_a_factor_grows_as_long_as_it_is_cheaper_than_the_matrix():
+    """Products of pairs of six columns that hardly vary: rank 6 at first sight, and 21 in all."""
+    points = 5.0 + 0.01 * np.random.default_rng(0).normal(size=(300, 6))
+    labels = np.where(np.arange(300) % 2, 1.0, -1.0)
+    problem = duals.c_svc(np.arange(300), labels, np.full(300, 10.0))
+    near = NearLevel(problem.over(Gram.of(points, Polynomial(degree=2, coef0=0.0, gamma=1.0))))
+    start = problem.start
+    near.cost(start, labels, np.inf)
+    assert near.low_rank
+    assert near.factor.rank == 6
+    near.promised = 0.0  # the answer by that factor was not one by the matrix
+    near.descend(start, np.zeros(300), 1e-3)
+    assert near.low_rank
+    assert 12 < near.factor.rank <= 21
+
+
 @pytest.mark.parametrize("orientation", [1.0, -1.0])
 def test_two_variables_on_a_row_are_solved_for_as_one(orientation):
     random = np.random.default_rng(0)

@@ -187,10 +187,16 @@ class NearLevel:
         """
         size, active = self._most(self._look(beta, v)), int(np.count_nonzero(beta))
         self.counted = size
-        solution = size**3 / 10 if MATRICES * size**2 <= self._room else np.inf
+        solution = self._dense_cost or np.inf
         if self._has_low_rank(min(solution, budget)):
             solution = _LOW_RANK * len(self.problem.rows) * self.factor.rank**2
         return _OVERHEAD + solution + _RENEWAL * self.gram.n * active
+
+    @property
+    def _dense_cost(self) -> float:
+        """Entries of steps that a solution by the matrix itself takes as long as; 0 without room."""
+        fits = MATRICES * self.counted**2 <= self._room
+        return self.counted**3 / 10 if fits else 0.0
 
     @cached_property
     def factor(self) -> PivotedCholesky:
@@ -243,7 +249,8 @@ class NearLevel:
         looks = self._look(beta, found.v)
         if self.low_rank and violation > _TWICE * max(self.promised, goal):
             self.tolerance = max(_FINER * self.tolerance, _FINE)
-            self._has_low_rank(_AGAIN * _LOW_RANK * len(self.problem.rows) * self.factor.rank**2)
+            finer = _AGAIN * _LOW_RANK * len(self.problem.rows) * self.factor.rank**2
+            self._has_low_rank(max(finer, self._dense_cost))
         near = self._near(looks, _WIDE * violation + _MARGIN * goal)
         if not self.low_rank and MATRICES * self.counted**2 > self._room:
             return beta, violation, 0
