@@ -12,14 +12,12 @@ from maxmargin.progress import ProblemMonitor
 from maxmargin.selection.cost_path import CostPath
 from maxmargin.selection.held_out import Claim, HeldOut
 from maxmargin.selection.plan import Candidate
-from maxmargin.selection.targets import UNDECIDED, Labels
+from maxmargin.selection.targets import UNDECIDED, UNFINISHED, Labels
 from maxmargin.solvers import RowDescent, Watch
 from maxmargin.solvers.dual.direct import solve_directly
 
 if TYPE_CHECKING:
     from maxmargin.selection.run import SharedFits
-
-_UNFINISHED = "It has not converged along the path: a fit of its own may end apart."
 
 
 def direct_outcomes(
@@ -39,7 +37,7 @@ def direct_outcomes(
     def follow(path: CostPath) -> tuple[list[HeldOut], dict[str, list[Candidate]]]:
         own = gram.take(range(gram.n))  # rows that a solver keeps are those of its thread
         found, known, before = None, [], None
-        alone: dict[str, list[Candidate]] = {_UNFINISHED: [], UNDECIDED: []}
+        alone: dict[str, list[Candidate]] = {UNFINISHED: [], UNDECIDED: []}
         for candidate in path.left:
             began, machine = time.perf_counter(), candidate.machine
             problem = targets.direct_problem(machine, path.fold).over(own)
@@ -50,7 +48,7 @@ def direct_outcomes(
             found, before = solve_directly(problem, RowDescent(), watch), problem
             workers.check()
             if not found.certificate.converged:
-                alone[_UNFINISHED].append(candidate)
+                alone[UNFINISHED].append(candidate)
                 before = None
                 continue
             if targets.undecided(found.values[path.fold.test], machine.tol):

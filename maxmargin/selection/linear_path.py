@@ -17,6 +17,7 @@ from maxmargin.linear import C_path, LinearSVC
 from maxmargin.multiclass import as_scheme
 from maxmargin.selection.held_out import Claim, HeldOut
 from maxmargin.selection.plan import REFUSALS, Candidate, grouped
+from maxmargin.selection.targets import UNFINISHED
 
 if TYPE_CHECKING:
     from maxmargin.selection.run import SharedFits
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 _LEAST = 1e-3  # seconds: no limit is shorter
 _FOLLOWED = "each C begun from the last"
 _ON_ITS_OWN = "each C from zero, the data checked once"
-_UNFINISHED = "It has not converged along the path: a fit of its own may end apart."
 # Training rows up to which a fit begins at zero, as one of its own does. Two answers to tol differ
 # by up to 0.3 in the scores of some hundred rows. From 1,000 on a path takes a third of the time,
 # and of 231 scores none differed by 0.002. Not so with kinks in the loss (5 of 198, by up to 0.015)
@@ -68,7 +68,7 @@ def linear_outcomes(fits: SharedFits, candidates: list[Candidate]) -> Iterator[H
                 machine.time_limit = None
                 own = from_zero and limit is None
                 if not (own or machine.certificate_.converged):
-                    fits.leave_alone([candidate], _UNFINISHED, side.split)
+                    fits.leave_alone([candidate], UNFINISHED, side.split)
                     continue
                 machine._warn_unfinished()
                 fitted = _behind(side.transformers, candidate.estimator, machine)

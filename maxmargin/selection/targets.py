@@ -22,6 +22,7 @@ from maxmargin.multiclass import as_scheme, class_weights, read_labels
 # fits are left alone, for a tenth more time, with 0.002 27, for twice the time; 0.05 leaves a row
 # in 20 to a near tie.
 _OPEN = 0.05
+UNFINISHED = "It has not converged along the path: a fit of its own may end apart."
 UNDECIDED = "Its values of held-out rows differ by less than tol: start and rounding decide."
 # Share of the deviation of held-out targets that tol may be. Of 600 scores on targets whose bulk
 # varies by 0.008, beside outliers, 1 in 6 was off by 0.002 to 0.02; by 0.05 and more, 0 of 2,076.

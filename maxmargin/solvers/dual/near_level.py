@@ -194,7 +194,7 @@ class NearLevel:
 
     @property
     def _dense_cost(self) -> float:
-        """Entries of steps that a solution by the matrix itself takes as long as; 0 without room."""
+        """Entries of steps that take as long as a solution by the matrix itself; 0 without room."""
         fits = MATRICES * self.counted**2 <= self._room
         return self.counted**3 / 10 if fits else 0.0
 
