@@ -116,7 +116,7 @@ def judge(problem: Problem, seed: int = -1, family: str = "") -> Verdict:
     except Exception as error:  # every other exception is what is searched for
         claims.kind, claims.text = "crash", _short(error)
     seconds = seconds or time.process_time() - started
-    if claims.kind == "held" and seconds > LIMIT:
+    if claims.kind in ("held", "refused") and seconds > LIMIT:
         claims.kind, claims.text = "slow", f"{seconds:.0f} s"
     text = f"{claims.text} [{problem.about}]" if claims.kind != "held" else ""
     return Verdict(seed, family, claims.kind, seconds, claims.ratio, claims.converged, text)
