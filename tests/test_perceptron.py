@@ -584,7 +584,7 @@ def test_degenerate_data():
         assert bool(is_separable(X, [0, 0, 1, 1])) is verdict
         assert bool(is_separable(1e3 + 1e6 * X, [0, 0, 1, 1])) is verdict
     with pytest.raises(RuntimeError, match="beyond float64"):
-        is_separable([[1e12], [1e12 + 1e-3], [1e12 + 2e-3]], [0, 1, 1])
+        is_separable(1e12 + np.spacing(1e12) * np.arange(3.0)[:, None], [0, 1, 1])
     with pytest.raises(ValueError, match="each against the rest"):
         is_separable([[0.0], [1.0], [2.0]], [0, 1, 2])
 
