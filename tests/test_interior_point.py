@@ -321,18 +321,25 @@ def test_hulls_too_near_for_float64_are_given_up_in_time(monkeypatch):
     """
     monkeypatch.setattr(certified, "_TRIED", 0)
     model = SVC(C=np.inf, kernel=Polynomial() * RBF(1.5))
-    steps = []
-    for rule in (certified._Attempt._is_below_rounding, lambda *args: False):
-        monkeypatch.setattr(certified._Attempt, "_is_below_rounding", rule)
-        steps.append(0)
-        for seed in (0, 2, 4, 5):  # a rounding decides which of them it is about
-            random = np.random.default_rng(seed)
-            points, labels = random.normal(size=(300, 2)), random.integers(0, 2, 300)
+    usual, given_up, fewer = certified._Attempt._is_below_rounding, [], []
+    for seed in (0, 2, 4, 5):  # a rounding decides which of them it is about
+        random = np.random.default_rng(seed)
+        points, labels = random.normal(size=(300, 2)), random.integers(0, 2, 300)
+        steps = []
+        for rule in (
+            lambda *args: given_up.append(usual(*args)) or given_up[-1],
+            lambda *args: False,
+        ):
+            monkeypatch.setattr(certified._Attempt, "_is_below_rounding", rule)
             with pytest.warns(ConvergenceWarning):
                 model.fit(points, labels)
             assert model.certificate_.status == "stalled"
-            steps[-1] += int(model.n_iter_[0])
-    assert steps[0] < 0.8 * steps[1]
+            steps.append(int(model.n_iter_[0]))
+        if any(given_up):
+            fewer.append(steps[0] < steps[1])
+        given_up.clear()
+    assert fewer
+    assert all(fewer)
 
 
 @pytest.mark.slow
