@@ -321,7 +321,7 @@ def test_hulls_too_near_for_float64_are_given_up_in_time(monkeypatch):
     """
     monkeypatch.setattr(certified, "_TRIED", 0)
     model = SVC(C=np.inf, kernel=Polynomial() * RBF(1.5))
-    usual, given_up, fewer = certified._Attempt._is_below_rounding, [], []
+    usual, given_up, ended = certified._Attempt._is_below_rounding, [], []
     for seed in (0, 2, 4, 5):  # a rounding decides which of them it is about
         random = np.random.default_rng(seed)
         points, labels = random.normal(size=(300, 2)), random.integers(0, 2, 300)
@@ -336,10 +336,10 @@ def test_hulls_too_near_for_float64_are_given_up_in_time(monkeypatch):
             assert model.certificate_.status == "stalled"
             steps.append(int(model.n_iter_[0]))
         if any(given_up):
-            fewer.append(steps[0] < steps[1])
+            ended.append(steps)
         given_up.clear()
-    assert fewer
-    assert all(fewer)
+    soon, late = np.sum(ended, axis=0)
+    assert soon < 0.8 * late
 
 
 @pytest.mark.slow

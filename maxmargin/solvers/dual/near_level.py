@@ -61,13 +61,10 @@ class Pace:
         self.cost = np.inf
 
     def again(self) -> None:
-        """Begin another round, with Newton's steps if they have led somewhere in the last one.
-
-        Where they have failed, another failure is not waited for.
-        """
+        """Begin another round, with Newton's steps if they have led somewhere in the last one."""
         self.newton = self.gained and not self.failures
         self.violation, self.best = np.inf, np.inf
-        self.wasted, self.gained = 0, False
+        self.wasted, self.failures, self.gained = 0, 0, False
         self.spent = 0 if self.reluctance >= 1 else self.spent
 
     def led_astray(self) -> None:
